@@ -1,0 +1,70 @@
+"""vhlo_tools: StableHLO programs as versioned portable artifacts.
+
+``import vhlo_tools as vt`` is all that is needed; the names below are loaded when they are first used, and the MLIR
+bindings only by what needs a compiler.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vhlo_tools.api import deserialize, open_artifact, resolve_target, retarget, run, serialize
+    from vhlo_tools.artifact import Artifact
+    from vhlo_tools.errors import (
+        DowngradeError,
+        EngineError,
+        InvalidProgramError,
+        InvalidVersionError,
+        MalformedArtifactError,
+        ProviderError,
+        UnknownTargetError,
+        UnsupportedFeatureError,
+        VhloToolsError,
+    )
+    from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
+    from vhlo_tools.version import Version
+
+__all__ = [
+    "Artifact",
+    "Diagnostic",
+    "DowngradeError",
+    "EngineError",
+    "Finding",
+    "InvalidProgramError",
+    "InvalidVersionError",
+    "MalformedArtifactError",
+    "ProviderError",
+    "SourceLocation",
+    "UnknownTargetError",
+    "UnsupportedFeatureError",
+    "Version",
+    "VhloToolsError",
+    "deserialize",
+    "open_artifact",
+    "resolve_target",
+    "retarget",
+    "run",
+    "serialize",
+]
+
+_HOME_OF = {
+    **dict.fromkeys(["deserialize", "open_artifact", "resolve_target", "retarget", "run", "serialize"], "api"),
+    "Artifact": "artifact",
+    "Version": "version",
+    **dict.fromkeys(["Diagnostic", "Finding", "SourceLocation"], "findings"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_HOME_OF.get(name, 'errors')}")
+    value = getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,161 @@
+"""A portable artifact: bytes, and what can be read from them without a compiler."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+
+from vhlo_tools.artifact.content import ARTIFACT_PRODUCER, Kind, recognise
+from vhlo_tools.artifact.jax_export import decode_jax_export
+from vhlo_tools.artifact.storage import Buffer, read_bytes
+from vhlo_tools.bytecode import Container, DialectEntry, Section, decode_container, decode_dialects, decode_strings
+from vhlo_tools.errors import InvalidProgramError, InvalidVersionError, MalformedArtifactError
+from vhlo_tools.files import write_atomically
+from vhlo_tools.version import Version
+
+__all__ = ["Artifact", "other_dialects"]
+
+# What portable serialization itself writes: the module op and locations are of `builtin`.
+_PORTABLE_DIALECTS = frozenset({"vhlo", "builtin"})
+
+
+class Artifact:
+    """A StableHLO portable artifact: MLIR bytecode of VHLO, written for one version of StableHLO.
+
+    The header and the table of sections are checked when the artifact is made; the rest is read when it is asked for.
+
+    Args:
+        data: The bytes. They are not copied, and must not be changed afterwards.
+        name: What to call it in messages.
+
+    Raises:
+        MalformedArtifactError: If ``data`` is something else, or its header or its sections are damaged.
+    """
+
+    def __init__(self, data: Buffer, *, name: str = "the artifact") -> None:
+        self._data = data
+        self.name = name
+        _require_artifact(data, name)
+        self._container = decode_container(memoryview(data))
+        text = self._container.producer.removeprefix(ARTIFACT_PRODUCER.decode())
+        try:
+            self._version = Version(text)
+        except InvalidVersionError as error:
+            raise MalformedArtifactError(
+                f"{name} has the producer {self._container.producer!r}, which ends in no version: {error}",
+                section="header",
+            ) from error
+
+    @classmethod
+    def open(cls, source: str | PathLike[str] | Buffer | Artifact) -> Artifact:
+        """Return the artifact in a file or in bytes; also the one inside a jax.export file.
+
+        Args:
+            source: A path, the bytes themselves, or an artifact, which is returned as it is.
+
+        Raises:
+            MalformedArtifactError: If it holds none, or a damaged one.
+            OSError: If the file cannot be read.
+        """
+        if isinstance(source, Artifact):
+            return source
+        if isinstance(source, str | PathLike):
+            name, data = str(source), read_bytes(Path(source))
+        else:
+            name, data = "the input", source
+        if len(data) and _kind_or_none(data) is Kind.JAX_EXPORT:
+            return cls(decode_jax_export(data).module, name=name)
+        return cls(data, name=name)
+
+    @property
+    def version(self) -> Version:
+        """The StableHLO version it was written for, as its header says."""
+        return self._version
+
+    @property
+    def producer(self) -> str:
+        """The producer as its header says, ``StableHLO_v#.#.#``."""
+        return self._container.producer
+
+    @property
+    def bytecode_version(self) -> int:
+        """The version of MLIR bytecode it is written in, 0 to 6."""
+        return self._container.version
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """Its bytecode sections, in the order of the file."""
+        return self._container.sections
+
+    @property
+    def container(self) -> Container:
+        """Its outermost structure."""
+        return self._container
+
+    @cached_property
+    def dialects(self) -> tuple[DialectEntry, ...]:
+        """The dialects in it, with the names of the ops that it uses.
+
+        Raises:
+            MalformedArtifactError: If their section is damaged.
+        """
+        view = memoryview(self._data)
+        return decode_dialects(view, self._container, decode_strings(view, self._container))
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write it to ``path``, whole or not at all.
+
+        Args:
+            path: Where; ``.mlirbc`` is the suffix that other tools know.
+            force: Whether an existing file may be replaced.
+
+        Raises:
+            FileExistsError: If ``path`` exists and ``force`` is not set.
+            OSError: If it cannot be written.
+        """
+        write_atomically(Path(path), [memoryview(self._data)], force=force)
+
+    def __bytes__(self) -> bytes:
+        return self._data if isinstance(self._data, bytes) else bytes(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __eq__(self, other: object) -> bool:
+        return memoryview(self._data) == memoryview(other._data) if isinstance(other, Artifact) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(bytes(self))
+
+    def __repr__(self) -> str:
+        return f"<Artifact {self.name!r}: StableHLO {self.version}, {len(self)} bytes>"
+
+
+def other_dialects(artifact: Artifact) -> frozenset[str]:
+    """Return the dialects in ``artifact`` that are no part of portable serialization, such as ``sdy``."""
+    return frozenset(dialect.name for dialect in artifact.dialects) - _PORTABLE_DIALECTS
+
+
+def _kind_or_none(data: Buffer) -> Kind | None:
+    try:
+        return recognise(data)
+    except InvalidProgramError:
+        return None
+
+
+def _require_artifact(data: Buffer, name: str) -> None:
+    try:
+        kind = recognise(data, name)
+    except InvalidProgramError as error:
+        raise MalformedArtifactError(str(error), offset=0) from error
+    if kind is Kind.PORTABLE_ARTIFACT:
+        return
+    found = {
+        Kind.MLIR_BYTECODE: "ordinary MLIR bytecode, which promises no compatibility",
+        Kind.MLIR_TEXT: "text",
+        Kind.JAX_EXPORT: "a jax.export file, which holds an artifact",
+    }[kind]
+    raise MalformedArtifactError(
+        f"{name} is {found}: expected a portable artifact; `vhlo serialize` makes one of it", offset=0
+    )

@@ -1,0 +1,73 @@
+"""What can be said about a file from its bytes alone, in the shape of ``inspect --output-format json``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Final
+
+from vhlo_tools.artifact.artifact import Artifact
+from vhlo_tools.artifact.content import Kind, recognise
+from vhlo_tools.artifact.jax_export import decode_jax_export
+from vhlo_tools.artifact.storage import Buffer
+from vhlo_tools.bytecode import Container, DialectEntry, decode_container, decode_dialects, decode_strings
+
+__all__ = ["inspect_bytes"]
+
+
+def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
+    """Return what ``data`` is and holds: kind, size, and for bytecode producer, versions, dialects and sections.
+
+    Args:
+        data: The whole contents.
+        name: What to call it in messages.
+
+    Raises:
+        InvalidProgramError: If it is of no known kind.
+        MalformedArtifactError: If it is damaged.
+    """
+    kind = recognise(data, name)
+    return {"kind": str(kind), "size": len(data), **_DETAILS[kind](data, name)}
+
+
+def _of_artifact(data: Buffer, name: str) -> dict[str, Any]:
+    artifact = Artifact(data, name=name)
+    return {"version": str(artifact.version), **_of_container(artifact.container, artifact.dialects)}
+
+
+def _of_bytecode(data: Buffer, name: str) -> dict[str, Any]:
+    view = memoryview(data)
+    container = decode_container(view)
+    return _of_container(container, decode_dialects(view, container, decode_strings(view, container)))
+
+
+def _of_jax_export(data: Buffer, name: str) -> dict[str, Any]:
+    export = decode_jax_export(data)
+    return {
+        "function": export.function_name,
+        "platforms": list(export.platforms),
+        "calling_convention_version": export.calling_convention_version,
+        "kept_arguments": list(export.kept_arguments),
+        "artifact": inspect_bytes(export.module, f"the artifact in {name}"),
+    }
+
+
+def _of_text(data: Buffer, name: str) -> dict[str, Any]:
+    return {"lines": bytes(data).count(b"\n")}
+
+
+def _of_container(container: Container, dialects: tuple[DialectEntry, ...]) -> dict[str, Any]:
+    return {
+        "producer": container.producer,
+        "bytecode_version": container.version,
+        "dialects": {dialect.name: [op.name for op in dialect.ops] for dialect in dialects},
+        "sections": [asdict(section) for section in container.sections],
+    }
+
+
+_DETAILS: Final[dict[Kind, Callable[[Buffer, str], dict[str, Any]]]] = {
+    Kind.PORTABLE_ARTIFACT: _of_artifact,
+    Kind.MLIR_BYTECODE: _of_bytecode,
+    Kind.JAX_EXPORT: _of_jax_export,
+    Kind.MLIR_TEXT: _of_text,
+}

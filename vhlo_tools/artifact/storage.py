@@ -1,0 +1,27 @@
+"""Bytes from files: mapped when they are large, read when they are small."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+
+__all__ = ["Buffer", "read_bytes"]
+
+Buffer = bytes | bytearray | memoryview
+
+# Below this a copy costs less than a mapping, and is safe from another process cutting the file short.
+_MAPPED_FROM = 1 << 20
+
+
+def read_bytes(path: Path) -> Buffer:
+    """Return the contents of ``path``.
+
+    A large file is mapped into memory, so that only what is looked at is loaded.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    with path.open("rb") as file:
+        if path.is_file() and path.stat().st_size >= _MAPPED_FROM:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return file.read()

@@ -1,0 +1,74 @@
+"""The known providers, and which of them is used."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+from vhlo_tools.bindings.provider import Provider, Registrar
+from vhlo_tools.errors import ProviderError
+
+__all__ = ["PROVIDERS", "get_provider", "provider_of"]
+
+_STABLEHLO = Registrar("_mlir_libs._stablehlo")
+_CHLO = Registrar("_mlir_libs._chlo")
+
+#: In the order in which they are tried. `mlir` is OpenXLA's own wheel, which is on no package index and untested here.
+PROVIDERS = (
+    Provider(
+        prefix="jaxlib.mlir",
+        distribution="jaxlib",
+        registrars=(
+            Registrar("_mlir_libs._jax_mlir_ext", "register_dialects", of_registry=True),
+            _STABLEHLO,
+            _CHLO,
+            Registrar("_mlir_libs._sdy"),
+            Registrar("_mlir_libs._mlirHlo", "register_mhlo_dialect"),
+        ),
+    ),
+    Provider(prefix="torch_mlir", distribution="torch-mlir", registrars=(_STABLEHLO,)),
+    Provider(prefix="mlir", distribution="stablehlo", registrars=(_STABLEHLO, _CHLO)),
+)
+
+
+def get_provider(name: str | None = None) -> Provider:
+    """Return the provider to use.
+
+    Args:
+        name: Its import prefix or its distribution; by default what ``VHLO_TOOLS_PROVIDER`` names, and without that the
+            first that is installed.
+
+    Raises:
+        ProviderError: If there is none of that name, or none at all.
+    """
+    name = name or os.environ.get("VHLO_TOOLS_PROVIDER") or None
+    known = ", ".join(provider.prefix for provider in PROVIDERS)
+    if name is not None:
+        for provider in PROVIDERS:
+            if name in (provider.prefix, provider.distribution):
+                if not _installed(provider):
+                    raise ProviderError(
+                        f"the MLIR bindings {provider.prefix!r} are not installed: install {provider.distribution}"
+                    )
+                return provider
+        raise ProviderError(f"{name!r} is not a provider of the MLIR bindings: known are {known}")
+    for provider in PROVIDERS:
+        if _installed(provider):
+            return provider
+    raise ProviderError(f"no MLIR bindings are installed: install jaxlib (looked for {known})")
+
+
+def provider_of(value: object) -> Provider | None:
+    """Return the provider whose object ``value`` is, or ``None`` if it is no object of MLIR's."""
+    for cls in type(value).__mro__:
+        for provider in PROVIDERS:
+            if cls.__module__.startswith((f"{provider.prefix}._mlir_libs.", f"{provider.prefix}.dialects.")):
+                return provider
+    return None
+
+
+def _installed(provider: Provider) -> bool:
+    try:
+        return find_spec(f"{provider.prefix}.ir") is not None
+    except ImportError:
+        return False

@@ -1,0 +1,151 @@
+"""The outermost structure: magic, bytecode version, producer, and a sequence of sections.
+
+Source: «Top Level Structure» and «Sections» in ``mlir/docs/BytecodeFormat.md``; section ids and versions in
+``mlir/include/mlir/Bytecode/Encoding.h``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.errors import MalformedArtifactError
+
+__all__ = ["MAGIC", "NEWEST_BYTECODE", "SECTION_NAMES", "Container", "Section", "decode_container", "read_section"]
+
+MAGIC: Final = b"ML\xefR"
+NEWEST_BYTECODE: Final = 6
+PROPERTIES_SINCE: Final = 5
+
+SECTION_NAMES: Final = (
+    "string",
+    "dialect",
+    "attr_type",
+    "attr_type_offset",
+    "ir",
+    "resource",
+    "resource_offset",
+    "dialect_versions",
+    "properties",
+)
+_REQUIRED: Final = frozenset(SECTION_NAMES[:5])
+
+_ALIGNED: Final = 0x80
+_PADDING: Final = 0xCB
+_LONGEST_PRODUCER: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the file.
+
+    Attributes:
+        name: Its name, one of :data:`SECTION_NAMES`.
+        offset: Where its contents start in the file.
+        size: The number of bytes of its contents.
+        alignment: The alignment of its contents in the file, 1 if none is asked for.
+    """
+
+    name: str
+    offset: int
+    size: int
+    alignment: int = 1
+
+    @property
+    def end(self) -> int:
+        """Where its contents end in the file."""
+        return self.offset + self.size
+
+    def reader(self, data: memoryview) -> ByteReader:
+        """Return a reader of its contents."""
+        return ByteReader(data, self.offset, self.end, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A bytecode file, taken apart into its sections and no further.
+
+    Attributes:
+        version: The version of the bytecode format.
+        producer: Who wrote it; ``StableHLO_v#.#.#`` for a portable artifact.
+        sections: Its sections, in the order of the file.
+        header_size: The number of bytes before the first section.
+    """
+
+    version: int
+    producer: str
+    sections: tuple[Section, ...]
+    header_size: int
+
+    def section(self, name: str) -> Section:
+        """Return the section called ``name``, which must be there."""
+        return next(section for section in self.sections if section.name == name)
+
+
+def decode_container(data: memoryview) -> Container:
+    """Take a file apart into its sections, checking that they fill it exactly.
+
+    Raises:
+        MalformedArtifactError: If ``data`` is not MLIR bytecode of a version up to 6, or is damaged.
+    """
+    reader = ByteReader(data, section="header")
+    if bytes(data[:4]) != MAGIC:
+        raise reader.malformed(f"this is not MLIR bytecode: expected the magic {MAGIC!r}, found {bytes(data[:4])!r}")
+    reader.take(len(MAGIC))
+    version = reader.varint()
+    if version > NEWEST_BYTECODE:
+        raise reader.malformed(
+            f"MLIR bytecode version {version} is newer than {NEWEST_BYTECODE}, the newest that is known", len(MAGIC)
+        )
+    producer = reader.null_terminated(_LONGEST_PRODUCER)
+    header_size = reader.position
+
+    sections: dict[str, Section] = {}
+    while reader.remaining:
+        at = reader.position
+        section = read_section(reader)
+        if section.name in sections:
+            raise reader.malformed(f"a second {section.name} section", at)
+        sections[section.name] = section
+    required = _REQUIRED | {"properties"} if version >= PROPERTIES_SINCE else _REQUIRED
+    if missing := sorted(required - sections.keys()):
+        raise MalformedArtifactError(
+            f"the file ends without its {', '.join(missing)} section{'s' * (len(missing) > 1)}; it may be cut short",
+            offset=reader.position,
+        )
+    return Container(version, producer, tuple(sections.values()), header_size)
+
+
+def read_section(reader: ByteReader) -> Section:
+    """Read the head of a section and step over its contents."""
+    at = reader.position
+    mark = reader.byte()
+    identifier = mark & ~_ALIGNED
+    if identifier >= len(SECTION_NAMES):
+        raise reader.malformed(f"there is no section with id {identifier}", at)
+    name = SECTION_NAMES[identifier]
+    size = reader.varint()
+    alignment = _step_to_alignment(reader, name) if mark & _ALIGNED else 1
+    if size > reader.remaining:
+        raise MalformedArtifactError(
+            f"the section announces {size} bytes, but only {reader.remaining} are left; the file may be cut short",
+            offset=at,
+            section=name,
+        )
+    section = Section(name, reader.position, size, alignment)
+    reader.take(size)
+    return section
+
+
+def _step_to_alignment(reader: ByteReader, name: str) -> int:
+    at = reader.position
+    alignment = reader.varint()
+    if alignment == 0 or alignment & (alignment - 1):
+        raise MalformedArtifactError(f"alignment {alignment} is not a power of two", offset=at, section=name)
+    while reader.position % alignment:
+        if reader.byte() != _PADDING:
+            raise MalformedArtifactError(
+                f"padding is not 0x{_PADDING:X}", offset=reader.position - 1, section=name
+            )
+    return alignment

@@ -1,0 +1,26 @@
+"""The model of ``dialect_specs/``: versions, releases and features as data.
+
+Nothing here knows a version by number; adding VHLO 1.23 is an edit of the data.
+"""
+
+from vhlo_tools.dialect.features import Feature, known_features
+from vhlo_tools.dialect.releases import Release, known_releases
+from vhlo_tools.dialect.versions import (
+    VersionEntry,
+    bytecode_version_of,
+    known_versions,
+    minimum_version,
+    newest_version,
+)
+
+__all__ = [
+    "Feature",
+    "Release",
+    "VersionEntry",
+    "bytecode_version_of",
+    "known_features",
+    "known_releases",
+    "known_versions",
+    "minimum_version",
+    "newest_version",
+]

@@ -1,0 +1,51 @@
+"""What versions introduced, by name: the features, from ``dialect_specs/vhlo/features.toml``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from vhlo_tools.dialect.data import read_entries
+from vhlo_tools.findings import FindingKind
+from vhlo_tools.version import Version
+
+__all__ = ["Feature", "known_features"]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """The unit of compatibility.
+
+    Attributes:
+        id: A stable name.
+        title: What it is, in a few words.
+        kind: What sort of thing it is.
+        introduced: The version that brought it.
+        remedy: What to do when a consumer is older.
+        ops: The VHLO ops, without their version suffix, on which it occurs; empty if it is not bound to ops.
+        names: The VHLO types, attributes and enums, with their version suffix, that it consists of.
+    """
+
+    id: str
+    title: str
+    kind: FindingKind
+    introduced: Version
+    remedy: str
+    ops: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+@cache
+def known_features() -> tuple[Feature, ...]:
+    """Return every feature, oldest first."""
+    return tuple(
+        Feature(
+            **{
+                **entry,
+                "introduced": Version(entry["introduced"]),
+                "ops": tuple(entry.get("ops", ())),
+                "names": tuple(entry.get("names", ())),
+            }
+        )
+        for entry in read_entries("vhlo/features.toml", "feature")
+    )

@@ -1,0 +1,65 @@
+"""The minor versions of StableHLO, from ``dialect_specs/versions.toml``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+
+from vhlo_tools.dialect.data import read_entries
+from vhlo_tools.errors import UnknownTargetError
+from vhlo_tools.version import Version
+
+__all__ = ["VersionEntry", "bytecode_version_of", "known_versions", "minimum_version", "newest_version"]
+
+
+@dataclass(frozen=True, slots=True)
+class VersionEntry:
+    """One minor version of StableHLO.
+
+    Attributes:
+        version: The version, with patch 0.
+        date: When it came.
+        dated_by: What the date is of: upstream's ``tag``, its ``commit``, or the first ``release`` that had it.
+        bytecode: The version of MLIR bytecode that is written for it, 0 to 6.
+        brought: What it brought, in a sentence.
+    """
+
+    version: Version
+    date: date
+    dated_by: str
+    bytecode: int
+    brought: str
+
+
+@cache
+def known_versions() -> tuple[VersionEntry, ...]:
+    """Return every minor version, oldest first."""
+    return tuple(
+        VersionEntry(**{**entry, "version": Version(entry["version"])})
+        for entry in read_entries("versions.toml", "version")
+    )
+
+
+def minimum_version() -> Version:
+    """Return the oldest version with compatibility guarantees."""
+    return known_versions()[0].version
+
+
+def newest_version() -> Version:
+    """Return the newest minor version that the data knows, which the installed library may be behind or ahead of."""
+    return known_versions()[-1].version
+
+
+def bytecode_version_of(version: Version) -> int:
+    """Return the version of MLIR bytecode in which artifacts of ``version`` are written.
+
+    A version newer than the data is answered as the newest in it.
+
+    Raises:
+        UnknownTargetError: If ``version`` is older than the first.
+    """
+    for entry in reversed(known_versions()):
+        if entry.version <= version:
+            return entry.bytecode
+    raise UnknownTargetError(f"StableHLO {version} is older than {minimum_version()}, the first that can be written")

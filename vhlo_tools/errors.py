@@ -1,0 +1,115 @@
+"""Every error that the toolkit raises on purpose.
+
+A message says what was found, what was expected and what to do. Errors of the operating system (a missing file, a full
+disk, a file that exists and may not be replaced) stay what Python makes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Diagnostic, Finding
+
+__all__ = [
+    "DowngradeError",
+    "EngineError",
+    "InvalidProgramError",
+    "InvalidVersionError",
+    "MalformedArtifactError",
+    "ProviderError",
+    "UnknownTargetError",
+    "UnsupportedFeatureError",
+    "VhloToolsError",
+]
+
+
+class VhloToolsError(Exception):
+    """The base of all errors of this package."""
+
+
+class InvalidVersionError(VhloToolsError, ValueError):
+    """A text that is not a StableHLO version."""
+
+
+class UnknownTargetError(VhloToolsError, ValueError):
+    """A target that names no version, or one that the installed library cannot write."""
+
+
+class ProviderError(VhloToolsError):
+    """The MLIR bindings are missing, or lack what is asked of them."""
+
+
+class InvalidProgramError(VhloToolsError, ValueError):
+    """An input that is not a program of a kind this toolkit reads.
+
+    Attributes:
+        diagnostics: What MLIR said, if it got that far.
+    """
+
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
+        super().__init__(message)
+        self.diagnostics = tuple(diagnostics)
+
+
+class MalformedArtifactError(VhloToolsError, ValueError):
+    """Bytes that are not a portable artifact, or a damaged one.
+
+    Attributes:
+        offset: Where in the bytes the damage was noticed, if that is known.
+        section: The bytecode section it was noticed in, if that is known.
+        diagnostics: What MLIR said, if it got that far.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        offset: int | None = None,
+        section: str | None = None,
+        diagnostics: Sequence[Diagnostic] = (),
+    ) -> None:
+        where = [f"{section} section"] if section else []
+        where += [f"offset {offset}"] if offset is not None else []
+        super().__init__(f"{message} ({', '.join(where)})" if where else message)
+        self.offset = offset
+        self.section = section
+        self.diagnostics = tuple(diagnostics)
+
+
+class _FindingsError(VhloToolsError):
+    def __init__(self, message: str, findings: Sequence[Finding]) -> None:
+        self.summary = message
+        self.findings = tuple(findings)
+        super().__init__("\n".join([message, *(f"  {finding}" for finding in self.findings)]))
+
+
+class UnsupportedFeatureError(_FindingsError):
+    """A program holds what has no form in a portable artifact at any version.
+
+    Attributes:
+        findings: What was found, at least the first.
+        summary: The message without the findings.
+    """
+
+
+class DowngradeError(_FindingsError):
+    """A program cannot be written at the target version, because it needs a newer one.
+
+    Attributes:
+        findings: What stands in the way, at least the first.
+        summary: The message without the findings.
+    """
+
+
+class EngineError(VhloToolsError):
+    """A program cannot be evaluated, or not with these inputs.
+
+    Attributes:
+        diagnostics: What the engine said, with locations.
+    """
+
+    def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
+        super().__init__(message)
+        self.diagnostics = tuple(diagnostics)

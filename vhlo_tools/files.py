@@ -1,0 +1,78 @@
+"""Files written whole or not at all.
+
+Every output of the toolkit goes through :func:`write_atomically`: a reader never sees half a file, an interrupted run
+leaves none behind, and an existing file is replaced only when that was asked for.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["write_atomically"]
+
+
+def write_atomically(path: Path, chunks: Iterable[bytes | memoryview], *, force: bool = False) -> None:
+    """Write ``chunks`` to ``path``, so that the file appears complete or not at all.
+
+    Args:
+        path: Where the file shall be. A symbolic link is followed; a device or a pipe is written as it is.
+        chunks: The bytes, in order.
+        force: Whether an existing file may be replaced. Its permissions are kept.
+
+    Raises:
+        FileExistsError: If ``path`` exists and ``force`` is not set.
+        OSError: If it cannot be written; nothing is left behind.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as device:
+            device.writelines(chunks)
+        return
+    if not force:
+        _refuse_existing(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            for chunk in chunks:
+                file.write(chunk)
+            file.flush()
+            os.fsync(file.fileno())
+        part.chmod(_mode_of(path))
+        if force:
+            part.replace(path)
+        else:
+            _place_new(part, path)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+
+
+def _refuse_existing(path: Path) -> None:
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, "file exists, and is replaced only with force (--force)", str(path))
+
+
+def _place_new(part: Path, path: Path) -> None:
+    """Give ``part`` the name ``path``, unless somebody else took that name meanwhile."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        _refuse_existing(path)
+    except OSError:  # a file system without hard links
+        _refuse_existing(path)
+        part.replace(path)
+
+
+def _mode_of(path: Path) -> int:
+    try:
+        return path.stat().st_mode & 0o777
+    except FileNotFoundError:
+        umask = os.umask(0)
+        os.umask(umask)
+        return 0o666 & ~umask

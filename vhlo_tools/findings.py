@@ -1,0 +1,91 @@
+"""What is said about a program: findings, source locations and the diagnostics of the C++ libraries.
+
+The words and fields are those of the design: a *finding* is one reason why a program cannot be at a version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from vhlo_tools.version import Version
+
+__all__ = ["Diagnostic", "Finding", "FindingKind", "Level", "SourceLocation"]
+
+Level = Literal["error", "warning", "note"]
+FindingKind = Literal["op", "type", "attribute", "constraint", "encoding", "dialect", "alias"]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """A place in the user's source, as the producer recorded it in the program.
+
+    Attributes:
+        file: The name of the file as recorded.
+        line: The line, counted from 1; 0 if it was not recorded.
+        column: The column, counted from 1; 0 if it was not recorded.
+    """
+
+    file: str
+    line: int
+    column: int = 0
+
+    def __str__(self) -> str:
+        numbers = [str(number) for number in (self.line, self.column) if number]
+        return ":".join([self.file, *numbers])
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message of MLIR.
+
+    Attributes:
+        severity: ``error``, ``warning``, ``remark`` or ``note``.
+        message: The text.
+        location: The location as MLIR prints it, ``loc(...)``.
+        source: The place in a file that the location names first, where it names one.
+        notes: The notes attached to the message.
+    """
+
+    severity: str
+    message: str
+    location: str
+    source: SourceLocation | None = None
+    notes: tuple[Diagnostic, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.message}" if self.source else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One reason why a program cannot be at a version, or should not be.
+
+    Attributes:
+        feature: The id of the feature, as in ``dialect_specs/vhlo/features.toml``, or of what stands in for one.
+        level: ``error`` for what the library refuses; ``warning`` for what it lets through and a consumer chokes on.
+        kind: What sort of thing the feature is.
+        message: What was found, in a sentence.
+        op: The op that holds it, by its StableHLO name where it has one.
+        location: The place in the user's source.
+        introduced: The StableHLO version that brought the feature; ``None`` if no version has it.
+        target: The version at which it stands in the way.
+        remedy: What to do about it.
+        count: How often it was seen.
+    """
+
+    feature: str
+    level: Level
+    kind: FindingKind
+    message: str
+    op: str | None = None
+    location: SourceLocation | None = None
+    introduced: Version | None = None
+    target: Version | None = None
+    remedy: str | None = None
+    count: int = 1
+
+    def __str__(self) -> str:
+        place = f"{self.location}: " if self.location else ""
+        remedy = f"\n    {self.remedy}" if self.remedy else ""
+        return f"{place}{self.message}{remedy}"

@@ -1,0 +1,158 @@
+"""From what callers have to a program: one loader for each kind of input, in one table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from vhlo_tools.artifact import Artifact, Buffer, Kind, decode_jax_export, other_dialects, read_bytes, recognise
+from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider, get_provider, provider_of
+from vhlo_tools.bytecode import decode_container
+from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError
+from vhlo_tools.findings import Diagnostic
+from vhlo_tools.program.program import Program
+
+__all__ = ["LOADERS", "ProgramSource", "load_program"]
+
+#: What is accepted as a program: an MLIR module of any provider, an artifact, bytes, text or a path, and a
+#: ``jax.export.Exported``. The last and the first are recognised by their classes, without importing jax or MLIR.
+ProgramSource = str | PathLike[str] | Buffer | Artifact | object
+
+_TEXT_SIGNS = frozenset("\n{(")
+
+
+def load_program(source: ProgramSource, *, name: str | None = None, provider: str | None = None) -> Program:
+    """Return ``source`` as a program. Nothing is parsed before the program is asked for its module.
+
+    Args:
+        source: An ``ir.Module`` of any provider; an :class:`Artifact`; a ``jax.export.Exported``; bytes of any kind that
+            :func:`vhlo_tools.artifact.recognise` knows; a path to a file with such bytes; or MLIR text, which is told
+            from a path by holding a line break, a brace or a parenthesis.
+        name: What to call it in messages, by default its path.
+        provider: The bindings to use, by default those of the module or the installed ones.
+
+    Raises:
+        InvalidProgramError: If it is none of these.
+        MalformedArtifactError: If it is a damaged artifact.
+        ProviderError: If there are no bindings, or not these.
+        OSError: If a file cannot be read.
+    """
+    if (own := provider_of(source)) is not None:
+        return _from_module(source, own, name or "the module")
+    if isinstance(source, Artifact):
+        return _from_artifact(source, get_provider(provider))
+    if _is_exported(source):
+        exported: Any = source
+        name = name or f"the export of {exported.fun_name}"
+        return _from_artifact(Artifact(exported.mlir_module_serialized, name=name), get_provider(provider))
+    if isinstance(source, str) and _TEXT_SIGNS & set(source) and not _is_file(source):
+        source, name = source.encode(), name or "the text"
+    if isinstance(source, str | PathLike):
+        path = Path(source)
+        source, name = read_bytes(path), name or str(path)
+    if not isinstance(source, bytes | bytearray | memoryview):
+        raise InvalidProgramError(
+            f"a {type(source).__module__}.{type(source).__qualname__} is no program: expected an ir.Module, an "
+            "Artifact, a jax.export.Exported, MLIR text, bytes or a path"
+        )
+    name = name or "the input"
+    return LOADERS[recognise(source, name)](source, name, get_provider(provider))
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return os.path.isfile(text)  # noqa: PTH113 - a Path of a long text raises
+    except ValueError:
+        return False
+
+
+def _is_exported(source: object) -> bool:
+    return any(
+        cls.__name__ == "Exported" and cls.__module__.startswith(("jax.", "jax._src.")) for cls in type(source).__mro__
+    )
+
+
+def _from_module(source: object, provider: Provider, name: str) -> Program:
+    if not provider.is_module(source):
+        raise InvalidProgramError(f"a {type(source).__qualname__} of {provider.prefix} is no module: expected an ir.Module")
+    module: Any = source
+    return Program(name, provider, lambda: provider.clone(module))
+
+
+def _from_artifact(artifact: Artifact, provider: Provider) -> Program:
+    def load() -> Operation:
+        data = bytes(artifact)
+        return _parsed(
+            provider,
+            lambda: provider.deserialize(provider.new_context(), data),
+            lambda said: MalformedArtifactError(
+                f"{artifact.name} (StableHLO {artifact.version}) cannot be read by {provider.library.name} "
+                f"(StableHLO {provider.library.current}): {said[0]}",
+                diagnostics=said[1],
+            ),
+        )
+
+    return Program(artifact.name, provider, load, other_dialects(artifact))
+
+
+def _load_artifact(data: Buffer, name: str, provider: Provider) -> Program:
+    return _from_artifact(Artifact(data, name=name), provider)
+
+
+def _load_jax_export(data: Buffer, name: str, provider: Provider) -> Program:
+    return _load_artifact(decode_jax_export(data).module, name, provider)
+
+
+def _load_bytecode(data: Buffer, name: str, provider: Provider) -> Program:
+    decode_container(memoryview(data))
+    return _load_source(bytes(data), name, provider)
+
+
+def _load_text(data: Buffer, name: str, provider: Provider) -> Program:
+    try:
+        text = bytes(data).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidProgramError(f"{name} starts as text, but byte {error.start} is not UTF-8") from error
+    return _load_source(text, name, provider)
+
+
+def _load_source(source: str | bytes, name: str, provider: Provider) -> Program:
+    def load() -> Operation:
+        return _parsed(
+            provider,
+            lambda: provider.parse(provider.new_context(), source),
+            lambda said: InvalidProgramError(f"{name} is not a valid MLIR program: {said[0]}", said[1]),
+            name,
+        )
+
+    return Program(name, provider, load)
+
+
+def _parsed(
+    provider: Provider,
+    parse: Callable[[], Module],
+    error: Callable[[tuple[str, Sequence[Diagnostic]]], Exception],
+    name: str = "the artifact",
+) -> Operation:
+    try:
+        operation: Operation = parse().operation
+    except MLIRFailure as failure:
+        here = Program(name, provider, lambda: operation)
+        said = "; ".join(here.describe(diagnostic) for diagnostic in failure.diagnostics) or "no reason was given"
+        missing = [dialect for dialect in provider.lacking if f"{dialect}." in said or f"'{dialect}'" in said]
+        if missing:
+            said += f" ({provider.prefix} does not have the dialect {', '.join(missing)}: use jaxlib.mlir)"
+        raise error((said, failure.diagnostics)) from failure
+    return operation
+
+
+#: What makes a program of each kind of content. A new kind is a new line here and a sign in `artifact.content`.
+LOADERS: Final[dict[Kind, Callable[[Buffer, str, Provider], Program]]] = {
+    Kind.PORTABLE_ARTIFACT: _load_artifact,
+    Kind.JAX_EXPORT: _load_jax_export,
+    Kind.MLIR_BYTECODE: _load_bytecode,
+    Kind.MLIR_TEXT: _load_text,
+}
