@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -12,6 +13,7 @@ from vhlo_tools.artifact.storage import Buffer, read_bytes
 from vhlo_tools.bytecode import Container, DialectEntry, Section, decode_container, decode_dialects, decode_strings
 from vhlo_tools.errors import InvalidProgramError, InvalidVersionError, MalformedArtifactError
 from vhlo_tools.files import write_atomically
+from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
 
 __all__ = ["Artifact", "other_dialects"]
@@ -29,6 +31,9 @@ class Artifact:
         data: The bytes. They are not copied, and must not be changed afterwards.
         name: What to call it in messages.
 
+    Attributes:
+        findings: What there is to say of how it was written: warnings about what its consumer may choke on.
+
     Raises:
         MalformedArtifactError: If ``data`` is something else, or its header or its sections are damaged.
     """
@@ -36,6 +41,7 @@ class Artifact:
     def __init__(self, data: Buffer, *, name: str = "the artifact") -> None:
         self._data = data
         self.name = name
+        self.findings: tuple[Finding, ...] = ()
         _require_artifact(data, name)
         self._container = decode_container(memoryview(data))
         text = self._container.producer.removeprefix(ARTIFACT_PRODUCER.decode())
@@ -48,11 +54,15 @@ class Artifact:
             ) from error
 
     @classmethod
-    def open(cls, source: str | PathLike[str] | Buffer | Artifact) -> Artifact:
-        """Return the artifact in a file or in bytes; also the one inside a jax.export file.
+    def open(
+        cls, source: str | PathLike[str] | Buffer | Artifact, *, name: str | None = None, unpack: bool = True
+    ) -> Artifact:
+        """Return the artifact in a file or in bytes.
 
         Args:
             source: A path, the bytes themselves, or an artifact, which is returned as it is.
+            name: What to call it in messages, by default its path.
+            unpack: Whether the artifact is also taken out of a jax.export file.
 
         Raises:
             MalformedArtifactError: If it holds none, or a damaged one.
@@ -61,10 +71,10 @@ class Artifact:
         if isinstance(source, Artifact):
             return source
         if isinstance(source, str | PathLike):
-            name, data = str(source), read_bytes(Path(source))
+            name, data = name or str(source), read_bytes(Path(source))
         else:
-            name, data = "the input", source
-        if len(data) and _kind_or_none(data) is Kind.JAX_EXPORT:
+            name, data = name or "the input", source
+        if unpack and _kind_or_none(data) is Kind.JAX_EXPORT:
             return cls(decode_jax_export(data).module, name=name)
         return cls(data, name=name)
 
@@ -102,6 +112,12 @@ class Artifact:
         """
         view = memoryview(self._data)
         return decode_dialects(view, self._container, decode_strings(view, self._container))
+
+    def with_findings(self, findings: Iterable[Finding]) -> Artifact:
+        """Return the same artifact with ``findings`` said of it."""
+        same = Artifact(self._data, name=self.name)
+        same.findings = tuple(findings)
+        return same
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write it to ``path``, whole or not at all.

@@ -3,11 +3,13 @@
 The bindings ship no types that hold across providers; these protocols say what all of them have in common.
 """
 
+# ruff: noqa: D102 - the members are MLIR's, and documented there
+
 from __future__ import annotations
 
 from typing import Any, Protocol
 
-__all__ = ["Attribute", "Context", "Module", "Operation"]
+__all__ = ["Attribute", "Context", "Module", "ModuleOp", "Operation"]
 
 
 class Context(Protocol):
@@ -48,12 +50,17 @@ class Operation(Protocol):
     def results(self) -> Any: ...
 
 
-class Module(Protocol):
-    """An MLIR module."""
+class ModuleOp(Protocol):
+    """A ``builtin.module``: a module as the parser gives it, or the op alone, as cloning gives it."""
 
-    @property
-    def body(self) -> Any: ...
     @property
     def context(self) -> Context: ...
     @property
     def operation(self) -> Any: ...
+
+
+class Module(ModuleOp, Protocol):
+    """An MLIR module as the parser gives it, which some functions of the library insist on."""
+
+    @property
+    def body(self) -> Any: ...

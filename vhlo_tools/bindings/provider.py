@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings.diagnostics import captured, to_diagnostic
-from vhlo_tools.bindings.ir import Attribute, Context, Module, Operation
+from vhlo_tools.bindings.ir import Attribute, Context, Module, ModuleOp, Operation
 from vhlo_tools.compat import Library
 from vhlo_tools.dialect import bytecode_version_of
 from vhlo_tools.errors import ProviderError
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = ["DIALECTS", "MLIRFailure", "Provider", "Registrar"]
 
@@ -96,9 +99,7 @@ class Provider:
             name=distribution,
             current=Version(self.stablehlo.get_current_version()),
             minimum=Version(self.stablehlo.get_minimum_version()),
-            requirements={
-                name: Version(answer(getattr(names, name))) for name in ("NONE", "WEEK_4", "WEEK_12", "MAX")
-            },
+            requirements={name: Version(answer(getattr(names, name))) for name in ("NONE", "WEEK_4", "WEEK_12", "MAX")},
         )
 
     # Contexts
@@ -161,9 +162,7 @@ class Provider:
         Raises:
             MLIRFailure: If the library refuses it.
         """
-        module: Module = self._checked(
-            context, lambda: self.stablehlo.deserialize_portable_artifact(context, artifact)
-        )
+        module: Module = self._checked(context, lambda: self.stablehlo.deserialize_portable_artifact(context, artifact))
         return module
 
     def serialize(self, module: Module, target: Version, *, allow_other_dialects: bool) -> bytes:
@@ -178,12 +177,12 @@ class Provider:
         )
         return artifact
 
-    def clone(self, module: Module) -> Operation:
+    def clone(self, module: ModuleOp) -> ModuleOp:
         """Return a copy of ``module``, detached even where the caller has an insertion point."""
-        copy: Operation = module.operation.clone(ip=False)
+        copy: ModuleOp = module.operation.clone(ip=False)
         return copy
 
-    def run_passes(self, operation: Operation, pipeline: str, *, verify: bool) -> None:
+    def run_passes(self, operation: ModuleOp, pipeline: str, *, verify: bool) -> None:
         """Run the passes ``pipeline`` on the module ``operation``, in place.
 
         Args:
@@ -194,16 +193,20 @@ class Provider:
         Raises:
             MLIRFailure: If a pass fails.
         """
-        self._register_passes
+        # Cheap after the first time, and passes of other providers are registered elsewhere.
+        self.stablehlo.register_stablehlo_passes()
         manager = self.module("passmanager").PassManager.parse(f"builtin.module({pipeline})", operation.context)
         manager.enable_verifier(verify)
         self._checked(operation.context, lambda: manager.run(operation.operation))
 
-    @cached_property
-    def _register_passes(self) -> None:
-        self.stablehlo.register_stablehlo_passes()
+    def as_module(self, operation: ModuleOp) -> Module:
+        """Return ``operation`` as a module of a context of its own, unless it is one as the parser gives it."""
+        if isinstance(operation, self.ir.Module):
+            module: Module = operation
+            return module
+        return self.parse(self.new_context(), b"".join(self.bytecode(operation, self.library.current)))
 
-    def verify(self, operation: Operation) -> None:
+    def verify(self, operation: ModuleOp) -> None:
         """Verify ``operation`` and all within.
 
         Raises:
@@ -211,18 +214,34 @@ class Provider:
         """
         self._checked(operation.context, operation.operation.verify)
 
-    def bytecode(self, operation: Operation, target: Version) -> list[bytes]:
+    def bytecode(self, operation: ModuleOp, target: Version) -> list[bytes]:
         """Return ``operation`` as MLIR bytecode of the version that belongs to ``target``, in pieces."""
         pieces = _Pieces()
         operation.operation.write_bytecode(pieces, desired_version=bytecode_version_of(target))
         return pieces
 
-    def text(self, operation: Operation, *, debug_info: bool = False, generic: bool = False) -> str:
-        """Return ``operation`` as MLIR text."""
-        text: str = operation.operation.get_asm(enable_debug_info=debug_info, print_generic_op_form=generic)
+    def text(
+        self,
+        operation: ModuleOp,
+        *,
+        debug_info: bool = False,
+        generic: bool = False,
+        largest_constant: int | None = None,
+    ) -> str:
+        """Return ``operation`` as MLIR text.
+
+        Args:
+            operation: The module.
+            debug_info: Whether to print locations.
+            generic: Whether to print every op in the generic form.
+            largest_constant: The number of elements above which a constant is left out, which makes the text a summary.
+        """
+        text: str = operation.operation.get_asm(
+            enable_debug_info=debug_info, print_generic_op_form=generic, large_elements_limit=largest_constant
+        )
         return text
 
-    def walk(self, operation: Operation) -> list[Operation]:
+    def walk(self, operation: ModuleOp) -> list[Operation]:
         """Return ``operation`` and every op nested in it, outermost first."""
         ops: list[Operation] = []
         advance = self.ir.WalkResult.ADVANCE
@@ -233,6 +252,24 @@ class Provider:
 
         operation.operation.walk(visit, self.ir.WalkOrder.PRE_ORDER)
         return ops
+
+    def rename_function(self, module: Module, old: str, new: str) -> None:
+        """Rename the function ``old`` of ``module``, and every call of it."""
+        with module.context:  # type: ignore[attr-defined]
+            for op in self.walk(module):
+                name = str(op.name)
+                if name == "func.func" and op.attributes["sym_name"].value == old:
+                    op.attributes["sym_name"] = self.ir.StringAttr.get(new)
+                elif name == "func.call" and op.attributes["callee"].value == old:
+                    op.attributes["callee"] = self.ir.FlatSymbolRefAttr.get(new)
+
+    def dense_elements(self, context: Context, array: np.ndarray[Any, Any]) -> Attribute:
+        """Return ``array``, of booleans, integers of 8 to 64 bits or IEEE floats, as an attribute."""
+        element = {"b": "i1", "i": "i{}", "u": "ui{}", "f": "f{}"}[array.dtype.kind].format(array.dtype.itemsize * 8)
+        attribute: Attribute = self.ir.DenseElementsAttr.get(
+            array, type=self.ir.Type.parse(element, context), shape=list(array.shape), context=context
+        )
+        return attribute
 
     def evaluate(self, module: Module, arguments: Sequence[Attribute]) -> list[Attribute]:
         """Evaluate ``main`` of ``module`` with the reference interpreter, in this process.
@@ -265,8 +302,8 @@ class _Pieces(list[bytes]):
 
 
 def _has_dialect(ir: Any, context: Context, name: str) -> bool:
-    # `Context.dialects` finds only dialects with Python classes, so ask the parser: of an attribute that no dialect has,
-    # it says either that the dialect does not know it, or that nobody knows the dialect.
+    # `Context.dialects` finds only dialects with Python classes, so ask the parser: of an attribute that no dialect
+    # has, it says either that the dialect does not know it, or that nobody knows the dialect.
     try:
         ir.Attribute.parse(f"#{name}.there_is_no_such_attribute", context)
     except ir.MLIRError as error:

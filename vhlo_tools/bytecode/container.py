@@ -145,7 +145,5 @@ def _step_to_alignment(reader: ByteReader, name: str) -> int:
         raise MalformedArtifactError(f"alignment {alignment} is not a power of two", offset=at, section=name)
     while reader.position % alignment:
         if reader.byte() != _PADDING:
-            raise MalformedArtifactError(
-                f"padding is not 0x{_PADDING:X}", offset=reader.position - 1, section=name
-            )
+            raise MalformedArtifactError(f"padding is not 0x{_PADDING:X}", offset=reader.position - 1, section=name)
     return alignment

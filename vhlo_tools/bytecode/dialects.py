@@ -61,9 +61,7 @@ def decode_dialects(data: memoryview, container: Container, strings: tuple[bytes
         of_dialect = ops[reader.index(len(heads), "dialects")]
         for _ in range(reader.count("op names")):
             of_dialect.append(_read_op_name(reader, container.version, strings))
-    return tuple(
-        DialectEntry(name, version, tuple(names)) for (name, version), names in zip(heads, ops, strict=True)
-    )
+    return tuple(DialectEntry(name, version, tuple(names)) for (name, version), names in zip(heads, ops, strict=True))
 
 
 def _read_head(reader: ByteReader, version: int, strings: tuple[bytes, ...]) -> tuple[str, Section | None]:

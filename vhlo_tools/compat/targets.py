@@ -2,8 +2,8 @@
 
 A target is written as a version (``1.9.0``); ``current`` or ``minimum``; ``WEEK_4``, ``WEEK_12``, ``MAX`` or ``NONE``,
 which are the installed library's own answers; a window (``90d``, ``4w``, ``2y``) or a date (``2025-06-01``), which mean
-the newest version released by then; a release (``jaxlib==0.4.31``), which means what that release reads; or a comma list
-of these, which means the oldest of them: a fleet is served by what its oldest member reads.
+the newest version released by then; a release (``jaxlib==0.4.31``), which means what that release reads; or a comma
+list of these, which means the oldest of them: a fleet is served by what its oldest member reads.
 """
 
 from __future__ import annotations
@@ -192,6 +192,7 @@ def _nearest(number: str, releases: list[Release]) -> str:
     def order(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", text))
 
+    releases = sorted(releases, key=lambda release: order(release.release))
     below = [release for release in releases if order(release.release) < order(number)]
     above = [release for release in releases if order(release.release) >= order(number)]
     return " and ".join(f"{release} (StableHLO {release.stablehlo})" for release in [*below[-1:], *above[:1]])

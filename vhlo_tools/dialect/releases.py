@@ -49,6 +49,6 @@ _VERSIONS = ("stablehlo", "minimum", "week_4", "week_12")
 def known_releases() -> tuple[Release, ...]:
     """Return every release, grouped by package and oldest first."""
     return tuple(
-        Release(**{key: Version(value) if key in _VERSIONS else value for key, value in entry.items()})
+        Release(**(entry | {key: Version(entry[key]) for key in _VERSIONS if key in entry}))
         for entry in read_entries("releases.toml", "release")
     )

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
 from vhlo_tools.artifact import Artifact, Buffer, Kind, decode_jax_export, other_dialects, read_bytes, recognise
-from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider, get_provider, provider_of
+from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider, get_provider, provider_of
 from vhlo_tools.bytecode import decode_container
-from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError
-from vhlo_tools.findings import Diagnostic
-from vhlo_tools.program.program import Program
+from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.program.program import Program, explain_failure, unreadable
 
 __all__ = ["LOADERS", "ProgramSource", "load_program"]
 
@@ -28,9 +27,9 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
     """Return ``source`` as a program. Nothing is parsed before the program is asked for its module.
 
     Args:
-        source: An ``ir.Module`` of any provider; an :class:`Artifact`; a ``jax.export.Exported``; bytes of any kind that
-            :func:`vhlo_tools.artifact.recognise` knows; a path to a file with such bytes; or MLIR text, which is told
-            from a path by holding a line break, a brace or a parenthesis.
+        source: An ``ir.Module`` of any provider; an :class:`Artifact`; a ``jax.export.Exported``; bytes of any kind
+            that :func:`vhlo_tools.artifact.recognise` knows; a path to a file with such bytes; or MLIR text, which is
+            told from a path by holding a line break, a brace or a parenthesis.
         name: What to call it in messages, by default its path.
         provider: The bindings to use, by default those of the module or the installed ones.
 
@@ -77,23 +76,20 @@ def _is_exported(source: object) -> bool:
 
 def _from_module(source: object, provider: Provider, name: str) -> Program:
     if not provider.is_module(source):
-        raise InvalidProgramError(f"a {type(source).__qualname__} of {provider.prefix} is no module: expected an ir.Module")
+        raise InvalidProgramError(
+            f"a {type(source).__qualname__} of {provider.prefix} is no module: expected an ir.Module"
+        )
     module: Any = source
     return Program(name, provider, lambda: provider.clone(module))
 
 
 def _from_artifact(artifact: Artifact, provider: Provider) -> Program:
-    def load() -> Operation:
+    def load() -> ModuleOp:
         data = bytes(artifact)
-        return _parsed(
-            provider,
-            lambda: provider.deserialize(provider.new_context(), data),
-            lambda said: MalformedArtifactError(
-                f"{artifact.name} (StableHLO {artifact.version}) cannot be read by {provider.library.name} "
-                f"(StableHLO {provider.library.current}): {said[0]}",
-                diagnostics=said[1],
-            ),
-        )
+        try:
+            return provider.deserialize(provider.new_context(), data)
+        except MLIRFailure as failure:
+            raise unreadable(artifact, provider, failure) from failure
 
     return Program(artifact.name, provider, load, other_dialects(artifact))
 
@@ -120,33 +116,14 @@ def _load_text(data: Buffer, name: str, provider: Provider) -> Program:
 
 
 def _load_source(source: str | bytes, name: str, provider: Provider) -> Program:
-    def load() -> Operation:
-        return _parsed(
-            provider,
-            lambda: provider.parse(provider.new_context(), source),
-            lambda said: InvalidProgramError(f"{name} is not a valid MLIR program: {said[0]}", said[1]),
-            name,
-        )
+    def load() -> ModuleOp:
+        try:
+            return provider.parse(provider.new_context(), source)
+        except MLIRFailure as failure:
+            said = explain_failure(name, provider, failure)
+            raise InvalidProgramError(f"{name} is not a valid MLIR program: {said}", failure.diagnostics) from failure
 
     return Program(name, provider, load)
-
-
-def _parsed(
-    provider: Provider,
-    parse: Callable[[], Module],
-    error: Callable[[tuple[str, Sequence[Diagnostic]]], Exception],
-    name: str = "the artifact",
-) -> Operation:
-    try:
-        operation: Operation = parse().operation
-    except MLIRFailure as failure:
-        here = Program(name, provider, lambda: operation)
-        said = "; ".join(here.describe(diagnostic) for diagnostic in failure.diagnostics) or "no reason was given"
-        missing = [dialect for dialect in provider.lacking if f"{dialect}." in said or f"'{dialect}'" in said]
-        if missing:
-            said += f" ({provider.prefix} does not have the dialect {', '.join(missing)}: use jaxlib.mlir)"
-        raise error((said, failure.diagnostics)) from failure
-    return operation
 
 
 #: What makes a program of each kind of content. A new kind is a new line here and a sign in `artifact.content`.

@@ -1,0 +1,197 @@
+"""Programs to artifacts and back, between versions, and run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from os import PathLike
+from typing import TYPE_CHECKING, Literal
+
+from vhlo_tools.artifact import Artifact, Buffer
+from vhlo_tools.compat import Target
+from vhlo_tools.compat import resolve_target as resolve
+from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
+
+    from vhlo_tools.bindings import Context, Module
+    from vhlo_tools.convert.deserialization import Emit
+    from vhlo_tools.program import Program, ProgramSource
+
+__all__ = ["deserialize", "open_artifact", "program_of", "resolve_target", "retarget", "run", "serialize"]
+
+ArtifactSource = str | PathLike[str] | Buffer | Artifact
+
+
+def open_artifact(source: ArtifactSource, *, name: str | None = None) -> Artifact:
+    """Open a portable artifact, lazily and without MLIR.
+
+    Args:
+        source: A path or the bytes of an artifact, or of a jax.export file, whose artifact is taken out.
+        name: What to call it in messages, by default its path.
+
+    Raises:
+        MalformedArtifactError: If it is something else, or its header or its sections are damaged.
+        OSError: If the file cannot be read.
+    """
+    return Artifact.open(source, name=name)
+
+
+def resolve_target(target: str, *, as_of: date | None = None, provider: str | None = None) -> Target:
+    """Return the StableHLO version that a target means.
+
+    Args:
+        target: In the grammar of targets (see :mod:`vhlo_tools.compat.targets`).
+        as_of: The day that windows count back from, by default today.
+        provider: The bindings that answer for ``current``, ``WEEK_4`` and their like.
+
+    Raises:
+        UnknownTargetError: If it names no known version.
+        InvalidVersionError: If it looks like a version and is none.
+    """
+    from vhlo_tools.bindings import get_provider
+
+    return resolve(target, lambda: get_provider(provider).library, as_of=as_of)
+
+
+def serialize(
+    program: ProgramSource,
+    target: str | Version = "current",
+    *,
+    allow_other_dialects: bool = False,
+    name: str | None = None,
+    as_of: date | None = None,
+    provider: str | None = None,
+) -> Artifact:
+    """Write a program as a portable artifact.
+
+    Args:
+        program: An ``ir.Module`` of any provider, which stays as it is; MLIR text or bytes; an artifact; a
+            ``jax.export.Exported`` or its serialized bytes; or a path to a file with any of these.
+        target: The version to write for, or what it is to be read by, in the grammar of targets. A named consumer that
+            reads newer versions than the installed library writes gets the newest that it writes.
+        allow_other_dialects: Whether ops of dialects beside StableHLO, such as ``sdy``, may stay as they are.
+        name: What to call the program in messages, by default its path.
+        as_of: The day that windows in ``target`` count back from, by default today.
+        provider: The bindings to use, by default those of the module, or the installed ones.
+
+    Returns:
+        The artifact. Its ``findings`` warn of what the consumer may choke on although the library lets it through.
+
+    Raises:
+        DowngradeError: If the program holds what the target does not have.
+        UnsupportedFeatureError: If it holds what no artifact can hold.
+        InvalidProgramError: If it is no valid program.
+        MalformedArtifactError: If it is a damaged artifact.
+        UnknownTargetError: If the target is unknown, or a version that the library cannot write.
+        InvalidVersionError: If the target looks like a version and is none.
+    """
+    from vhlo_tools.convert import serialize_program
+    from vhlo_tools.program import load_program
+
+    loaded = load_program(program, name=name, provider=provider)
+    return serialize_program(loaded, _target(loaded, target, as_of), allow_other_dialects=allow_other_dialects)
+
+
+def retarget(
+    artifact: ArtifactSource, target: str | Version, *, as_of: date | None = None, provider: str | None = None
+) -> Artifact:
+    """Move an artifact up or down to another version; dialects that it holds already stay.
+
+    Args:
+        artifact: The artifact, its path or its bytes.
+        target: The version to move to, or what is to read it, in the grammar of targets.
+        as_of: The day that windows in ``target`` count back from, by default today.
+        provider: The bindings to use, by default the installed ones.
+
+    Raises:
+        DowngradeError: If it holds what the target does not have.
+        MalformedArtifactError: If it is no artifact, or a damaged one, or one the installed library cannot read.
+        UnknownTargetError: If the target is unknown, or a version that the library cannot write.
+        InvalidVersionError: If the target looks like a version and is none.
+    """
+    from vhlo_tools.convert import serialize_program
+    from vhlo_tools.program import load_program
+
+    loaded = load_program(Artifact.open(artifact, unpack=False), provider=provider)
+    return serialize_program(loaded, _target(loaded, target, as_of))
+
+
+def deserialize(artifact: ArtifactSource, context: Context | None = None, *, provider: str | None = None) -> Module:
+    """Turn an artifact into a StableHLO module.
+
+    Args:
+        artifact: The artifact, its path or its bytes, or those of a jax.export file.
+        context: The context for the module, which gets StableHLO's dialects if it lacks them; by default a new one.
+        provider: The bindings to use, by default those of ``context``, or the installed ones.
+
+    Returns:
+        An ``ir.Module`` of the provider.
+
+    Raises:
+        MalformedArtifactError: If it is no artifact, or a damaged one, or one the installed library cannot read.
+    """
+    from vhlo_tools.bindings import get_provider, provider_of
+    from vhlo_tools.convert import deserialize_artifact
+
+    bindings = provider_of(context) if context is not None else None
+    return deserialize_artifact(Artifact.open(artifact), bindings or get_provider(provider), context)
+
+
+def program_of(artifact: ArtifactSource, emit: Emit, *, debug_info: bool = False, provider: str | None = None) -> bytes:
+    """Return the program in an artifact as it would stand in a file.
+
+    Args:
+        artifact: The artifact, its path or its bytes, or those of a jax.export file.
+        emit: ``text`` or ``bytecode`` for StableHLO, ``vhlo`` for VHLO as generic text.
+        debug_info: Whether text shows locations.
+        provider: The bindings to use, by default the installed ones.
+
+    Raises:
+        MalformedArtifactError: If it is no artifact, or a damaged one, or one the installed library cannot read.
+    """
+    from vhlo_tools.bindings import get_provider
+    from vhlo_tools.convert import print_module
+
+    return print_module(Artifact.open(artifact), get_provider(provider), emit, debug_info=debug_info)
+
+
+def run(
+    program: ProgramSource,
+    inputs: Sequence[ArrayLike],
+    *,
+    engine: Literal["auto", "reference"] = "auto",
+    name: str | None = None,
+    provider: str | None = None,
+) -> tuple[np.ndarray, ...]:
+    """Evaluate the function ``main`` of a program.
+
+    Args:
+        program: Anything that :func:`serialize` takes.
+        inputs: One array for each argument of ``main``, of its element type and shape. Python numbers and lists take
+            the element type of the argument.
+        engine: ``reference`` is StableHLO's reference interpreter, in this process; ``auto`` takes it too.
+        name: What to call the program in messages, by default its path.
+        provider: The bindings to use, by default those of the module, or the installed ones.
+
+    Returns:
+        The results, one array for each.
+
+    Raises:
+        EngineError: If the inputs do not fit, or the program holds what the engine cannot run.
+        InvalidProgramError: If it is no valid program.
+        MalformedArtifactError: If it is a damaged artifact.
+    """
+    from vhlo_tools.interpreter import evaluate
+    from vhlo_tools.program import load_program
+
+    if engine not in ("auto", "reference"):
+        raise ValueError(f"{engine!r} is not an engine: expected auto or reference")
+    return evaluate(load_program(program, name=name, provider=provider), inputs)
+
+
+def _target(program: Program, target: str | Version, as_of: date | None) -> Target:
+    library = program.provider.library
+    return resolve(str(target), lambda: library, as_of=as_of).within(library)

@@ -1,0 +1,33 @@
+"""``vhlo deserialize``: an artifact to a program."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import click
+
+from vhlo_tools import api
+from vhlo_tools.cli import options
+from vhlo_tools.convert.deserialization import Emit
+
+
+@click.command()
+@options.input_argument("ARTIFACT")
+@options.output_option(required=False)
+@click.option(
+    "--emit",
+    type=click.Choice(get_args(Emit)),
+    default="text",
+    show_default=True,
+    help="StableHLO as text or as ordinary bytecode, or VHLO as generic text.",
+)
+@click.option("--debug-info", is_flag=True, help="Show locations in text.")
+@options.provider_option
+@options.force_option
+def deserialize(source: str, output: str, emit: Emit, debug_info: bool, provider: str | None, force: bool) -> None:
+    """Turn ARTIFACT, or the artifact inside a jax.export file, into a program."""
+    binary = emit == "bytecode"
+    options.check_output(output, force=force, binary=binary)
+    data, name = options.read_input(source)
+    program = api.program_of(api.open_artifact(data, name=name), emit, debug_info=debug_info, provider=provider)
+    options.write_output(output, [program], force=force, binary=binary)

@@ -1,0 +1,86 @@
+"""``vhlo``: the group of commands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+import click
+
+from vhlo_tools.errors import (
+    DowngradeError,
+    EngineError,
+    UnsupportedFeatureError,
+    VhloToolsError,
+)
+
+__all__ = ["cli", "main"]
+
+# Each command is a module of this package with an object of the same name; it is imported when it is called.
+_COMMANDS = {
+    "serialize": "Write a program as a portable artifact.",
+    "deserialize": "Turn an artifact into a program.",
+    "retarget": "Move an artifact up or down to another version.",
+    "inspect": "Show what a file is and holds.",
+    "run": "Evaluate a program.",
+    "targets": "Show versions, releases, and what a target means.",
+}
+
+# The answer is no: exit 1. Everything else that the toolkit raises is about usage or unreadable input: exit 2.
+_NO = (DowngradeError, EngineError, UnsupportedFeatureError)
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"vhlo_tools.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(version("vhlo-tools"), prog_name="vhlo")
+def cli() -> None:
+    """StableHLO programs as versioned portable artifacts."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0 fine, 1 the answer is no, 2 usage or unreadable input."""
+    try:
+        result = cli.main(args=arguments, prog_name="vhlo", standalone_mode=False)
+    except click.exceptions.Abort:
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code if error.exit_code != 1 else 2
+    except _NO as error:
+        return _fail(str(error), 1)
+    except VhloToolsError as error:
+        return _fail(str(error), 2)
+    except BrokenPipeError:
+        # Whoever read our output has stopped. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{where}{error.strerror or error}", 2)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(message: str, code: int) -> int:
+    click.echo(f"vhlo: {message}", err=True)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

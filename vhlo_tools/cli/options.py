@@ -1,0 +1,131 @@
+"""Arguments and options that commands share, and how they read and write."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from vhlo_tools.artifact import Buffer, read_bytes
+from vhlo_tools.files import write_atomically
+from vhlo_tools.findings import Finding
+
+__all__ = [
+    "as_of_option",
+    "echo_json",
+    "force_option",
+    "format_option",
+    "input_argument",
+    "output_option",
+    "provider_option",
+    "read_input",
+    "report_findings",
+    "target_option",
+    "write_output",
+]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+STANDARD = "-"
+
+
+def input_argument(metavar: str) -> Callable[[_F], _F]:
+    """Return the argument for the file to read."""
+    return click.argument("source", metavar=metavar, type=str)
+
+
+def output_option(*, required: bool) -> Callable[[_F], _F]:
+    """Return the option for the file to write."""
+    shown = "The file to write; - is stdout." + ("" if required else " By default stdout.")
+    return click.option("-o", "--output", required=required, default=None if required else STANDARD, help=shown)
+
+
+def target_option(default: str | None) -> Callable[[_F], _F]:
+    """Return the option for the target."""
+    return click.option(
+        "--target",
+        required=default is None,
+        default=default,
+        show_default=default is not None,
+        help="What shall read it: a version (1.9.0), current, minimum, WEEK_4, WEEK_12, MAX, NONE, a window (12w), "
+        "a date (2025-06-01), a release (jaxlib==0.4.31), or a comma list of these.",
+    )
+
+
+def _to_date(context: click.Context, parameter: click.Parameter, value: datetime | None) -> date | None:
+    return value.date() if value else None
+
+
+def as_of_option(function: _F) -> _F:
+    """Add the option for the day that windows count back from."""
+    return click.option(
+        "--as-of",
+        type=click.DateTime(["%Y-%m-%d"]),
+        callback=_to_date,
+        metavar="DATE",
+        help="The day that windows count back from, by default today.",
+    )(function)
+
+
+def provider_option(function: _F) -> _F:
+    """Add the option for the bindings."""
+    return click.option(
+        "--provider", metavar="PREFIX", help="The MLIR bindings to use: jaxlib.mlir, torch_mlir or mlir."
+    )(function)
+
+
+def force_option(function: _F) -> _F:
+    """Add the option to replace an existing output."""
+    return click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")(function)
+
+
+def format_option(function: _F) -> _F:
+    """Add the option for the format of what is printed."""
+    return click.option(
+        "--output-format", "--format", type=click.Choice(["text", "json"]), default="text", show_default=True
+    )(function)
+
+
+def read_input(source: str) -> tuple[Buffer, str]:
+    """Return the contents of a file or of stdin, and what to call them in messages."""
+    if source == STANDARD:
+        return sys.stdin.buffer.read(), "<stdin>"
+    return read_bytes(Path(source)), source
+
+
+def write_output(output: str, chunks: Iterable[bytes | memoryview], *, force: bool, binary: bool) -> None:
+    """Write to a file, whole or not at all, or to stdout; bytes never go to a terminal."""
+    if output != STANDARD:
+        write_atomically(Path(output), chunks, force=force)
+        return
+    if binary and sys.stdout.isatty():
+        raise click.UsageError("refusing to write bytes to a terminal: give -o FILE, or redirect the output")
+    for chunk in chunks:
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()
+
+
+def check_output(output: str, *, force: bool, binary: bool) -> None:
+    """Refuse, before any work, an output that :func:`write_output` would refuse after it."""
+    if output == STANDARD:
+        write_output(output, (), force=force, binary=binary)
+    elif Path(output).is_dir():
+        raise click.UsageError(f"{output} is a folder: expected a file to write")
+    elif Path(output).is_file() and not force:
+        raise click.UsageError(f"{output} exists: --force replaces it")
+
+
+def echo_json(value: object) -> None:
+    """Print ``value`` as JSON on stdout."""
+    click.echo(json.dumps(value, indent=2, default=str))
+
+
+def report_findings(findings: Iterable[Finding]) -> None:
+    """Print findings on stderr."""
+    for finding in findings:
+        click.echo(f"vhlo: {finding.level}: {finding}", err=True)

@@ -1,0 +1,27 @@
+"""``vhlo retarget``: an artifact to another version."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import click
+
+from vhlo_tools import api
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.cli import options
+
+
+@click.command()
+@options.input_argument("ARTIFACT")
+@options.output_option(required=True)
+@options.target_option(default=None)
+@options.as_of_option
+@options.provider_option
+@options.force_option
+def retarget(source: str, output: str, target: str, as_of: date | None, provider: str | None, force: bool) -> None:
+    """Move ARTIFACT up or down to another version; dialects it holds already stay."""
+    options.check_output(output, force=force, binary=True)
+    data, name = options.read_input(source)
+    artifact = api.retarget(Artifact(data, name=name), target, as_of=as_of, provider=provider)
+    options.write_output(output, [bytes(artifact)], force=force, binary=True)
+    options.report_findings(artifact.findings)

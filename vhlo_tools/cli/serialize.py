@@ -1,0 +1,40 @@
+"""``vhlo serialize``: any accepted program to a portable artifact."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import click
+
+from vhlo_tools import api
+from vhlo_tools.cli import options
+
+
+@click.command()
+@options.input_argument("PROGRAM")
+@options.output_option(required=True)
+@options.target_option(default="current")
+@options.as_of_option
+@click.option("--allow-other-dialects", is_flag=True, help="Keep ops of dialects beside StableHLO, such as sdy.")
+@options.provider_option
+@options.force_option
+def serialize(
+    source: str,
+    output: str,
+    target: str,
+    as_of: date | None,
+    allow_other_dialects: bool,
+    provider: str | None,
+    force: bool,
+) -> None:
+    """Write PROGRAM as a portable artifact that the target can read.
+
+    PROGRAM is MLIR text or bytecode, a portable artifact, or a jax.export file, told apart by content; - is stdin.
+    """
+    options.check_output(output, force=force, binary=True)
+    data, name = options.read_input(source)
+    artifact = api.serialize(
+        data, target, allow_other_dialects=allow_other_dialects, name=name, as_of=as_of, provider=provider
+    )
+    options.write_output(output, [bytes(artifact)], force=force, binary=True)
+    options.report_findings(artifact.findings)

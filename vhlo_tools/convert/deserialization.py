@@ -1,0 +1,59 @@
+"""Portable artifacts to programs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.bindings import Context, MLIRFailure, Module, Provider
+from vhlo_tools.program import unreadable
+
+__all__ = ["Emit", "deserialize_artifact", "print_module"]
+
+#: How an artifact can be written out as a program.
+Emit = Literal["text", "bytecode", "vhlo"]
+
+
+def deserialize_artifact(artifact: Artifact, provider: Provider, context: Context | None = None) -> Module:
+    """Return ``artifact`` as a StableHLO module.
+
+    Args:
+        artifact: The artifact; its header and sections were checked when it was made.
+        provider: The bindings.
+        context: A context of the same provider, which gets StableHLO's dialects if it lacks them; by default a new one.
+
+    Raises:
+        MalformedArtifactError: If the library refuses it.
+    """
+    if context is None:
+        context = provider.new_context()
+    else:
+        provider.register_dialects(context)
+    try:
+        return provider.deserialize(context, bytes(artifact))
+    except MLIRFailure as failure:
+        raise unreadable(artifact, provider, failure) from failure
+
+
+def print_module(artifact: Artifact, provider: Provider, emit: Emit, *, debug_info: bool = False) -> bytes:
+    """Return ``artifact`` as ``emit`` says: StableHLO as text or as ordinary bytecode, or VHLO as generic text.
+
+    Args:
+        artifact: The artifact.
+        provider: The bindings.
+        emit: The form.
+        debug_info: Whether text shows locations.
+
+    Raises:
+        MalformedArtifactError: If the library refuses the artifact.
+    """
+    if emit == "vhlo":
+        try:
+            module = provider.parse(provider.new_context(), bytes(artifact))
+        except MLIRFailure as failure:
+            raise unreadable(artifact, provider, failure) from failure
+        return provider.text(module, debug_info=debug_info, generic=True).encode()
+    module = deserialize_artifact(artifact, provider)
+    if emit == "bytecode":
+        return b"".join(provider.bytecode(module, provider.library.current))
+    return provider.text(module, debug_info=debug_info).encode()

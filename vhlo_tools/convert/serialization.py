@@ -1,0 +1,126 @@
+"""Programs to portable artifacts.
+
+The steps are those of ``serializePortableArtifact`` in ``stablehlo/dialect/Serialization.cpp``: legalize StableHLO to
+VHLO, bring VHLO to the target version, write it as bytecode with the version in the producer string. They are taken one
+by one, on a copy of the caller's module, so that a failure is known by its step and can be explained. What is written
+equals what the library's own function gives, byte for byte, but for locations that readers of the target choke on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from vhlo_tools.artifact import Artifact, other_dialects
+from vhlo_tools.artifact.content import ARTIFACT_PRODUCER
+from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider
+from vhlo_tools.bytecode import decode_container
+from vhlo_tools.compat import Target
+from vhlo_tools.convert.explanation import explain_downgrade, explain_legalization
+from vhlo_tools.findings import Finding
+from vhlo_tools.program import Program
+from vhlo_tools.version import Version
+
+__all__ = ["serialize_program"]
+
+RANGE_LOCATIONS_SINCE: Final = Version("1.9.0")
+MIXED_DIALECTS_SINCE: Final = Version("1.11.0")
+
+
+def serialize_program(program: Program, target: Target, *, allow_other_dialects: bool = False) -> Artifact:
+    """Write ``program`` as a portable artifact.
+
+    Args:
+        program: The program.
+        target: What to write it for; a version that the provider's library can write.
+        allow_other_dialects: Whether ops of other dialects may stay, which consumers since 1.11.0 read. Those that the
+            program brought along from an artifact stay in any case.
+
+    Raises:
+        UnsupportedFeatureError: If it holds what no artifact can hold.
+        DowngradeError: If it holds what the target version does not have.
+        InvalidProgramError: If the program is not valid.
+    """
+    provider = program.provider
+    allow_other_dialects = allow_other_dialects or bool(program.other_dialects)
+    operation = legalized(program, allow_other_dialects=allow_other_dialects)
+    if target.version < RANGE_LOCATIONS_SINCE:
+        provider.run_passes(operation, without_range_locations(target.version), verify=False)
+    try:
+        # One verification, of what will be written; the library verifies after each of its passes.
+        provider.run_passes(operation, to_version(target.version), verify=True)
+    except MLIRFailure as failure:
+        raise explain_downgrade(
+            program,
+            target,
+            lambda: legalized(program, allow_other_dialects=allow_other_dialects),
+            failure,
+        ) from failure
+    artifact = Artifact(_written(provider, operation, target.version), name=program.name)
+    return artifact.with_findings(_let_through(artifact, target) if target.version < MIXED_DIALECTS_SINCE else ())
+
+
+def legalized(program: Program, *, allow_other_dialects: bool) -> ModuleOp:
+    """Return a fresh copy of ``program`` as VHLO of the library's current version.
+
+    Raises:
+        UnsupportedFeatureError: If it holds what has no form in VHLO.
+        InvalidProgramError: If the program is not valid.
+    """
+    operation = program.load()
+    try:
+        program.provider.run_passes(operation, to_vhlo(allow_other_dialects=allow_other_dialects), verify=False)
+    except MLIRFailure as failure:
+        raise explain_legalization(program, failure, allow_other_dialects=allow_other_dialects) from failure
+    return operation
+
+
+def _let_through(artifact: Artifact, target: Target) -> list[Finding]:
+    """Return what the library wrote although consumers of the target choke on it."""
+    return [
+        Finding(
+            feature="mixed_dialects",
+            level="warning",
+            kind="dialect",
+            message=f"the artifact holds the dialect {dialect}, which readers older than {MIXED_DIALECTS_SINCE} refuse",
+            introduced=MIXED_DIALECTS_SINCE,
+            target=target.version,
+            remedy=f"lower it to StableHLO first, or choose {MIXED_DIALECTS_SINCE} or later",
+        )
+        for dialect in sorted(other_dialects(artifact))
+    ]
+
+
+def to_vhlo(*, allow_other_dialects: bool) -> str:
+    """Return the pass that legalizes StableHLO to VHLO."""
+    return f"stablehlo-legalize-to-vhlo{{allow-other-dialects={str(allow_other_dialects).lower()}}}"
+
+
+def to_version(version: Version) -> str:
+    """Return the pass that brings VHLO to ``version``."""
+    return f"vhlo-to-version{{target={version}}}"
+
+
+def without_range_locations(version: Version) -> str:
+    """Return the pass that turns locations with a range into plain ones, for readers that do not know the former.
+
+    It is the compatibility expander, which has nothing else to rewrite once all is VHLO. The library itself leaves
+    range locations in (``isLegalLocation`` in ``stablehlo/transforms/VhloToVersion.cpp``), and such readers refuse the
+    file.
+    """
+    return f"stablehlo-compatibility-expander{{target={version}}}"
+
+
+def _written(provider: Provider, operation: ModuleOp, version: Version) -> bytes:
+    """Return ``operation`` as bytecode with the producer of a portable artifact.
+
+    The bindings cannot set the producer, so the header is replaced. Offsets in the format are relative, and only the
+    padding of aligned data, which no artifact of VHLO alone has, depends on how long the header is.
+    """
+    pieces = provider.bytecode(operation, version)
+    data = b"".join(pieces)
+    container = decode_container(memoryview(data))
+    if any(section.alignment > 1 for section in container.sections):
+        module = provider.parse(operation.context, data)
+        return provider.serialize(module, version, allow_other_dialects=True)
+    head = data[: data.index(container.producer.encode())]
+    return b"".join([head, ARTIFACT_PRODUCER, str(version).encode(), b"\0", memoryview(data)[container.header_size :]])
