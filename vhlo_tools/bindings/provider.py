@@ -200,11 +200,18 @@ class Provider:
         self._checked(operation.context, lambda: manager.run(operation.operation))
 
     def as_module(self, operation: ModuleOp) -> Module:
-        """Return ``operation`` as a module of a context of its own, unless it is one as the parser gives it."""
+        """Return ``operation`` as a module such as the parser gives; an op that is none is emptied into a new one."""
         if isinstance(operation, self.ir.Module):
             module: Module = operation
             return module
-        return self.parse(self.new_context(), b"".join(self.bytecode(operation, self.library.current)))
+        op = operation.operation
+        module = self.ir.Module.create(op.location)
+        for attribute in op.attributes:
+            name = attribute if isinstance(attribute, str) else attribute.name
+            module.operation.attributes[name] = op.attributes[name]
+        for inner in list(op.regions[0].blocks[0].operations):
+            module.body.append(inner)
+        return module
 
     def verify(self, operation: ModuleOp) -> None:
         """Verify ``operation`` and all within.
@@ -241,7 +248,7 @@ class Provider:
         )
         return text
 
-    def walk(self, operation: ModuleOp) -> list[Operation]:
+    def walk(self, operation: ModuleOp | Operation) -> list[Operation]:
         """Return ``operation`` and every op nested in it, outermost first."""
         ops: list[Operation] = []
         advance = self.ir.WalkResult.ADVANCE

@@ -13,6 +13,7 @@ from typing import Final
 
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Operation, source_of
 from vhlo_tools.compat import Target
+from vhlo_tools.convert.places import calling_place
 from vhlo_tools.dialect import Feature, known_features, known_versions
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.findings import Diagnostic, Finding
@@ -104,13 +105,18 @@ def _finding(program: Program, culprit: Diagnostic, introduced: Version, target:
     op = _program_name(vhlo_op) if vhlo_op else None
     feature = _feature_in(culprit.message, vhlo_op, introduced)
     title = feature.title if feature else "what it holds"
+    place, within = place_of(culprit.source, program.name), ""
+    if place is None and op is not None:
+        called = calling_place(program.provider, program.load(), op, culprit.location)
+        if called:
+            place, within = place_of(called[1], program.name), f" in @{called[0]}, called here,"
     return Finding(
         feature=feature.id if feature else f"since-{introduced}",
         level="error",
         kind=feature.kind if feature else "op",
-        message=f"{op or 'the program'} needs StableHLO {introduced}: {title}",
+        message=f"{op or 'the program'}{within} needs StableHLO {introduced}: {title}",
         op=op,
-        location=place_of(culprit.source, program.name),
+        location=place,
         introduced=introduced,
         target=target.version,
         remedy=f"{feature.remedy}; or choose {introduced} or later" if feature else f"choose {introduced} or later",

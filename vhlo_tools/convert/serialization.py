@@ -120,7 +120,6 @@ def _written(provider: Provider, operation: ModuleOp, version: Version) -> bytes
     data = b"".join(pieces)
     container = decode_container(memoryview(data))
     if any(section.alignment > 1 for section in container.sections):
-        module = provider.parse(operation.context, data)
-        return provider.serialize(module, version, allow_other_dialects=True)
+        return provider.serialize(provider.as_module(operation), version, allow_other_dialects=True)
     head = data[: data.index(container.producer.encode())]
     return b"".join([head, ARTIFACT_PRODUCER, str(version).encode(), b"\0", memoryview(data)[container.header_size :]])

@@ -1,0 +1,198 @@
+"""Make the environment of this checkout, if it is not there yet or no longer fits, and run a command of it.
+
+``bootstrap.py --venv FOLDER [--extra NAME] COMMAND [ARGUMENT ...]`` is what ``scripts/vhlo`` and ``scripts/test`` call.
+It needs nothing but the standard library, and the interpreter that runs it becomes the environment's. Standard output
+belongs to the command; progress goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, NoReturn
+
+__all__ = ["BootstrapError", "Stamp", "ensure_environment", "locked", "wanted_stamp"]
+
+ROOT = Path(__file__).resolve().parent.parent
+# The running interpreter below any environment, by its real name. That name holds the version on most systems; so when
+# the system moves on to another version, the environment's link breaks, which is noticed, instead of leading to a
+# Python that does not see the installed packages. Resolved now, for we may run from the environment we shall clear.
+INTERPRETER = Path(sys.executable).resolve()
+LOCK_NAME = ".vhlo-tools-lock"
+STAMP_NAME = ".vhlo-tools-stamp"
+FAILED = 2  # as the tool's own exit code for "could not do it"; 1 would say that something was found
+
+
+class BootstrapError(Exception):
+    """The environment cannot be made; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What an environment was made of; it is written last, so an environment without one is unfinished.
+
+    As text: a line each for ``root``, ``interpreter`` and ``extras``, then ``pyproject`` as it is. ``scripts/vhlo``
+    compares the first line and the rest with the checkout, so that a warm start needs no Python of its own.
+
+    Attributes:
+        root: The checkout that is installed; a moved or copied one does not find its way back by itself.
+        interpreter: The path and version of the Python below the environment.
+        extras: The extras of the package that are installed.
+        pyproject: The contents of ``pyproject.toml``.
+    """
+
+    root: Path
+    interpreter: str
+    extras: frozenset[str]
+    pyproject: bytes
+
+    def covers(self, wanted: Stamp) -> bool:
+        """Return whether an environment with this stamp does for what is wanted."""
+        return replace(self, extras=wanted.extras) == wanted and self.extras >= wanted.extras
+
+    def can_become(self, wanted: Stamp) -> bool:
+        """Return whether installing again suffices: the same checkout on the same interpreter."""
+        return (self.root, self.interpreter) == (wanted.root, wanted.interpreter)
+
+    def write(self, venv: Path) -> None:
+        """Write the stamp whole or not at all."""
+        header = f"{self.root}\n{self.interpreter}\n{','.join(sorted(self.extras))}\n"
+        unfinished = venv / f"{STAMP_NAME}.new"
+        unfinished.write_bytes(header.encode() + self.pyproject)
+        unfinished.replace(venv / STAMP_NAME)
+
+    @classmethod
+    def read(cls, venv: Path) -> Stamp | None:
+        """Return the stamp of an environment, or None where it has none or its Python is gone."""
+        if not os.access(venv / "bin" / "python", os.X_OK):
+            return None
+        try:
+            root, interpreter, extras, pyproject = (venv / STAMP_NAME).read_bytes().split(b"\n", 3)
+        except (FileNotFoundError, ValueError):
+            return None
+        names = frozenset(extras.decode().split(",")) - {""}
+        return cls(Path(os.fsdecode(root)), os.fsdecode(interpreter), names, pyproject)
+
+
+def wanted_stamp(root: Path, extras: frozenset[str]) -> Stamp:
+    """Return the stamp of an environment for the checkout as it is now, on the running interpreter."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Stamp(root, f"{INTERPRETER} {version}", extras, (root / "pyproject.toml").read_bytes())
+
+
+def say(message: str) -> None:
+    """Print a line of progress."""
+    print(f"vhlo_tools: {message}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def locked(venv: Path) -> Iterator[int]:
+    """Hold the lock of an environment folder, and give its file descriptor.
+
+    The lock file also marks the folder as ours: only such a folder, or an empty one, is ever cleared.
+    """
+    venv.mkdir(parents=True, exist_ok=True)
+    lock_path = venv / LOCK_NAME
+    if not lock_path.exists() and any(entry.name != LOCK_NAME for entry in venv.iterdir()):
+        raise BootstrapError(
+            f"{venv} was not made by this script: remove it, or name another folder in VHLO_TOOLS_VENV"
+        )
+    with lock_path.open("a") as lock:
+        wait_for(lock, venv)
+        yield lock.fileno()
+
+
+def wait_for(lock: IO[str], venv: Path) -> None:
+    """Take an exclusive lock, and say so if another process has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say(f"waiting for another run that is making {venv}")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def ensure_environment(venv: Path, wanted: Stamp) -> None:
+    """Make, extend or repair the environment, unless it already does."""
+    present = Stamp.read(venv)
+    if present is not None and present.covers(wanted):
+        return
+    with locked(venv) as lock:
+        present = Stamp.read(venv)  # another run may have made it while we waited
+        if present is not None and present.covers(wanted):
+            return
+        if present is not None and present.can_become(wanted):
+            (venv / STAMP_NAME).unlink()
+            wanted = replace(wanted, extras=wanted.extras | present.extras)
+        else:
+            create(venv, lock)
+        install(venv, wanted, lock)
+        wanted.write(venv)
+
+
+def create(venv: Path, lock: int) -> None:
+    """Make the bare environment, in place of whatever an earlier run left there."""
+    say(f"making {venv} with Python {sys.version.split()[0]}")
+    for entry in venv.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != LOCK_NAME:
+            entry.unlink()
+    run([str(INTERPRETER), "-I", "-m", "venv", str(venv)], venv, lock, "Python's venv module failed")
+
+
+def install(venv: Path, wanted: Stamp, lock: int) -> None:
+    """Install the checkout into the environment, so that later edits of the code show."""
+    extras = f"[{','.join(sorted(wanted.extras))}]" if wanted.extras else ""
+    say(f"installing vhlo-tools{extras} and what it needs (once)")
+    pip = [str(venv / "bin" / "python"), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", "--quiet"]
+    run([*pip, "install", "--editable", f".{extras}"], wanted.root, lock, "pip could not install the package")
+
+
+def run(command: list[str], cwd: Path, lock: int, failure: str) -> None:
+    """Run a step with its output on standard error.
+
+    The step inherits the lock: if this process is killed, the lock lasts until the step has ended too, and no other
+    run clears the folder under its hands.
+    """
+    step = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=sys.stderr, pass_fds=[lock], check=False)
+    if step.returncode:
+        raise BootstrapError(f"{failure} (exit code {step.returncode}, see above); run it again when that is mended")
+
+
+def enter(venv: Path, command: str, arguments: list[str]) -> NoReturn:
+    """Become a command of the environment."""
+    program = str(venv / "bin" / command)
+    os.execv(program, [program, *arguments])
+
+
+def main() -> int:
+    """Make the environment and become the command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--venv", type=Path, required=True, help="folder of the environment")
+    parser.add_argument("--extra", action="append", default=[], help="extra of the package to install too")
+    parser.add_argument("command", help="command of the environment to run")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the command")
+    options = parser.parse_args()
+    venv = options.venv.absolute()
+    try:
+        ensure_environment(venv, wanted_stamp(ROOT, frozenset(options.extra)))
+        enter(venv, options.command, options.arguments)
+    except BootstrapError as error:
+        say(str(error))
+    except OSError as error:
+        say(f"cannot set up {venv}: {error}")
+    except KeyboardInterrupt:
+        say("interrupted; the next run starts over")
+    return FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Build the sdist and the wheel, install the wheel as a user would, and check that it is whole.
+
+A checkout finds its data beside the package, so only an installed wheel shows whether the data was packed. The wheel is
+built from the sdist, which shows the same of the sdist. Run it with the Python of the development environment.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+__all__ = ["check_wheel"]
+
+ROOT = Path(__file__).resolve().parent.parent
+LIST_SPECS = """
+from vhlo_tools.dialect.data import dialect_specs
+
+def files(folder, prefix=""):
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from files(entry, f"{prefix}{entry.name}/")
+        else:
+            yield prefix + entry.name
+
+print(*sorted(files(dialect_specs())), sep="\\n")
+"""
+
+
+class WheelError(Exception):
+    """The wheel lacks something, or a step on the way to it failed."""
+
+
+def check_wheel(root: Path, work: Path) -> None:
+    """Build in ``work`` from the checkout ``root``, and raise WheelError unless the installed wheel is whole."""
+    print("building sdist and wheel", flush=True)
+    output(work, sys.executable, "-m", "build", "--outdir", str(work / "dist"), str(root))
+    (wheel,) = (work / "dist").glob("*.whl")
+
+    print(f"installing {wheel.name} into a fresh environment", flush=True)
+    programs = work / "environment" / "bin"
+    python = str(programs / "python")
+    output(work, sys.executable, "-m", "venv", str(programs.parent))
+    output(work, python, "-I", "-m", "pip", "--disable-pip-version-check", "--quiet", "install", str(wheel))
+
+    installed = output(work, python, "-I", "-c", LIST_SPECS).splitlines()
+    specs = root / "dialect_specs"
+    missing = {path.relative_to(specs).as_posix() for path in specs.rglob("*.*") if path.is_file()} - set(installed)
+    if missing:
+        raise WheelError(f"{wheel.name} lacks files of dialect_specs/: {', '.join(sorted(missing))}")
+    if not output(work, str(programs / "vhlo"), "targets").strip():
+        raise WheelError("`vhlo targets` of the installed wheel printed nothing")
+    print(f"{wheel.name} is whole: {len(installed)} files of dialect_specs, and `vhlo targets` runs")
+
+
+def output(cwd: Path, *command: str) -> str:
+    """Run a command away from the checkout and return its standard output."""
+    result = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise WheelError(f"{' '.join(command)} failed ({result.returncode}):\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def main() -> int:
+    """Check the wheel of this checkout."""
+    with tempfile.TemporaryDirectory(prefix="vhlo-tools-wheel-") as work:
+        try:
+            check_wheel(ROOT, Path(work))
+        except WheelError as error:
+            print(f"check_wheel: {error}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from corpus import EXAMPLES
+
+import vhlo_tools as vt
+from vhlo_tools.artifact import inspect_bytes, other_dialects
+
+
+@pytest.fixture(scope="module")
+def artifact() -> vt.Artifact:
+    return vt.serialize(EXAMPLES / "saxpy.mlir", "1.4.2")
+
+
+def test_header_and_sections(artifact: vt.Artifact) -> None:
+    assert artifact.version == vt.Version("1.4.2")
+    assert artifact.producer == "StableHLO_v1.4.2"
+    assert artifact.bytecode_version == 6
+    assert {section.name for section in artifact.sections} >= {"string", "dialect", "ir", "properties"}
+    assert {dialect.name for dialect in artifact.dialects} == {"builtin", "vhlo"}
+    assert not other_dialects(artifact)
+
+
+def test_path_bytes_and_artifact_are_the_same(artifact: vt.Artifact, tmp_path: Path) -> None:
+    path = tmp_path / "saxpy.mlirbc"
+    artifact.save(path)
+    assert vt.open_artifact(path) == vt.open_artifact(str(path)) == vt.open_artifact(bytes(artifact)) == artifact
+    assert vt.open_artifact(artifact) is artifact
+    assert len({artifact, vt.open_artifact(path)}) == 1
+
+
+def test_save_replaces_only_when_forced(artifact: vt.Artifact, tmp_path: Path) -> None:
+    path = tmp_path / "saxpy.mlirbc"
+    path.write_bytes(b"precious")
+    with pytest.raises(FileExistsError):
+        artifact.save(path)
+    assert path.read_bytes() == b"precious"
+    artifact.save(path, force=True)
+    assert path.read_bytes() == bytes(artifact)
+
+
+def test_a_large_file_is_mapped_and_can_be_saved_over_itself(tmp_path: Path) -> None:
+    elements = 1 << 19
+    hexadecimal = bytes(range(256)).hex() * (4 * elements // 256)
+    text = f"""func.func @main() -> tensor<{elements}xi32> {{
+      %0 = stablehlo.constant dense<"0x{hexadecimal}"> : tensor<{elements}xi32>
+      return %0 : tensor<{elements}xi32>
+    }}"""
+    path = tmp_path / "large.mlirbc"
+    vt.serialize(text).save(path)
+    mapped = vt.open_artifact(path)
+    before = path.read_bytes()
+    mapped.save(path, force=True)
+    assert path.read_bytes() == before == bytes(mapped)
+    assert vt.retarget(path, "0.9.0").bytecode_version == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is empty"),
+        (b"  \n", "white space"),
+        (b"module {}", "is text: expected a portable artifact; `vhlo serialize` makes one"),
+        ((EXAMPLES / "convnet.bc").read_bytes(), "is ordinary MLIR bytecode, which promises no compatibility"),
+        (b"ML\xefR\x0dStableHLO_v1.0\x00", "'StableHLO_v1.0', which ends in no version|ends without"),
+    ],
+)
+def test_what_is_no_artifact(data: bytes, message: str) -> None:
+    with pytest.raises(vt.MalformedArtifactError, match=message):
+        vt.open_artifact(data)
+
+
+@pytest.mark.parametrize("version", ["1.00.0", "abc", "", "99999999999999999999.0.0", "1.0"])
+def test_a_header_version_that_is_none(artifact: vt.Artifact, version: str) -> None:
+    data = bytes(artifact).replace(b"StableHLO_v1.4.2", b"StableHLO_v" + version.encode())
+    with pytest.raises(vt.MalformedArtifactError, match="ends in no version") as refused:
+        vt.open_artifact(data)
+    assert refused.value.section == "header"
+
+
+def test_a_version_from_the_future_is_read(artifact: vt.Artifact) -> None:
+    data = bytes(artifact).replace(b"StableHLO_v1.4.2", b"StableHLO_v9.9.9")
+    assert vt.open_artifact(data).version == vt.Version("9.9.9")
+
+
+def test_inspection_of_every_kind(artifact: vt.Artifact) -> None:
+    described = inspect_bytes(bytes(artifact), "x")
+    assert described["kind"] == "portable-artifact"
+    assert (described["version"], described["bytecode_version"]) == ("1.4.2", 6)
+    assert sum(section["size"] for section in described["sections"]) < described["size"] == len(artifact)
+    export = inspect_bytes((EXAMPLES / "symbolic_export.jax_export").read_bytes(), "x")
+    assert (export["kind"], export["platforms"], export["artifact"]["kind"]) == (
+        "jax-export",
+        ["cpu"],
+        "portable-artifact",
+    )
+    assert inspect_bytes((EXAMPLES / "convnet.bc").read_bytes(), "x")["producer"].startswith("MLIR")
+    assert inspect_bytes((EXAMPLES / "saxpy.mlir").read_bytes(), "x")["kind"] == "mlir-text"

@@ -1,0 +1,24 @@
+"""Fixtures that tests share."""
+
+from __future__ import annotations
+
+import pytest
+from corpus import EXAMPLES
+from raw import RawLibrary
+
+from vhlo_tools.bindings import Provider, get_provider
+
+
+@pytest.fixture(scope="session")
+def provider() -> Provider:
+    return get_provider()
+
+
+@pytest.fixture(scope="session")
+def raw(provider: Provider) -> RawLibrary:
+    return RawLibrary(provider)
+
+
+@pytest.fixture
+def saxpy() -> str:
+    return (EXAMPLES / "saxpy.mlir").read_text()

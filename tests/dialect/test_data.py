@@ -1,0 +1,110 @@
+"""The data against its schemas, against itself, and against the installed library."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from corpus import FEATURES, features_of_library, writable_versions
+from raw import RawLibrary
+
+import vhlo_tools as vt
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.bindings import Provider
+from vhlo_tools.dialect import (
+    Feature,
+    bytecode_version_of,
+    known_features,
+    known_releases,
+    known_versions,
+    minimum_version,
+    newest_version,
+)
+from vhlo_tools.dialect.data import dialect_specs
+from vhlo_tools.version import Version
+
+
+@pytest.mark.parametrize(
+    ("file", "schema"),
+    [
+        ("versions.toml", "versions.schema.json"),
+        ("releases.toml", "releases.schema.json"),
+        ("vhlo/features.toml", "features.schema.json"),
+    ],
+)
+def test_data_fits_its_schema(file: str, schema: str) -> None:
+    import tomllib
+
+    data: Any = tomllib.loads(dialect_specs().joinpath(*file.split("/")).read_text())
+    as_json = json.loads(json.dumps(data, default=str))
+    rules = json.loads(dialect_specs().joinpath("schemas", schema).read_text())
+    jsonschema.Draft202012Validator.check_schema(rules)
+    checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
+    jsonschema.Draft202012Validator(rules, format_checker=checker).validate(as_json)
+
+
+def test_versions_are_complete_and_ascend() -> None:
+    versions = [entry.version for entry in known_versions()]
+    expected = [f"0.{minor}.0" for minor in range(9, 21)] + [f"1.{minor}.0" for minor in range(23)]
+    assert versions == [Version(text) for text in expected]
+    dates = [entry.date for entry in known_versions()]
+    assert dates == sorted(dates)
+    assert (minimum_version(), newest_version()) == (versions[0], versions[-1])
+
+
+def test_releases_hold_known_versions() -> None:
+    known = {entry.version for entry in known_versions()}
+    for release in known_releases():
+        assert release.stablehlo.minor_release in known, release
+        assert release.minimum == minimum_version()
+        for answer in (release.week_4, release.week_12):
+            assert answer is None or answer <= release.stablehlo
+    names = [str(release) for release in known_releases()]
+    assert len(names) == len(set(names))
+
+
+def test_the_installed_release_is_in_the_table(provider: Provider) -> None:
+    library = provider.library
+    release = next(r for r in known_releases() if f"{r.package} {r.release}" == library.name)
+    assert release.stablehlo == library.current
+    assert release.minimum == library.minimum
+    assert release.week_4 == library.requirements["WEEK_4"]
+    assert release.week_12 == library.requirements["WEEK_12"]
+
+
+@pytest.mark.parametrize("version", writable_versions(), ids=str)
+def test_bytecode_version_is_what_the_library_writes(version: Version, raw: RawLibrary) -> None:
+    written = raw.serialize(raw.parse("module {}"), str(version))
+    assert written is not None
+    assert Artifact(written).bytecode_version == bytecode_version_of(version)
+
+
+def test_bytecode_version_beyond_the_data() -> None:
+    assert bytecode_version_of(Version("7.0.0")) == bytecode_version_of(newest_version())
+    with pytest.raises(vt.UnknownTargetError, match="older than 0.9.0"):
+        bytecode_version_of(Version("0.8.9"))
+
+
+def test_features_are_unique_and_ascend() -> None:
+    features = known_features()
+    assert len({feature.id for feature in features}) == len(features)
+    assert [feature.introduced for feature in features] == sorted(feature.introduced for feature in features)
+    # A feature of another dialect is no program of StableHLO alone; every other has one.
+    shown = {path.stem for path in FEATURES.iterdir()}
+    assert {feature.id for feature in features} - shown == {"mixed_dialects"}
+
+
+@pytest.mark.parametrize("feature", features_of_library(), ids=lambda feature: feature.id)
+def test_feature_is_introduced_where_the_data_says(feature: Feature) -> None:
+    program = FEATURES / f"{feature.id}.mlir"
+    versions = writable_versions()
+    before = versions[versions.index(feature.introduced) - 1]
+    assert vt.serialize(program, feature.introduced).version == feature.introduced
+    with pytest.raises(vt.DowngradeError) as refused:
+        vt.serialize(program, before)
+    assert [finding.feature for finding in refused.value.findings] == [feature.id]
+    finding = refused.value.findings[0]
+    assert (finding.introduced, finding.target, finding.kind) == (feature.introduced, before, feature.kind)
+    assert feature.remedy in str(finding)

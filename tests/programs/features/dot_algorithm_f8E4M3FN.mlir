@@ -1,0 +1,7 @@
+func.func @main(%arg0: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = stablehlo.dot_general %arg0, %arg0, contracting_dims = [1] x [0],
+    algorithm = <lhs_precision_type = f8E4M3FN, rhs_precision_type = f8E4M3FN, accumulation_type = f32,
+      lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 3,
+      allow_imprecise_accumulation = false> : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}

@@ -1,0 +1,11 @@
+func.func @main(%arg0: tensor<4xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.all_gather"(%arg0) {
+    all_gather_dim = 0 : i64,
+    replica_groups = #stablehlo.replica_group_mesh_axes<
+      mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 2>]>,
+      axes = [#stablehlo.axis_ref<name = "x">]>,
+    channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>,
+    use_global_device_ids
+  } : (tensor<4xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

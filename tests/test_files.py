@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vhlo_tools.files import write_atomically
+
+
+def test_writes_all_chunks(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "out", [b"ab", memoryview(b"cd")])
+    assert (tmp_path / "out").read_bytes() == b"abcd"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_an_existing_file_stays_unless_forced(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"old")
+    with pytest.raises(FileExistsError, match="--force"):
+        write_atomically(path, [b"new"])
+    assert path.read_bytes() == b"old"
+    write_atomically(path, [b"new"], force=True)
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_failure_leaves_nothing_behind(tmp_path: Path, force: bool) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"half"
+        raise RuntimeError("interrupted")
+
+    path = tmp_path / "out"
+    if force:
+        path.write_bytes(b"old")
+    with pytest.raises(RuntimeError):
+        write_atomically(path, chunks(), force=force)
+    assert os.listdir(tmp_path) == (["out"] if force else [])
+    assert not force or path.read_bytes() == b"old"
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+
+    def chunks() -> Iterator[bytes]:
+        path.write_bytes(b"somebody else's")
+        yield b"ours"
+
+    with pytest.raises(FileExistsError):
+        write_atomically(path, chunks())
+    assert path.read_bytes() == b"somebody else's"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_permissions_are_those_of_any_new_file_and_are_kept(tmp_path: Path) -> None:
+    usual, ours = tmp_path / "usual", tmp_path / "ours"
+    usual.write_bytes(b"")
+    write_atomically(ours, [b""])
+    assert stat.S_IMODE(ours.stat().st_mode) == stat.S_IMODE(usual.stat().st_mode)
+    ours.chmod(0o640)
+    write_atomically(ours, [b"new"], force=True)
+    assert stat.S_IMODE(ours.stat().st_mode) == 0o640
+
+
+def test_a_link_keeps_being_one(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    write_atomically(link, [b"new"], force=True)
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+def test_a_device_is_written_and_not_replaced() -> None:
+    write_atomically(Path(os.devnull), [b"gone"], force=True)
+    assert not Path(os.devnull).is_file()

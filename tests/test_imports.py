@@ -1,0 +1,65 @@
+"""What is loaded when: the core without bindings, and nothing before it is needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from corpus import EXAMPLES
+
+import vhlo_tools as vt
+
+_REPORT = "import sys, json; print(json.dumps(sorted(sys.modules)))"
+
+
+def modules_after(code: str) -> set[str]:
+    result = subprocess.run([sys.executable, "-c", f"{code}\n{_REPORT}"], capture_output=True, text=True, check=True)
+    return set(json.loads(result.stdout.splitlines()[-1]))
+
+
+def bindings_in(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.partition(".")[0] in ("jaxlib", "jax", "torch_mlir", "mlir")}
+
+
+def test_importing_the_package_loads_next_to_nothing() -> None:
+    loaded = modules_after("import vhlo_tools")
+    assert not bindings_in(loaded)
+    assert "numpy" not in loaded
+    assert {name for name in loaded if name.startswith("vhlo_tools")} == {"vhlo_tools"}
+
+
+@pytest.mark.parametrize("name", vt.__all__)
+def test_every_public_name_loads_no_bindings(name: str) -> None:
+    assert not bindings_in(modules_after(f"import vhlo_tools; vhlo_tools.{name}"))
+
+
+def test_public_names_are_listed_and_nothing_else_is_there() -> None:
+    assert set(dir(vt)) == set(vt.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = vt.nonsense
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from vhlo_tools.cli.main import main; main(['inspect', {artifact!r}])",
+        "from vhlo_tools.cli.main import main; main(['inspect', {export!r}, '--output-format', 'json'])",
+        "from vhlo_tools.cli.main import main; main(['targets'])",
+        "from vhlo_tools.cli.main import main; main(['targets', 'jaxlib==0.4.31', '4w'])",
+        "import vhlo_tools as vt; vt.open_artifact({artifact!r}).dialects",
+    ],
+)
+def test_the_core_loads_no_bindings(code: str, artifact: str) -> None:
+    export = str(EXAMPLES / "symbolic_export.jax_export")
+    loaded = modules_after(code.format(artifact=artifact, export=export))
+    assert not bindings_in(loaded)
+    assert "numpy" not in loaded
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("artifacts") / "saxpy.mlirbc"
+    vt.serialize(EXAMPLES / "saxpy.mlir").save(path)
+    return str(path)
