@@ -1,9 +1,9 @@
 """Make and keep environments that hold a released package, such as an old jaxlib, for what is to run inside of it.
 
 ``environment("jaxlib==0.4.31")`` returns the Python of such an environment, ``run_in`` runs a program there, and
-``environments.py jaxlib==0.4.31 jaxlib==0.8.3`` prints the Pythons. An environment is made once, with the newest CPython
-of this machine that the release has wheels for, and kept in ``$VHLO_TOOLS_CACHE`` or the user's cache folder; from then
-on no network is needed. Making one needs uv, which the development environment holds.
+``environments.py jaxlib==0.4.31 jaxlib==0.8.3`` prints the Pythons. An environment is made once, with the newest
+CPython of this machine that the release has wheels for, and kept in ``$VHLO_TOOLS_CACHE`` or the user's cache folder;
+from then on no network is needed. Making one needs uv, which the development environment holds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,10 +33,12 @@ NO_SOLUTION = 1
 # What must be importable before an environment counts as made.
 CHECKS = {
     "jaxlib": "from jaxlib.mlir import ir; from jaxlib.mlir.dialects import stablehlo",
-    "torch-mlir": "from torch_mlir import ir; from torch_mlir.dialects import stablehlo",
+    "torch-mlir": "from torch_mlir import ir; from torch_mlir._mlir_libs import _stablehlo",
     "tensorflow-cpu": "from tensorflow.compiler.mlir.stablehlo import stablehlo",
     "iree-base-compiler": "import iree.compiler",
 }
+# uv does not read pip's settings; where only pip was told of another package index, uv is told too.
+INDEX_SETTINGS = {"UV_DEFAULT_INDEX": "PIP_INDEX_URL", "UV_INDEX": "PIP_EXTRA_INDEX_URL"}
 # Large requirements that nothing here touches: jaxlib calls scipy for its LAPACK kernels only.
 NOT_NEEDED = {"jaxlib": ["scipy"]}
 FIRST_JAXLIB_FOR_NUMPY_2 = Version("0.4.26")
@@ -46,8 +48,8 @@ class ReleaseEnvironmentError(Exception):
     """An environment for a release cannot be made; the message says why."""
 
 
-class _NoFittingWheelError(ReleaseEnvironmentError):
-    """The release cannot be installed for one interpreter; another may do."""
+class _UnfitInterpreterError(ReleaseEnvironmentError):
+    """The release cannot be had for one interpreter; another may do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ def made_environment(release: Release, folder: Path) -> Path:
     An environment whose interpreter was removed from the machine does not count.
     """
     made = re.compile(re.escape(release.folder_name) + r"-py3(\d+)")
-    minors = [int(match[1]) for name in os.listdir(folder) if (match := made.fullmatch(name))]
+    minors = [int(match[1]) for entry in folder.iterdir() if (match := made.fullmatch(entry.name))]
     for minor in sorted(minors, reverse=True):
         python = folder / f"{release.folder_name}-py3{minor}" / "bin" / "python"
         if os.access(python, os.X_OK):
@@ -185,7 +187,7 @@ def make(release: Release, folder: Path) -> Path:
         remove(partial)
         try:
             fill(partial, release, interpreter)
-        except _NoFittingWheelError as error:
+        except _UnfitInterpreterError as error:
             reasons.append(str(error))
         else:
             remove(final)  # one that stands there lost its interpreter
@@ -209,7 +211,7 @@ def fill(place: Path, release: Release, interpreter: Path) -> None:
     code = CHECKS.get(release.package, "")
     check = subprocess.run([python, "-I", "-c", code], capture_output=True, env=clean_environment(), check=False)
     if check.returncode:
-        raise _NoFittingWheelError(f"`{code}` fails ({check.returncode}):\n{last_lines(check.stderr)}")
+        raise _UnfitInterpreterError(f"`{code}` fails ({check.returncode}):\n{last_lines(check.stderr)}")
 
 
 def uv(*arguments: str) -> None:
@@ -219,11 +221,16 @@ def uv(*arguments: str) -> None:
     except ModuleNotFoundError:
         raise ReleaseEnvironmentError("making an environment needs the Python package `uv`") from None
     command = [find_uv_bin(), "--no-progress", "--color", "never", *arguments]
-    variables: Mapping[str, str] = {**clean_environment(), "UV_PYTHON_DOWNLOADS": "never"}
-    result = subprocess.run(command, cwd=environments_folder(), capture_output=True, env=variables, check=False)
+    result = subprocess.run(command, cwd=environments_folder(), capture_output=True, env=uv_settings(), check=False)
     if result.returncode:
-        kind = _NoFittingWheelError if result.returncode == NO_SOLUTION else ReleaseEnvironmentError
+        kind = _UnfitInterpreterError if result.returncode == NO_SOLUTION else ReleaseEnvironmentError
         raise kind(f"uv {arguments[0]} failed ({result.returncode}):\n{last_lines(result.stderr)}")
+
+
+def uv_settings() -> dict[str, str]:
+    """Return the environment variables for uv."""
+    indexes = {ours: os.environ[pips] for ours, pips in INDEX_SETTINGS.items() if pips in os.environ}
+    return {**indexes, **clean_environment(), "UV_PYTHON_DOWNLOADS": "never"}
 
 
 def last_lines(output: bytes) -> str:

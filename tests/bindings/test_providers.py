@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,8 @@ def test_a_copy_is_detached_although_the_caller_has_an_insertion_point(provider:
 def test_diagnostics_are_captured_whole_and_never_leak(provider: Provider, capfd: pytest.CaptureFixture[str]) -> None:
     text = """
     func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
-      %0 = "stablehlo.add"(%a) : (tensor<4xf32>) -> tensor<4xf32> loc(callsite("layer"("model.py":7:3) at "main.py":1:1))
+      %0 = "stablehlo.add"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+        loc(callsite("layer"("model.py":7:3) at "main.py":1:1))
       return %0 : tensor<4xf32>
     }"""
     with pytest.raises(MLIRFailure) as failed:
@@ -75,7 +77,12 @@ def test_diagnostics_are_captured_whole_and_never_leak(provider: Provider, capfd
 def test_a_handler_of_the_caller_stays(provider: Provider, capfd: pytest.CaptureFixture[str]) -> None:
     module = provider.parse(provider.new_context(), "func.func @main(%a: tensor<4xf32> {my.x}) { return }")
     heard: list[str] = []
-    handler = module.context.attach_diagnostic_handler(lambda diagnostic: heard.append(diagnostic.message) or True)
+
+    def hear(diagnostic: Any) -> bool:
+        heard.append(diagnostic.message)
+        return True
+
+    handler = module.context.attach_diagnostic_handler(hear)
     with pytest.raises(vt.UnsupportedFeatureError):
         vt.serialize(module)
     assert heard == []

@@ -278,6 +278,18 @@ class Provider:
         )
         return attribute
 
+    def is_in_resource(self, constant: Operation) -> bool:
+        """Tell whether the elements of a constant stand in a resource of the module, and not in its attribute."""
+        try:
+            value = constant.attributes["value"]
+        except TypeError:
+            return False  # complex elements, for which the bindings have no class
+        try:
+            self.ir.DenseElementsAttr(value)
+        except ValueError:
+            return True
+        return False
+
     def evaluate(self, module: Module, arguments: Sequence[Attribute]) -> list[Attribute]:
         """Evaluate ``main`` of ``module`` with the reference interpreter, in this process.
 

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,19 +43,19 @@ def input_argument(metavar: str) -> Callable[[_F], _F]:
 def output_option(*, required: bool) -> Callable[[_F], _F]:
     """Return the option for the file to write."""
     shown = "The file to write; - is stdout." + ("" if required else " By default stdout.")
-    return click.option("-o", "--output", required=required, default=None if required else STANDARD, help=shown)
+    option = partial(click.option, "-o", "--output", help=shown)
+    return option(required=True) if required else option(default=STANDARD)
 
 
 def target_option(default: str | None) -> Callable[[_F], _F]:
     """Return the option for the target."""
-    return click.option(
+    option = partial(
+        click.option,
         "--target",
-        required=default is None,
-        default=default,
-        show_default=default is not None,
         help="What shall read it: a version (1.9.0), current, minimum, WEEK_4, WEEK_12, MAX, NONE, a window (12w), "
         "a date (2025-06-01), a release (jaxlib==0.4.31), or a comma list of these.",
     )
+    return option(required=True) if default is None else option(default=default, show_default=True)
 
 
 def _to_date(context: click.Context, parameter: click.Parameter, value: datetime | None) -> date | None:

@@ -18,7 +18,7 @@ __all__ = ["carried_in", "carried_out", "carrying_main"]
 def carried_in(array: np.ndarray[Any, Any], argument: ArgumentType) -> list[np.ndarray[Any, Any]]:
     """Return the arrays that carry ``array`` into the interpreter."""
     if argument.carriage == "parts":
-        return [np.ascontiguousarray(array.real), np.ascontiguousarray(array.imag)]
+        return [array.real.copy(), array.imag.copy()]
     if argument.carriage == "bits":
         return [array.view(_carrier_dtype(argument))]
     if argument.carriage == "wider":

@@ -47,12 +47,12 @@ def check_runnable(provider: Provider, module: ModuleOp, name: str) -> None:
         EngineError: Naming the first op that it would die of, and where that stands.
     """
     for op in provider.walk(module):
-        if reason := _reason(op, provider.library.current):
+        if reason := _reason(provider, op):
             place = place_of(source_of(op.location), name)
             raise EngineError(f"{place or name}: the reference interpreter cannot run {op.name}: {reason}")
 
 
-def _reason(op: Operation, version: Version) -> str | None:
+def _reason(provider: Provider, op: Operation) -> str | None:
     dialect, _, mnemonic = str(op.name).partition(".")
     if dialect in ("builtin", "func"):
         defined = mnemonic != "func" or len(op.regions[0].blocks)
@@ -61,9 +61,9 @@ def _reason(op: Operation, version: Version) -> str | None:
         return f"it knows no ops of the dialect {dialect}"
     if mnemonic not in _RUNNABLE:
         return "it does not implement this op"
-    if mnemonic == "constant" and "DenseResource" in type(op.attributes["value"]).__name__:
+    if mnemonic == "constant" and provider.is_in_resource(op):
         return "the bytes of a dense_resource are out of its reach"
-    if mnemonic == "fft" and version < _FFT_OF_F32_SINCE and "f64" not in str(op.operands[0].type):
+    if mnemonic == "fft" and provider.library.current < _FFT_OF_F32_SINCE and "f64" not in str(op.operands[0].type):
         return f"below StableHLO {_FFT_OF_F32_SINCE} it transforms only f64 and complex<f64>: convert the operand"
     for result in op.results:
         if "?" in str(result.type):

@@ -132,9 +132,8 @@ def as_array(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[A
     Raises:
         EngineError: If dtype or shape do not fit.
     """
-    array = np.asarray(value)
-    if not isinstance(value, np.ndarray | np.generic):
-        array = _from_numbers(array, wanted, which)
+    array = value if isinstance(value, np.ndarray | np.generic) else _from_numbers(value, wanted, which)
+    array = np.asarray(array)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     fits = len(array.shape) == len(wanted.shape) and all(
         size in (None, found) for size, found in zip(wanted.shape, array.shape, strict=True)
@@ -147,16 +146,18 @@ def as_array(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[A
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
-def _from_numbers(array: np.ndarray[Any, Any], wanted: ArgumentType, which: str) -> np.ndarray[Any, Any]:
-    if array.dtype == object or array.dtype.kind in "USV":
-        raise EngineError(f"{which} is no array of numbers: the program takes {wanted.text}")
+def _from_numbers(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[Any, Any]:
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            converted = array.astype(wanted.dtype)
-            back = converted.astype(array.dtype)
-    except (TypeError, ValueError) as error:
-        raise EngineError(f"{which} cannot be converted to {wanted.text}: {error}") from error
-    exact = wanted.dtype.kind in "biu" or wanted.carriage == "wider"
-    if (exact and not np.array_equal(back, array)) or (array.dtype.kind == "c" and wanted.dtype.kind != "c"):
-        raise EngineError(f"{which} holds numbers that {wanted.text} cannot hold")
+        array = np.asarray(value)
+    except ValueError as error:
+        raise EngineError(f"{which} is no array of numbers: {error}") from error
+    if array.dtype.kind not in "biufc":
+        raise EngineError(f"{which} is no array of numbers: the program takes {wanted.text}")
+    whole = wanted.dtype.kind in "biu" or wanted.carriage == "wider"
+    if array.dtype.kind == "c" and wanted.carriage != "parts":
+        raise EngineError(f"{which} is complex: the program takes {wanted.text}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        converted = array.astype(wanted.dtype)
+        if whole and not np.array_equal(converted.astype(array.dtype), array):
+            raise EngineError(f"{which} holds numbers that {wanted.text} cannot hold")
     return converted

@@ -1,0 +1,231 @@
+"""The command line as a process: outputs, exit codes, messages, and files that are whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from corpus import EXAMPLES
+
+import vhlo_tools as vt
+from vhlo_tools.cli.main import main
+
+SAXPY = str(EXAMPLES / "saxpy.mlir")
+
+
+def vhlo(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([sys.executable, "-m", "vhlo_tools.cli.main", *arguments], capture_output=True, **options)
+
+
+@pytest.fixture
+def artifact(tmp_path: Path) -> Path:
+    path = tmp_path / "saxpy.mlirbc"
+    vt.serialize(SAXPY, "1.4.2").save(path)
+    return path
+
+
+def test_serialize_retarget_deserialize(tmp_path: Path) -> None:
+    first, second, text = (str(tmp_path / name) for name in ("a.mlirbc", "b.mlirbc", "c.mlir"))
+    assert main(["serialize", SAXPY, "--target", "jaxlib==0.4.31", "-o", first]) == 0
+    assert main(["retarget", first, "--target", "0.9.0", "-o", second]) == 0
+    assert main(["deserialize", second, "-o", text]) == 0
+    assert vt.open_artifact(first).version == vt.Version("1.4.2")
+    assert vt.open_artifact(second).bytecode_version == 0
+    assert Path(text).read_text() == str(vt.deserialize(first))
+
+
+def test_pipes(artifact: Path) -> None:
+    serialized = vhlo("serialize", "-", "-o", "-", "--target", "1.4.2", input=Path(SAXPY).read_bytes(), check=True)
+    assert serialized.stdout == artifact.read_bytes()
+    text = vhlo("deserialize", "-", input=serialized.stdout, check=True)
+    assert text.stdout.decode() == str(vt.deserialize(artifact))
+    assert text.stderr == b""
+
+
+def test_forms_of_output(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["deserialize", str(artifact), "--emit", "vhlo"]) == 0
+    assert '"vhlo.func_v1"()' in capsys.readouterr().out
+    assert main(["deserialize", str(EXAMPLES / "symbolic_export.jax_export"), "--debug-info"]) == 0
+    assert "make_symbolic_export.py" in capsys.readouterr().out
+    bytecode = vhlo("deserialize", str(artifact), "--emit", "bytecode", check=True).stdout
+    assert vt.serialize(bytecode, "1.4.2") == vt.open_artifact(artifact)
+
+
+def test_inspect(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(artifact), "--output-format", "json"]) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert (described["kind"], described["version"]) == ("portable-artifact", "1.4.2")
+    assert described["path"] == str(artifact)
+    for path in EXAMPLES.iterdir():
+        if path.suffix in (".mlir", ".bc", ".jax_export"):
+            assert main(["inspect", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "kind:                jax-export" in out
+    assert "StableHLO_v" in out
+
+
+def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x, both = str(tmp_path / "x.npy"), str(tmp_path / "both.npz")
+    np.save(x, np.array([1, 2, 3, 4], np.float32))
+    np.savez(both, b2=np.ones(4, np.float32), a1=np.array([1, 2, 3, 4], np.float32))
+    assert main(["run", SAXPY, "-i", "2", "-i", x, "-i", "[1, 1, 1, 1]", "--output-format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"dtype": "float32", "shape": [4], "data": [3.0, 5.0, 7.0, 9.0]}]
+    assert main(["run", SAXPY, "-i", "2", "-i", both]) == 0
+    assert capsys.readouterr().out == "result 0: float32[4]\n[3. 5. 7. 9.]\n"
+    for output in ("out.npy", "out.npz"):
+        path = str(tmp_path / output)
+        assert main(["run", SAXPY, "-i", "2", "-i", both, "-o", path]) == 0
+        loaded = np.load(path)
+        assert np.array_equal(loaded if output == "out.npy" else loaded["arr_0"], [3, 5, 7, 9])
+
+
+def test_targets(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["targets", "--output-format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["stablehlo"] for row in rows][:2] == ["0.9.0", "0.10.0"]
+    assert "jaxlib==0.4.31" in next(row for row in rows if row["stablehlo"] == "1.4.0")["releases"]
+    assert main(["targets", "jaxlib==0.4.31", "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["target"], row["stablehlo"], row["bytecode_version"]) == ("jaxlib==0.4.31", "1.4.2", 6)
+    assert main(["targets", "--as-of", "2025-06-01", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["target"], row["stablehlo"]) for row in rows[:3]] == [
+        ("0d", "1.10.9"),
+        ("4w", "1.10.4"),
+        ("12w", "1.9.3"),
+    ]
+    assert main(["targets"]) == 0
+    assert "jaxlib==0.12.0.1" in capsys.readouterr().out
+
+
+BAD_INPUTS = [
+    (b"", "is empty"),
+    (b" \n\t ", "nothing but white space"),
+    (b"module {}", "is text: expected a portable artifact"),
+    ((EXAMPLES / "convnet.bc").read_bytes(), "ordinary MLIR bytecode"),
+    ("truncated", "cut short"),
+    ("version", "ends in no version"),
+    (b"\x7fELF\x02\0\0\0", "no kind of program"),
+    (b"ML\xefR\x0fStableHLO_v1.0.0\0", "MLIR bytecode version 7 is newer than 6"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), BAD_INPUTS, ids=[message for _, message in BAD_INPUTS])
+@pytest.mark.parametrize("command", ["deserialize", "retarget"])
+def test_bad_artifacts(data: bytes | str, message: str, command: str, artifact: Path, capfd: Any) -> None:
+    good = artifact.read_bytes()
+    damaged = {"truncated": good[:-5], "version": good.replace(b"v1.4.2", b"v1.04.2")}
+    bad, output = artifact.with_name("bad"), artifact.with_name("out")
+    bad.write_bytes(damaged[data] if isinstance(data, str) else data)
+    target = ["--target", "1.0.0"] if command == "retarget" else []
+    assert main([command, str(bad), *target, "-o", str(output)]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("vhlo: ")
+    assert message in err
+    assert "Traceback" not in err
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["serialize", str(EXAMPLES / "transformer_step.mlir"), "--target", "1.0.0"], 1, "needs StableHLO 1.1.0"),
+        (["serialize", str(EXAMPLES / "sharded_matmul.mlir")], 1, "--allow-other-dialects"),
+        (["serialize", SAXPY, "--target", "1.00.0"], 2, "is not a StableHLO version"),
+        (["serialize", SAXPY, "--target", "99999999999999999999.0.0"], 2, "is not a StableHLO version"),
+        (["serialize", SAXPY, "--target", "9.0.0"], 2, "is newer than"),
+        (["serialize", SAXPY, "--target", "jaxlib==0.4.32"], 2, "nearest known are jaxlib==0.4.31"),
+        (["serialize", SAXPY, "--provider", "nonsense"], 2, "not a provider"),
+        (["serialize", "no_such_file.mlir"], 2, "no_such_file.mlir: No such file or directory"),
+        (["serialize", str(EXAMPLES)], 2, "Is a directory"),
+    ],
+)
+def test_refusals(arguments: list[str], code: int, message: str, tmp_path: Path, capfd: Any) -> None:
+    assert main([*arguments, "-o", str(tmp_path / "out")]) == code
+    out, err = capfd.readouterr()
+    assert (out, "Traceback" in err) == ("", False)
+    assert message in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run", SAXPY], 1, "takes 3 inputs, but 0 were given"),
+        (["run", str(EXAMPLES / "custom_calls.mlir"), "-i", "x.npy"], 2, "x.npy"),
+        (["run", SAXPY, "-i", "{"], 2, "no JSON literal"),
+        (["run", SAXPY, "-o", "out.txt"], 2, "neither a .npy nor a .npz"),
+        (["run", SAXPY, "--engine", "gpu"], 2, "'gpu' is not one of"),
+        (["targets", "nonsense"], 2, "is not a target"),
+        (["targets", "--as-of", "1990-01-01"], 2, "no release is known by 1990-01-01"),
+        (["targets", "--as-of", "yesterday"], 2, "does not match the format"),
+        (["nonsense"], 2, "No such command 'nonsense'"),
+        (["retarget", SAXPY, "-o", "x"], 2, "Missing option '--target'"),
+    ],
+)
+def test_usage(arguments: list[str], code: int, message: str, capfd: Any) -> None:
+    assert main(arguments) == code
+    out, err = capfd.readouterr()
+    assert (out, "Traceback" in err) == ("", False)
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    "command", [["serialize", SAXPY], ["run", SAXPY, "-i", "2", "-i", "[1,2,3,4]", "-i", "[1,1,1,1]"]]
+)
+def test_an_existing_output_stays_unless_forced(command: list[str], tmp_path: Path, capfd: Any) -> None:
+    path = tmp_path / "out.npy"
+    path.write_bytes(b"precious")
+    assert main([*command, "-o", str(path)]) == 2
+    assert "--force replaces it" in capfd.readouterr().err
+    assert path.read_bytes() == b"precious"
+    assert main([*command, "-o", str(path), "--force"]) == 0
+    assert path.read_bytes() != b"precious"
+
+
+@pytest.mark.parametrize(
+    "command", [["serialize", SAXPY, "-o", "-"], ["deserialize", "{artifact}", "--emit", "bytecode"]]
+)
+def test_bytes_never_go_to_a_terminal(command: list[str], artifact: Path) -> None:
+    ours, theirs = pty.openpty()
+    arguments = [part.format(artifact=artifact) for part in command]
+    result = subprocess.run(
+        [sys.executable, "-m", "vhlo_tools.cli.main", *arguments], stdout=theirs, stderr=subprocess.PIPE
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert result.returncode == 2
+    assert b"refusing to write bytes to a terminal" in result.stderr
+
+
+def test_warnings_of_what_a_consumer_chokes_on(tmp_path: Path, capfd: Any) -> None:
+    path = str(EXAMPLES / "sharded_matmul.mlir")
+    assert main(["serialize", path, "--allow-other-dialects", "--target", "1.10.0", "-o", str(tmp_path / "out")]) == 0
+    assert (
+        "warning: the artifact holds the dialect sdy, which readers older than 1.11.0 refuse" in capfd.readouterr().err
+    )
+
+
+def test_a_reader_that_stops_is_no_error(artifact: Path) -> None:
+    code = f"{sys.executable} -m vhlo_tools.cli.main targets --format json | head -c 10"
+    result = subprocess.run(["bash", "-o", "pipefail", "-c", code], capture_output=True)
+    assert b"Traceback" not in result.stderr
+    assert b"Error" not in result.stderr
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    for command in ("serialize", "deserialize", "retarget", "inspect", "run", "targets"):
+        assert command in out
+        assert main([command, "--help"]) == 0
+    assert main(["--version"]) == 0
+    assert "vhlo, version" in capsys.readouterr().out

@@ -1,0 +1,203 @@
+"""The bootstrap at work on a small project of its own, which builds itself, so that no network is needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bootstrap import STAMP_NAME, Stamp, wanted_stamp
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+PYPROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+BACKEND = """
+import pathlib, time, zipfile
+
+INFO = "vhlo_tools-1.dist-info/"
+METADATA = "Metadata-Version: 2.1\\nName: vhlo-tools\\nVersion: 1\\nProvides-Extra: dev\\n"
+
+def get_requires_for_build_editable(config_settings=None):
+    return []
+
+def build_editable(directory, config_settings=None, metadata_directory=None):
+    time.sleep(0.5)  # long enough for a test to come in between
+    name = "vhlo_tools-1-py3-none-any.whl"
+    with zipfile.ZipFile(pathlib.Path(directory, name), "w") as wheel:
+        wheel.writestr("vhlo_tools.pth", str(pathlib.Path.cwd()))
+        wheel.writestr(INFO + "METADATA", METADATA)
+        wheel.writestr(INFO + "WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(INFO + "entry_points.txt", "[console_scripts]\\nvhlo = tool:main\\n")
+        wheel.writestr(INFO + "RECORD", "")
+    return name
+"""
+TOOL = "import sys\ndef main():\n    print('tool', sys.argv[1:])\n"
+
+
+class Checkout:
+    """A project with the scripts under test."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        shutil.copytree(SCRIPTS, root / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+        (root / "pyproject.toml").write_text(PYPROJECT)
+        (root / "backend.py").write_text(BACKEND)
+        (root / "tool.py").write_text(TOOL)
+
+    @property
+    def venv(self) -> Path:
+        return self.root / ".venv"
+
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("VHLO_TOOLS_")}
+        environment = {**inherited, "PIP_NO_INDEX": "1", **variables}
+        command = [str(self.root / "scripts" / "vhlo"), *arguments]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd="/", env=environment, text=True, stdout=pipe, stderr=pipe)
+
+    def vhlo(self, *arguments: str, **variables: str) -> tuple[int, str, str]:
+        process = self.start(*arguments, **variables)
+        out, err = process.communicate()
+        return process.returncode, out, err
+
+    def write_stamp(self, stamp: Stamp) -> None:
+        """Make the least that counts as an environment, with a stamp."""
+        (self.venv / "bin").mkdir(parents=True)
+        (self.venv / "bin" / "python").symlink_to(sys.executable)
+        stamp.write(self.venv)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path / "a check out")
+
+
+@pytest.fixture
+def path_without_python(tmp_path: Path) -> str:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ["sh", "dirname", "cmp"]:
+        program = shutil.which(name)
+        assert program is not None
+        (folder / name).symlink_to(program)
+    return str(folder)
+
+
+def test_a_stamp_is_read_as_it_was_written(checkout: Checkout) -> None:
+    stamp = wanted_stamp(checkout.root, frozenset({"dev", "jax"}))
+    assert Stamp.read(checkout.venv) is None
+    checkout.write_stamp(stamp)
+    assert Stamp.read(checkout.venv) == stamp
+    bare = replace(stamp, extras=frozenset())
+    bare.write(checkout.venv)
+    assert Stamp.read(checkout.venv) == bare
+
+
+def test_a_stamp_whose_python_is_gone_or_that_is_damaged_does_not_count(checkout: Checkout) -> None:
+    checkout.write_stamp(wanted_stamp(checkout.root, frozenset()))
+    (checkout.venv / STAMP_NAME).write_text("no\nstamp")
+    assert Stamp.read(checkout.venv) is None
+    wanted_stamp(checkout.root, frozenset()).write(checkout.venv)
+    (checkout.venv / "bin" / "python").unlink()
+    assert Stamp.read(checkout.venv) is None
+
+
+def test_what_a_stamp_covers() -> None:
+    made = Stamp(Path("/here"), "/bin/python3.11 3.11.7", frozenset({"dev"}), b"[project]")
+    assert made.covers(made)
+    assert made.covers(replace(made, extras=frozenset()))
+    assert not made.covers(replace(made, extras=frozenset({"dev", "jax"})))
+    assert not made.covers(replace(made, pyproject=b"[other]"))
+    assert made.can_become(replace(made, pyproject=b"[other]"))
+    for other in [replace(made, root=Path("/there")), replace(made, interpreter="/bin/python3.11 3.11.8")]:
+        assert not made.covers(other)
+        assert not made.can_become(other)
+
+
+def test_the_life_of_an_environment(checkout: Checkout, path_without_python: str, tmp_path: Path) -> None:
+    code, out, err = checkout.vhlo("two words", "-x", "")
+    assert (code, out) == (0, "tool ['two words', '-x', '']\n")  # progress is not on standard output
+    assert "making" in err
+    assert "installing" in err
+
+    # A warm start needs no Python but the environment's, and edits of the code show.
+    (checkout.root / "tool.py").write_text(TOOL.replace("'tool'", "'edited'"))
+    assert checkout.vhlo(PATH=path_without_python) == (0, "edited []\n", "")
+
+    # Another pyproject.toml is installed into the same environment.
+    (checkout.root / "pyproject.toml").write_text(f"{PYPROJECT}# more\n")
+    code, out, err = checkout.vhlo()
+    assert (code, out) == (0, "edited []\n")
+    assert "making" not in err
+    assert "installing" in err
+
+    # An extra is added once, and stays when the bare package is wanted.
+    bootstrap = [sys.executable, str(checkout.root / "scripts" / "bootstrap.py"), "--venv", str(checkout.venv)]
+    subprocess.run([*bootstrap, "--extra", "dev", "vhlo"], check=True, env={**os.environ, "PIP_NO_INDEX": "1"})
+    stamp = Stamp.read(checkout.venv)
+    assert stamp is not None
+    assert stamp.extras == {"dev"}
+    assert checkout.vhlo() == (0, "edited []\n", "")
+
+    # A moved checkout does not run the code of the place where it was.
+    checkout.root = checkout.root.rename(tmp_path / "moved")
+    code, out, err = checkout.vhlo()
+    assert (code, out) == (0, "edited []\n")
+    assert "making" in err
+
+
+def test_two_first_runs_at_once(checkout: Checkout) -> None:
+    both = [checkout.start(str(number)) for number in range(2)]
+    outputs = [process.communicate() for process in both]
+    assert [out for out, _ in outputs] == ["tool ['0']\n", "tool ['1']\n"]
+    assert (
+        "".join(err for _, err in outputs).count("making") == 2
+    )  # one makes, the other waits for "... that is making"
+
+
+def test_a_killed_first_run_is_repaired(checkout: Checkout) -> None:
+    process = checkout.start()
+    assert process.stderr is not None
+    while "installing" not in process.stderr.readline():
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    code, out, err = checkout.vhlo()
+    assert (code, out) == (0, "tool []\n")
+    assert "making" in err
+
+
+def test_a_failing_install_is_told_without_a_traceback_and_is_repaired(checkout: Checkout) -> None:
+    (checkout.root / "pyproject.toml").write_text(PYPROJECT.replace("[]", '["no-such-requirement"]', 1))
+    code, out, err = checkout.vhlo()
+    assert (code, out) == (2, "")
+    assert "vhlo_tools: pip could not install the package" in err
+    assert "Traceback" not in err
+    (checkout.root / "pyproject.toml").write_text(PYPROJECT)
+    assert checkout.vhlo()[:2] == (0, "tool []\n")
+
+
+def test_a_machine_without_a_fitting_python(checkout: Checkout, path_without_python: str) -> None:
+    code, out, err = checkout.vhlo(PATH=path_without_python)
+    assert (code, out) == (2, "")
+    assert "no Python 3.11 or newer with its venv and ensurepip modules was found" in err
+    code, out, err = checkout.vhlo(VHLO_TOOLS_PYTHON="no-such-python")
+    assert (code, out) == (2, "")
+    assert "VHLO_TOOLS_PYTHON=no-such-python is not a Python 3.11 or newer" in err
+
+
+def test_a_folder_of_someone_else_is_left_alone(checkout: Checkout, tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    code, out, err = checkout.vhlo(VHLO_TOOLS_VENV=str(tmp_path))
+    assert (code, out) == (2, "")
+    assert "was not made by this script" in err
+    assert (tmp_path / "mine").read_text() == "mine"
