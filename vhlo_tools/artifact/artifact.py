@@ -142,7 +142,7 @@ class Artifact:
         return memoryview(self._data) == memoryview(other._data) if isinstance(other, Artifact) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(bytes(self))
+        return hash((self._version, len(self._data)))
 
     def __repr__(self) -> str:
         return f"<Artifact {self.name!r}: StableHLO {self.version}, {len(self)} bytes>"

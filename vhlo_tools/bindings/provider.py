@@ -249,7 +249,10 @@ class Provider:
         return text
 
     def walk(self, operation: ModuleOp | Operation) -> list[Operation]:
-        """Return ``operation`` and every op nested in it, outermost first."""
+        """Return ``operation`` and every op nested in it, outermost first.
+
+        The ops do not keep the module alive: whoever uses them must hold on to it.
+        """
         ops: list[Operation] = []
         advance = self.ir.WalkResult.ADVANCE
 
@@ -262,7 +265,7 @@ class Provider:
 
     def rename_function(self, module: Module, old: str, new: str) -> None:
         """Rename the function ``old`` of ``module``, and every call of it."""
-        with module.context:  # type: ignore[attr-defined]
+        with module.context:
             for op in self.walk(module):
                 name = str(op.name)
                 if name == "func.func" and op.attributes["sym_name"].value == old:

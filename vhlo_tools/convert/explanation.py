@@ -13,8 +13,9 @@ from typing import Final
 
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Operation, source_of
 from vhlo_tools.compat import Target
+from vhlo_tools.convert.passes import to_version
 from vhlo_tools.convert.places import calling_place
-from vhlo_tools.dialect import Feature, known_features, known_versions
+from vhlo_tools.dialect import Feature, known_feature, known_features, known_versions
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.findings import Diagnostic, Finding
 from vhlo_tools.program import Program, explain_failure, place_of
@@ -43,7 +44,7 @@ _SHOWN_CULPRITS: Final = 20
 
 def explain_downgrade(
     program: Program, target: Target, legalized: Callable[[], ModuleOp], failure: MLIRFailure
-) -> DowngradeError:
+) -> VhloToolsError:
     """Return why ``program`` cannot be at ``target``, and the oldest version that it can be at.
 
     Args:
@@ -52,11 +53,13 @@ def explain_downgrade(
         legalized: Gives the program as VHLO of the current version, afresh on each call.
         failure: What the library said.
     """
+    if invalid := _invalidity(program):
+        return invalid
     current = program.provider.library.current
 
     def blamed_at(version: Version) -> MLIRFailure | None:
         try:
-            program.provider.run_passes(legalized(), f"vhlo-to-version{{target={version}}}", verify=False)
+            program.provider.run_passes(legalized(), to_version(version), verify=False)
         except MLIRFailure as refused:
             return refused
         return None
@@ -144,36 +147,44 @@ def _program_name(vhlo_op: str) -> str:
 
 def explain_legalization(program: Program, failure: MLIRFailure, *, allow_other_dialects: bool) -> VhloToolsError:
     """Return why ``program`` has no form in VHLO."""
-    operation = program.load()
-    try:
-        program.provider.verify(operation)
-    except MLIRFailure as invalid:
-        said = explain_failure(program.name, program.provider, invalid)
-        return InvalidProgramError(f"{program.name} is not valid: {said}", invalid.diagnostics)
-    findings = [] if allow_other_dialects else _ops_without_form(program, operation)
+    if invalid := _invalidity(program):
+        return invalid
+    findings = [] if allow_other_dialects else _ops_without_form(program)
     if not findings:
         findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
     return UnsupportedFeatureError(f"{program.name} holds what a portable artifact cannot hold", findings)
 
 
-def _ops_without_form(program: Program, operation: ModuleOp) -> list[Finding]:
+def _invalidity(program: Program) -> InvalidProgramError | None:
+    """Return what is wrong with the program itself, which nobody verified if it came as a module."""
+    try:
+        program.provider.verify(program.load())
+    except MLIRFailure as failure:
+        said = explain_failure(program.name, program.provider, failure)
+        return InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics)
+    return None
+
+
+def _ops_without_form(program: Program) -> list[Finding]:
+    mixed = known_feature("mixed_dialects")
+    module = program.load()
     first: dict[str, Operation] = {}
     count: dict[str, int] = {}
-    for op in program.provider.walk(operation):
+    for op in program.provider.walk(module):
         name = str(op.name)
         if name.partition(".")[0] not in _PORTABLE_DIALECTS:
             first.setdefault(name, op)
             count[name] = count.get(name, 0) + 1
     return [
         Finding(
-            feature="mixed_dialects",
+            feature=mixed.id,
             level="error",
-            kind="dialect",
+            kind=mixed.kind,
             message=f"{name} is of the dialect {name.partition('.')[0]} and no part of StableHLO"
             + (f" ({count[name]} times)" if count[name] > 1 else ""),
             op=name,
             location=place_of(source_of(op.location), program.name),
-            introduced=Version("1.11.0"),
+            introduced=mixed.introduced,
             remedy=_KEEP_OR_LOWER,
             count=count[name],
         )

@@ -8,22 +8,19 @@ equals what the library's own function gives, byte for byte, but for locations t
 
 from __future__ import annotations
 
-from typing import Final
-
 from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import ARTIFACT_PRODUCER
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider
 from vhlo_tools.bytecode import decode_container
 from vhlo_tools.compat import Target
 from vhlo_tools.convert.explanation import explain_downgrade, explain_legalization
+from vhlo_tools.convert.passes import to_version, to_vhlo, without_range_locations
+from vhlo_tools.dialect import known_feature
 from vhlo_tools.findings import Finding
 from vhlo_tools.program import Program
 from vhlo_tools.version import Version
 
 __all__ = ["serialize_program"]
-
-RANGE_LOCATIONS_SINCE: Final = Version("1.9.0")
-MIXED_DIALECTS_SINCE: Final = Version("1.11.0")
 
 
 def serialize_program(program: Program, target: Target, *, allow_other_dialects: bool = False) -> Artifact:
@@ -43,11 +40,13 @@ def serialize_program(program: Program, target: Target, *, allow_other_dialects:
     provider = program.provider
     allow_other_dialects = allow_other_dialects or bool(program.other_dialects)
     operation = legalized(program, allow_other_dialects=allow_other_dialects)
-    if target.version < RANGE_LOCATIONS_SINCE:
+    if target.version < known_feature("range_locations").introduced:
         provider.run_passes(operation, without_range_locations(target.version), verify=False)
     try:
-        # One verification, of what will be written; the library verifies after each of its passes.
-        provider.run_passes(operation, to_version(target.version), verify=True)
+        if target.version.minor_release < provider.library.current.minor_release:
+            provider.run_passes(operation, to_version(target.version), verify=False)
+        # Once, what will be written; the library verifies after each of its passes.
+        provider.verify(operation)
     except MLIRFailure as failure:
         raise explain_downgrade(
             program,
@@ -56,7 +55,7 @@ def serialize_program(program: Program, target: Target, *, allow_other_dialects:
             failure,
         ) from failure
     artifact = Artifact(_written(provider, operation, target.version), name=program.name)
-    return artifact.with_findings(_let_through(artifact, target) if target.version < MIXED_DIALECTS_SINCE else ())
+    return artifact.with_findings(_let_through(artifact, target))
 
 
 def legalized(program: Program, *, allow_other_dialects: bool) -> ModuleOp:
@@ -76,38 +75,21 @@ def legalized(program: Program, *, allow_other_dialects: bool) -> ModuleOp:
 
 def _let_through(artifact: Artifact, target: Target) -> list[Finding]:
     """Return what the library wrote although consumers of the target choke on it."""
+    mixed = known_feature("mixed_dialects")
+    if target.version >= mixed.introduced:
+        return []
     return [
         Finding(
-            feature="mixed_dialects",
+            feature=mixed.id,
             level="warning",
-            kind="dialect",
-            message=f"the artifact holds the dialect {dialect}, which readers older than {MIXED_DIALECTS_SINCE} refuse",
-            introduced=MIXED_DIALECTS_SINCE,
+            kind=mixed.kind,
+            message=f"the artifact holds the dialect {dialect}, which readers older than {mixed.introduced} refuse",
+            introduced=mixed.introduced,
             target=target.version,
-            remedy=f"lower it to StableHLO first, or choose {MIXED_DIALECTS_SINCE} or later",
+            remedy=f"{mixed.remedy}, or choose {mixed.introduced} or later",
         )
         for dialect in sorted(other_dialects(artifact))
     ]
-
-
-def to_vhlo(*, allow_other_dialects: bool) -> str:
-    """Return the pass that legalizes StableHLO to VHLO."""
-    return f"stablehlo-legalize-to-vhlo{{allow-other-dialects={str(allow_other_dialects).lower()}}}"
-
-
-def to_version(version: Version) -> str:
-    """Return the pass that brings VHLO to ``version``."""
-    return f"vhlo-to-version{{target={version}}}"
-
-
-def without_range_locations(version: Version) -> str:
-    """Return the pass that turns locations with a range into plain ones, for readers that do not know the former.
-
-    It is the compatibility expander, which has nothing else to rewrite once all is VHLO. The library itself leaves
-    range locations in (``isLegalLocation`` in ``stablehlo/transforms/VhloToVersion.cpp``), and such readers refuse the
-    file.
-    """
-    return f"stablehlo-compatibility-expander{{target={version}}}"
 
 
 def _written(provider: Provider, operation: ModuleOp, version: Version) -> bytes:

@@ -3,7 +3,7 @@
 Nothing here knows a version by number; adding VHLO 1.23 is an edit of the data.
 """
 
-from vhlo_tools.dialect.features import Feature, known_features
+from vhlo_tools.dialect.features import Feature, known_feature, known_features
 from vhlo_tools.dialect.releases import Release, known_releases
 from vhlo_tools.dialect.versions import (
     VersionEntry,
@@ -18,6 +18,7 @@ __all__ = [
     "Release",
     "VersionEntry",
     "bytecode_version_of",
+    "known_feature",
     "known_features",
     "known_releases",
     "known_versions",

@@ -9,7 +9,7 @@ from vhlo_tools.dialect.data import read_entries
 from vhlo_tools.findings import FindingKind
 from vhlo_tools.version import Version
 
-__all__ = ["Feature", "known_features"]
+__all__ = ["Feature", "known_feature", "known_features"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +49,9 @@ def known_features() -> tuple[Feature, ...]:
         )
         for entry in read_entries("vhlo/features.toml", "feature")
     )
+
+
+@cache
+def known_feature(identifier: str) -> Feature:
+    """Return the feature called ``identifier``, which must be there."""
+    return next(feature for feature in known_features() if feature.id == identifier)

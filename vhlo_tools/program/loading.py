@@ -20,7 +20,7 @@ __all__ = ["LOADERS", "ProgramSource", "load_program"]
 #: ``jax.export.Exported``. The last and the first are recognised by their classes, without importing jax or MLIR.
 ProgramSource = str | PathLike[str] | Buffer | Artifact | object
 
-_TEXT_SIGNS = frozenset("\n{(")
+_TEXT_SIGNS = "\n{("
 
 
 def load_program(source: ProgramSource, *, name: str | None = None, provider: str | None = None) -> Program:
@@ -40,6 +40,10 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
         OSError: If a file cannot be read.
     """
     if (own := provider_of(source)) is not None:
+        if provider is not None and get_provider(provider) is not own:
+            raise InvalidProgramError(
+                f"a module of {own.prefix} means nothing to {provider}: leave the provider out, or pass bytecode"
+            )
         return _from_module(source, own, name or "the module")
     if isinstance(source, Artifact):
         return _from_artifact(source, get_provider(provider))
@@ -47,7 +51,7 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
         exported: Any = source
         name = name or f"the export of {exported.fun_name}"
         return _from_artifact(Artifact(exported.mlir_module_serialized, name=name), get_provider(provider))
-    if isinstance(source, str) and _TEXT_SIGNS & set(source) and not _is_file(source):
+    if isinstance(source, str) and any(sign in source for sign in _TEXT_SIGNS) and not _is_file(source):
         source, name = source.encode(), name or "the text"
     if isinstance(source, str | PathLike):
         path = Path(source)

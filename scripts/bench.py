@@ -1,0 +1,177 @@
+"""Measure this package against the bare library: `bench.py serialize`.
+
+Both run in one process and by turns, so that a machine that gets slower gets slower for both. Printed are the medians,
+the median of the ratios pair by pair, and how far the memory of the process peaked above where it stood before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from raw import RawLibrary
+
+import vhlo_tools as vt
+from vhlo_tools.bindings import get_provider
+
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something measured twice, with this package and without.
+
+    Attributes:
+        name: What it is.
+        ours: Does it with this package, on what ``prepare`` gave.
+        raw: Does it with the bare library, on what ``prepare`` gave.
+        prepare: Gives the input afresh, outside of what is measured.
+    """
+
+    name: str
+    ours: Callable[[Any], object]
+    raw: Callable[[Any], object]
+    prepare: Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one run took.
+
+    Attributes:
+        seconds: Wall time.
+        peak: Bytes of memory above what the process held before.
+    """
+
+    seconds: float
+    peak: int
+
+
+def measure(function: Callable[[Any], object], prepare: Callable[[], Any]) -> Measurement:
+    """Run ``function`` once on a fresh input."""
+    given = prepare()
+    gc.collect()
+    reset_peak()
+    before = memory("VmRSS")
+    started = time.perf_counter()
+    result = function(given)
+    seconds = time.perf_counter() - started
+    peak = memory("VmHWM") - before
+    del result, given
+    return Measurement(seconds, peak)
+
+
+def reset_peak() -> None:
+    """Make the kernel forget the peak of this process's memory (Linux, `man 5 proc`)."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def memory(field: str) -> int:
+    """Return a line of the kernel's account of this process, in bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise LookupError(field)
+
+
+def program_of_ops(number: int) -> str:
+    """Return a program of ``number`` elementwise ops, as MLIR text."""
+    ops = ("add", "multiply", "subtract", "maximum")
+    lines = ["func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {"]
+    lines += [f"  %{i + 1} = stablehlo.{ops[i % 4]} %{i}, %{max(0, i - 3)} : tensor<4xf32>" for i in range(number)]
+    return "\n".join([*lines, f"  return %{number} : tensor<4xf32>", "}"])
+
+
+def module_with_constant(raw: RawLibrary, size: int) -> Any:
+    """Return a module that holds one f32 constant of ``size`` bytes."""
+    tensor = f"tensor<{size // 4}xf32>"
+    module = raw.parse(
+        f"func.func @main() -> {tensor} {{ %0 = stablehlo.constant dense<0.0> : {tensor} return %0 : {tensor} }}"
+    )
+    weights = np.random.default_rng(0).standard_normal(size // 4, dtype=np.float32)
+    constant = module.body.operations[0].regions[0].blocks[0].operations[0]
+    constant.attributes["value"] = raw.ir.DenseElementsAttr.get(weights, context=module.context)
+    return module
+
+
+def serialize_cases() -> Iterator[Case]:
+    """Yield serialization and deserialization of a program of many ops and of one with a large constant."""
+    raw = RawLibrary(get_provider())
+    current = str(get_provider().library.current)
+    text = program_of_ops(100_000)
+    modules: dict[str, Callable[[], Any]] = {
+        "100,000 ops": lambda: raw.parse(text),
+        "64 MB constant": lambda: module_with_constant(raw, 64 * MEGABYTE),
+    }
+    for name, module in modules.items():
+        for target in (current, "1.9.0", "1.0.0"):
+            yield Case(f"module, {target}, {name}", to(target), partial(raw_to, raw, target), module)
+        artifact = raw.serialize(module(), current)
+        yield Case(f"deserialize, {name}", vt.deserialize, raw.deserialize, partial(bytes, artifact))
+    yield Case("text, 100,000 ops", to(current), lambda given: raw_to(raw, current, raw.parse(given)), lambda: text)
+
+
+def to(target: str) -> Callable[[Any], object]:
+    """Return our serialization at ``target``."""
+    return lambda given: vt.serialize(given, target)
+
+
+def raw_to(raw: RawLibrary, target: str, module: Any) -> object:
+    """Serialize ``module`` at ``target`` with the library's call."""
+    return raw.serialize(module, target)
+
+
+SUITES: dict[str, Callable[[], Iterator[Case]]] = {"serialize": serialize_cases}
+NOTES = {
+    "serialize": "Ours includes the copy that leaves the caller's module as it is; the library's call rewrites it to "
+    "VHLO. Below 1.9.0 ours also makes range locations plain, without which such readers refuse the file."
+}
+
+
+def main() -> None:
+    """Run a suite and print a line for each case."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("--pairs", type=int, default=9, help="how often each is run (default 9)")
+    arguments = parser.parse_args()
+    table = Table(box=None, pad_edge=False)
+    table.add_column("case")
+    for column in ("ours, s", "raw, s", "ratio", "ours, peak MB", "raw, peak MB"):
+        table.add_column(column, justify="right")
+    for case in SUITES[arguments.suite]():
+        measure(case.raw, case.prepare)
+        measure(case.ours, case.prepare)
+        ours: list[Measurement] = []
+        raw: list[Measurement] = []
+        for turn in range(arguments.pairs):
+            # Whoever comes second finds warm memory, so they take turns at that too.
+            for mine, function in ((ours, case.ours), (raw, case.raw))[:: 1 if turn % 2 else -1]:
+                mine.append(measure(function, case.prepare))
+        ratios = [a.seconds / b.seconds for a, b in zip(ours, raw, strict=True)]
+        table.add_row(
+            case.name,
+            *(f"{statistics.median(each.seconds for each in runs):.3f}" for runs in (ours, raw)),
+            f"{statistics.median(ratios):.2f}",
+            *(f"{statistics.median(each.peak for each in runs) / MEGABYTE:.0f}" for runs in (ours, raw)),
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"\nMedians of {arguments.pairs} pairs, {get_provider().library.name}. {NOTES[arguments.suite]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""The passes of StableHLO that conversion is made of, as the pass manager spells them.
+
+Source: ``stablehlo/transforms/Passes.td`` in openxla/stablehlo.
+"""
+
+from __future__ import annotations
+
+from vhlo_tools.version import Version
+
+__all__ = ["to_version", "to_vhlo", "without_range_locations"]
+
+
+def to_vhlo(*, allow_other_dialects: bool) -> str:
+    """Return the pass that legalizes StableHLO to VHLO."""
+    return f"stablehlo-legalize-to-vhlo{{allow-other-dialects={str(allow_other_dialects).lower()}}}"
+
+
+def to_version(version: Version) -> str:
+    """Return the pass that brings VHLO to ``version``."""
+    return f"vhlo-to-version{{target={version}}}"
+
+
+def without_range_locations(version: Version) -> str:
+    """Return the pass that turns locations with a range into plain ones, for readers that do not know the former.
+
+    It is the compatibility expander, which has nothing else to rewrite once all is VHLO. The library itself leaves
+    range locations in (``isLegalLocation`` in ``stablehlo/transforms/VhloToVersion.cpp``), and such readers refuse the
+    file.
+    """
+    return f"stablehlo-compatibility-expander{{target={version}}}"
