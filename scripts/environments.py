@@ -42,6 +42,9 @@ INDEX_SETTINGS = {"UV_DEFAULT_INDEX": "PIP_INDEX_URL", "UV_INDEX": "PIP_EXTRA_IN
 # Large requirements that nothing here touches: jaxlib calls scipy for its LAPACK kernels only.
 NOT_NEEDED = {"jaxlib": ["scipy"]}
 FIRST_JAXLIB_FOR_NUMPY_2 = Version("0.4.26")
+# What a release is used with here and does not ask for itself: jax.export writes its files with flatbuffers, and each
+# release of that lays them out in its own way.
+COMPANIONS = {"jax": ["flatbuffers==25.12.19"]}
 
 
 class ReleaseEnvironmentError(Exception):
@@ -88,7 +91,7 @@ class Release:
         """Return what to install: the release, and bounds that its own metadata lacks."""
         # Built against numpy 1, these import nothing under numpy 2, yet do not say so.
         old = self.package in {"jax", "jaxlib"} and self.version < FIRST_JAXLIB_FOR_NUMPY_2
-        return [str(self), "numpy<2"] if old else [str(self)]
+        return [str(self), *COMPANIONS.get(self.package, []), *(["numpy<2"] if old else [])]
 
     def overrides(self) -> str:
         """Return requirements that replace those of the packages' metadata: what is not needed is never wanted."""
