@@ -19,7 +19,8 @@ def test_header_and_sections(artifact: vt.Artifact) -> None:
     assert artifact.producer == "StableHLO_v1.4.2"
     assert artifact.bytecode_version == 6
     assert {section.name for section in artifact.sections} >= {"string", "dialect", "ir", "properties"}
-    assert {dialect.name for dialect in artifact.dialects} == {"builtin", "vhlo"}
+    assert artifact.dialects == {"builtin": ["module"], "vhlo": artifact.dialects["vhlo"]}
+    assert set(artifact.dialects["vhlo"]) == {"add_v1", "broadcast_in_dim_v1", "func_v1", "multiply_v1", "return_v1"}
     assert not other_dialects(artifact)
 
 

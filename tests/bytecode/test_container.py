@@ -9,17 +9,15 @@ from corpus import EXAMPLES, writable_versions
 from raw import RawLibrary
 
 from vhlo_tools import MalformedArtifactError, Version
-from vhlo_tools.bytecode import Container, decode_container, decode_dialects, decode_strings
+from vhlo_tools.artifact.artifact import names_by_dialect
+from vhlo_tools.bytecode import decode, decode_container
 
 # Version 0, producer "x", then the five sections that every file has, of one byte each.
 SMALLEST = bytes.fromhex("4d4cef52" "01" "7800" "000300" "010300" "020300" "030300" "040300")  # fmt: skip
 
 
 def names_in(data: bytes) -> dict[str, set[str]]:
-    view = memoryview(data)
-    container = decode_container(view)
-    dialects = decode_dialects(view, container, decode_strings(view, container))
-    return {dialect.name: {op.name for op in dialect.ops} for dialect in dialects}
+    return {dialect: set(ops) for dialect, ops in names_by_dialect(decode(data)).items()}
 
 
 def test_a_file_by_hand() -> None:
@@ -73,11 +71,8 @@ def artifact(raw: RawLibrary) -> bytes:
     return written
 
 
-def read_all(data: bytes) -> Container:
-    view = memoryview(data)
-    container = decode_container(view)
-    decode_dialects(view, container, decode_strings(view, container))
-    return container
+def read_all(data: bytes) -> None:
+    decode(data).load()
 
 
 def test_every_truncation_is_refused(artifact: bytes) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from vhlo_tools.artifact.content import ARTIFACT_PRODUCER, Kind, recognise
 from vhlo_tools.artifact.jax_export import decode_jax_export
 from vhlo_tools.artifact.storage import Buffer, read_bytes
-from vhlo_tools.bytecode import Container, DialectEntry, Section, decode_container, decode_dialects, decode_strings
+from vhlo_tools.bytecode import File, Section, decode
 from vhlo_tools.errors import InvalidProgramError, InvalidVersionError, MalformedArtifactError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
@@ -32,6 +32,7 @@ class Artifact:
         name: What to call it in messages.
 
     Attributes:
+        file: Its bytes taken apart, lazily.
         findings: What there is to say of how it was written: warnings about what its consumer may choke on.
 
     Raises:
@@ -43,13 +44,13 @@ class Artifact:
         self.name = name
         self.findings: tuple[Finding, ...] = ()
         _require_artifact(data, name)
-        self._container = decode_container(memoryview(data))
-        text = self._container.producer.removeprefix(ARTIFACT_PRODUCER.decode())
+        self.file = decode(memoryview(data))
+        text = self.file.producer.removeprefix(ARTIFACT_PRODUCER.decode())
         try:
             self._version = Version(text)
         except InvalidVersionError as error:
             raise MalformedArtifactError(
-                f"{name} has the producer {self._container.producer!r}, which ends in no version: {error}",
+                f"{name} has the producer {self.file.producer!r}, which ends in no version: {error}",
                 section="header",
             ) from error
 
@@ -86,32 +87,26 @@ class Artifact:
     @property
     def producer(self) -> str:
         """The producer as its header says, ``StableHLO_v#.#.#``."""
-        return self._container.producer
+        return self.file.producer
 
     @property
     def bytecode_version(self) -> int:
         """The version of MLIR bytecode it is written in, 0 to 6."""
-        return self._container.version
+        return self.file.version
 
     @property
     def sections(self) -> tuple[Section, ...]:
         """Its bytecode sections, in the order of the file."""
-        return self._container.sections
-
-    @property
-    def container(self) -> Container:
-        """Its outermost structure."""
-        return self._container
+        return self.file.sections
 
     @cached_property
-    def dialects(self) -> tuple[DialectEntry, ...]:
-        """The dialects in it, with the names of the ops that it uses.
+    def dialects(self) -> dict[str, list[str]]:
+        """The dialects in it, each with the names of the ops that it uses.
 
         Raises:
             MalformedArtifactError: If their section is damaged.
         """
-        view = memoryview(self._data)
-        return decode_dialects(view, self._container, decode_strings(view, self._container))
+        return names_by_dialect(self.file)
 
     def with_findings(self, findings: Iterable[Finding]) -> Artifact:
         """Return the same artifact with ``findings`` said of it."""
@@ -150,7 +145,15 @@ class Artifact:
 
 def other_dialects(artifact: Artifact) -> frozenset[str]:
     """Return the dialects in ``artifact`` that are no part of portable serialization, such as ``sdy``."""
-    return frozenset(dialect.name for dialect in artifact.dialects) - _PORTABLE_DIALECTS
+    return frozenset(artifact.dialects) - _PORTABLE_DIALECTS
+
+
+def names_by_dialect(file: File) -> dict[str, list[str]]:
+    """Return the dialects of a bytecode file, each with the names of the ops that it uses."""
+    names: dict[str, list[str]] = {file.dialect(index): [] for index in range(len(file.dialects.names))}
+    for op in file.dialects.ops:
+        names[file.dialect(op.dialect)].append(file.string(op.name))
+    return names
 
 
 def _kind_or_none(data: Buffer) -> Kind | None:

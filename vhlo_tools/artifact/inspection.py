@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Final
 
-from vhlo_tools.artifact.artifact import Artifact
+from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
 from vhlo_tools.artifact.content import Kind, recognise
 from vhlo_tools.artifact.jax_export import decode_jax_export
 from vhlo_tools.artifact.storage import Buffer
-from vhlo_tools.bytecode import Container, DialectEntry, decode_container, decode_dialects, decode_strings
+from vhlo_tools.bytecode import File, decode
 
 __all__ = ["inspect_bytes"]
 
@@ -32,13 +32,11 @@ def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
 
 def _of_artifact(data: Buffer, name: str) -> dict[str, Any]:
     artifact = Artifact(data, name=name)
-    return {"version": str(artifact.version), **_of_container(artifact.container, artifact.dialects)}
+    return {"version": str(artifact.version), **_of_file(artifact.file)}
 
 
 def _of_bytecode(data: Buffer, name: str) -> dict[str, Any]:
-    view = memoryview(data)
-    container = decode_container(view)
-    return _of_container(container, decode_dialects(view, container, decode_strings(view, container)))
+    return _of_file(decode(data))
 
 
 def _of_jax_export(data: Buffer, name: str) -> dict[str, Any]:
@@ -56,12 +54,12 @@ def _of_text(data: Buffer, name: str) -> dict[str, Any]:
     return {"lines": bytes(data).count(b"\n")}
 
 
-def _of_container(container: Container, dialects: tuple[DialectEntry, ...]) -> dict[str, Any]:
+def _of_file(file: File) -> dict[str, Any]:
     return {
-        "producer": container.producer,
-        "bytecode_version": container.version,
-        "dialects": {dialect.name: [op.name for op in dialect.ops] for dialect in dialects},
-        "sections": [asdict(section) for section in container.sections],
+        "producer": file.producer,
+        "bytecode_version": file.version,
+        "dialects": names_by_dialect(file),
+        "sections": [asdict(section) for section in file.sections],
     }
 
 

@@ -1,22 +1,44 @@
-"""The MLIR bytecode container, read without MLIR.
+"""MLIR bytecode, read and written without MLIR.
 
 The format is that of ``mlir/docs/BytecodeFormat.md`` in llvm/llvm-project; where the document is silent,
-``mlir/lib/Bytecode/Reader/BytecodeReader.cpp`` decides. One module for each section; every length, count, index and
-offset is bounded before it is believed.
+``mlir/lib/Bytecode/Reader/BytecodeReader.cpp`` decides. One module for each section, decode and encode side by side;
+every length, count, index and offset is bounded before it is believed.
 """
 
-from vhlo_tools.bytecode.container import MAGIC, NEWEST_BYTECODE, Container, Section, decode_container
-from vhlo_tools.bytecode.dialects import DialectEntry, OpName, decode_dialects
-from vhlo_tools.bytecode.strings import decode_strings
+from vhlo_tools.bytecode.codec import Value, decode_entry, encode_entry, entry_name
+from vhlo_tools.bytecode.container import MAGIC, NEWEST_BYTECODE, Chunk, Container, Section, decode_container
+from vhlo_tools.bytecode.dialects import DialectName, Dialects, OpName
+from vhlo_tools.bytecode.entries import Entry
+from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks
+from vhlo_tools.bytecode.ir import Block, BlockArgument, Operation, Region, UseListOrder, walk
+from vhlo_tools.bytecode.resources import Resource, ResourceGroup, ResourceKind
 
 __all__ = [
     "MAGIC",
     "NEWEST_BYTECODE",
+    "Block",
+    "BlockArgument",
+    "Chunk",
     "Container",
-    "DialectEntry",
+    "DialectName",
+    "Dialects",
+    "Entry",
+    "File",
     "OpName",
+    "Operation",
+    "Region",
+    "Resource",
+    "ResourceGroup",
+    "ResourceKind",
     "Section",
+    "UseListOrder",
+    "Value",
+    "decode",
     "decode_container",
-    "decode_dialects",
-    "decode_strings",
+    "decode_entry",
+    "encode",
+    "encode_chunks",
+    "encode_entry",
+    "entry_name",
+    "walk",
 ]

@@ -6,13 +6,30 @@ Source: «Top Level Structure» and «Sections» in ``mlir/docs/BytecodeFormat.m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["MAGIC", "NEWEST_BYTECODE", "SECTION_NAMES", "Container", "Section", "decode_container", "read_section"]
+__all__ = [
+    "MAGIC",
+    "NEWEST_BYTECODE",
+    "PROPERTIES_SINCE",
+    "SECTION_NAMES",
+    "Chunk",
+    "Container",
+    "Section",
+    "decode_container",
+    "encode_header",
+    "encode_section",
+    "read_section",
+]
+
+#: A piece of a file to be; pieces that are not edited are views into the file they come from.
+Chunk = bytes | memoryview
 
 MAGIC: Final = b"ML\xefR"
 NEWEST_BYTECODE: Final = 6
@@ -79,8 +96,15 @@ class Container:
     header_size: int
 
     def section(self, name: str) -> Section:
-        """Return the section called ``name``, which must be there."""
-        return next(section for section in self.sections if section.name == name)
+        """Return the section called ``name``.
+
+        Raises:
+            MalformedArtifactError: If it is not there.
+        """
+        for section in self.sections:
+            if section.name == name:
+                return section
+        raise MalformedArtifactError(f"the file has no {name} section, although another needs it")
 
 
 def decode_container(data: memoryview) -> Container:
@@ -147,3 +171,25 @@ def _step_to_alignment(reader: ByteReader, name: str) -> int:
         if reader.byte() != _PADDING:
             raise MalformedArtifactError(f"padding is not 0x{_PADDING:X}", offset=reader.position - 1, section=name)
     return alignment
+
+
+def encode_header(version: int, producer: str) -> bytes:
+    """Return what stands before the first section."""
+    return b"".join([MAGIC, varint(version), producer.encode(), b"\0"])
+
+
+def encode_section(name: str, contents: Sequence[Chunk], *, alignment: int = 1, at: int = 0) -> list[Chunk]:
+    """Return a section.
+
+    Args:
+        name: Its name.
+        contents: Its contents, in pieces, which are passed on.
+        alignment: The alignment of the contents in the file.
+        at: Where in the file the section will start, which matters if it is aligned.
+    """
+    identifier = SECTION_NAMES.index(name)
+    head = bytes([identifier | (_ALIGNED if alignment > 1 else 0)]) + varint(sum(map(len, contents)))
+    if alignment > 1:
+        head += varint(alignment)
+        head += bytes([_PADDING]) * (-(at + len(head)) % alignment)
+    return [head, *contents]

@@ -6,16 +6,33 @@ Source: «Dialect Section» in ``mlir/docs/BytecodeFormat.md``; what depends on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
 
-from vhlo_tools.bytecode.container import Container, Section, read_section
+from vhlo_tools.bytecode.container import Chunk, encode_section, read_section
 from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.writer import flagged, varint
 
-__all__ = ["DialectEntry", "OpName", "decode_dialects"]
+__all__ = ["DialectName", "Dialects", "OpName", "decode_dialects", "encode_dialects"]
 
-_DIALECT_VERSIONS_SINCE = 1
-_OP_COUNT_SINCE = 4
-_REGISTRATION_SINCE = 5
+_DIALECT_VERSIONS_SINCE: Final = 1
+_OP_COUNT_SINCE: Final = 4
+_REGISTRATION_SINCE: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DialectName:
+    """A dialect of the file.
+
+    Attributes:
+        name: The index of its name in the string table.
+        version: What it says of its own version, as bytes, if it does.
+    """
+
+    name: int
+    version: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,60 +40,89 @@ class OpName:
     """The name of an op.
 
     Attributes:
-        name: The name, without its dialect.
-        registered: Whether the producer knew the op; ``None`` where the format does not tell.
+        dialect: The index of its dialect.
+        name: The index, in the string table, of its name without the dialect.
+        registered: Whether the producer knew the op; written since version 5 of the format.
     """
 
-    name: str
-    registered: bool | None
+    dialect: int
+    name: int
+    registered: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class DialectEntry:
-    """A dialect of the file.
+@dataclass(slots=True)
+class Dialects:
+    """The dialect section, taken apart.
 
     Attributes:
-        name: Its name.
-        version: The section with its own version, if it has one.
-        ops: The ops of it that the file uses.
+        names: The dialects, in the order of their indices.
+        ops: The names of ops, in the order of their indices; those of one dialect stand together.
     """
 
-    name: str
-    version: Section | None
-    ops: tuple[OpName, ...]
+    names: list[DialectName] = field(default_factory=list)
+    ops: list[OpName] = field(default_factory=list)
 
 
-def decode_dialects(data: memoryview, container: Container, strings: tuple[bytes, ...]) -> tuple[DialectEntry, ...]:
-    """Return the dialects of the file, in the order of their indices.
+def decode_dialects(reader: ByteReader, version: int, strings: int) -> Dialects:
+    """Return the section taken apart.
+
+    Args:
+        reader: Its contents.
+        version: The version of the format.
+        strings: The number of strings in the file.
 
     Raises:
         MalformedArtifactError: If the section is damaged.
     """
-    reader = container.section("dialect").reader(data)
-    heads = [_read_head(reader, container.version, strings) for _ in range(reader.count("dialects"))]
-    ops: list[list[OpName]] = [[] for _ in heads]
-    if container.version >= _OP_COUNT_SINCE:
-        reader.count("op names")
+    result = Dialects()
+    for _ in range(reader.count("dialects")):
+        if version < _DIALECT_VERSIONS_SINCE:
+            result.names.append(DialectName(reader.index(strings, "strings")))
+            continue
+        name, versioned = reader.flagged_index(strings, "strings")
+        result.names.append(DialectName(name, _dialect_version(reader) if versioned else None))
+    if version >= _OP_COUNT_SINCE:
+        announced = reader.count("op names")
     while reader.remaining:
-        of_dialect = ops[reader.index(len(heads), "dialects")]
+        dialect = reader.index(len(result.names), "dialects")
         for _ in range(reader.count("op names")):
-            of_dialect.append(_read_op_name(reader, container.version, strings))
-    return tuple(DialectEntry(name, version, tuple(names)) for (name, version), names in zip(heads, ops, strict=True))
+            if version < _REGISTRATION_SINCE:
+                result.ops.append(OpName(dialect, reader.index(strings, "strings")))
+            else:
+                result.ops.append(OpName(dialect, *reader.flagged_index(strings, "strings")))
+    if version >= _OP_COUNT_SINCE and announced != len(result.ops):
+        raise reader.malformed(f"{announced} op names were announced, but {len(result.ops)} are there")
+    return result
 
 
-def _read_head(reader: ByteReader, version: int, strings: tuple[bytes, ...]) -> tuple[str, Section | None]:
-    if version < _DIALECT_VERSIONS_SINCE:
-        return _text(strings[reader.index(len(strings), "strings")]), None
-    index, versioned = reader.flagged_index(len(strings), "strings")
-    return _text(strings[index]), read_section(reader) if versioned else None
+def _dialect_version(reader: ByteReader) -> bytes:
+    at = reader.position
+    section = read_section(reader)
+    if section.name != "dialect_versions":
+        raise reader.malformed(f"a {section.name} section where the version of a dialect was expected", at)
+    return bytes(section.reader(reader.data).take(section.size))
 
 
-def _read_op_name(reader: ByteReader, version: int, strings: tuple[bytes, ...]) -> OpName:
+def encode_dialects(dialects: Dialects, version: int) -> bytes:
+    """Return the section for a file of format ``version``."""
+    pieces: list[Chunk] = [varint(len(dialects.names))]
+    for dialect in dialects.names:
+        if version < _DIALECT_VERSIONS_SINCE:
+            pieces.append(varint(dialect.name))
+        else:
+            pieces.append(flagged(dialect.name, dialect.version is not None))
+            if dialect.version is not None:
+                pieces += encode_section("dialect_versions", [dialect.version])
+    if version >= _OP_COUNT_SINCE:
+        pieces.append(varint(len(dialects.ops)))
+    for index, ops in groupby(dialects.ops, key=lambda op: op.dialect):
+        pieces += _encode_group(index, ops, version)
+    return b"".join(pieces)
+
+
+def _encode_group(dialect: int, ops: Iterable[OpName], version: int) -> list[bytes]:
     if version < _REGISTRATION_SINCE:
-        return OpName(_text(strings[reader.index(len(strings), "strings")]), None)
-    index, registered = reader.flagged_index(len(strings), "strings")
-    return OpName(_text(strings[index]), registered)
-
-
-def _text(string: bytes) -> str:
-    return string.decode("utf-8", "backslashreplace")
+        names = [varint(op.name) for op in ops]
+    else:
+        names = [flagged(op.name, op.registered) for op in ops]
+    return [varint(dialect), varint(len(names)), *names]

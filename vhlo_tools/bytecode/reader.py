@@ -19,10 +19,10 @@ class ByteReader:
     Every method raises :class:`MalformedArtifactError`, with offset and section, when the bytes do not suffice.
     """
 
-    __slots__ = ("_data", "end", "position", "section")
+    __slots__ = ("data", "end", "position", "section")
 
     def __init__(self, data: memoryview, start: int = 0, end: int | None = None, section: str | None = None) -> None:
-        self._data = data
+        self.data = data
         self.position = start
         self.end = len(data) if end is None else end
         self.section = section
@@ -36,7 +36,7 @@ class ByteReader:
         """Read one byte."""
         if self.position >= self.end:
             raise self.malformed("the bytes end where one more was expected")
-        value = self._data[self.position]
+        value = self.data[self.position]
         self.position += 1
         return value
 
@@ -44,7 +44,7 @@ class ByteReader:
         """Read ``length`` bytes, as a view."""
         if length > self.remaining:
             raise self.malformed(f"{length} bytes were announced, but only {self.remaining} are left")
-        view = self._data[self.position : self.position + length]
+        view = self.data[self.position : self.position + length]
         self.position += length
         return view
 
@@ -57,6 +57,11 @@ class ByteReader:
             return int.from_bytes(self.take(8), "little")
         extra = (first & -first).bit_length() - 1
         return (int.from_bytes(self.take(extra), "little") << 8 | first) >> (extra + 1)
+
+    def svarint(self) -> int:
+        """Read a signed PrefixVarInt, of 64 bits."""
+        value = self.varint()
+        return (value >> 1) ^ -(value & 1)
 
     def count(self, things: str) -> int:
         """Read a number of things each of which takes at least one byte, so that it cannot exceed what is left."""
@@ -87,7 +92,7 @@ class ByteReader:
 
     def null_terminated(self, limit: int) -> str:
         """Read a string that ends with a zero byte, of at most ``limit`` bytes."""
-        window = bytes(self._data[self.position : min(self.end, self.position + limit + 1)])
+        window = bytes(self.data[self.position : min(self.end, self.position + limit + 1)])
         length = window.find(0)
         if length < 0:
             raise self.malformed(f"no end of the string within {limit} bytes")

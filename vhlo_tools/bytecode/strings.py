@@ -6,19 +6,23 @@ byte that ends each string.
 
 from __future__ import annotations
 
-from vhlo_tools.bytecode.container import Container
+from collections.abc import Sequence
 
-__all__ = ["decode_strings"]
+from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.writer import varint
+
+__all__ = ["decode_strings", "encode_strings"]
 
 
-def decode_strings(data: memoryview, container: Container) -> tuple[bytes, ...]:
-    """Return the strings of the file, as bytes without the final zero, in the order of their indices.
+def decode_strings(reader: ByteReader) -> list[bytes]:
+    """Return the strings of the section, without their final zeros.
 
     Raises:
         MalformedArtifactError: If the section is damaged.
     """
-    reader = container.section("string").reader(data)
     lengths = [reader.varint() for _ in range(reader.count("strings"))]
+    if sum(lengths) != reader.remaining:
+        raise reader.malformed(f"the strings announce {sum(lengths)} bytes, but {reader.remaining} are there")
     strings = []
     for length in reversed(lengths):
         at = reader.position
@@ -26,6 +30,10 @@ def decode_strings(data: memoryview, container: Container) -> tuple[bytes, ...]:
         if not text.endswith(b"\0"):
             raise reader.malformed("a string does not end with a zero byte", at)
         strings.append(text[:-1])
-    if reader.remaining:
-        raise reader.malformed(f"{reader.remaining} bytes follow the last string")
-    return tuple(strings)
+    return strings
+
+
+def encode_strings(strings: Sequence[bytes]) -> bytes:
+    """Return the section that holds ``strings``."""
+    lengths = b"".join(varint(len(text) + 1) for text in reversed(strings))
+    return b"".join([varint(len(strings)), lengths, *(text + b"\0" for text in strings)])

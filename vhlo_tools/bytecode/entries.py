@@ -1,0 +1,78 @@
+"""The attribute and type tables: two sections, one with the encodings and one that tells them apart.
+
+Source: «Attribute/Type Sections» in ``mlir/docs/BytecodeFormat.md``. An entry is told apart, not decoded; what is in it
+is for :mod:`vhlo_tools.bytecode.codec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from vhlo_tools.bytecode.container import Chunk
+from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.writer import flagged, varint
+
+__all__ = ["Entry", "decode_entries", "encode_entries"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An attribute or a type.
+
+    Attributes:
+        dialect: The index of its dialect.
+        custom: Whether it is encoded as its dialect defines; otherwise it is MLIR text with a final zero.
+        data: Its bytes, a view into the file.
+        offset: Where in the file they start; -1 if they are new.
+    """
+
+    dialect: int
+    custom: bool
+    data: Chunk
+    offset: int = -1
+
+
+def decode_entries(offsets: ByteReader, contents: ByteReader, dialects: int) -> tuple[list[Entry], list[Entry]]:
+    """Return the attributes and the types of a file, in the order of their indices.
+
+    Args:
+        offsets: The section with their sizes.
+        contents: The section with their bytes.
+        dialects: The number of dialects in the file.
+
+    Raises:
+        MalformedArtifactError: If the sections are damaged, or do not fit together.
+    """
+    numbers = offsets.count("attributes"), offsets.count("types")
+    attributes, types = (_decode_table(offsets, contents, number, dialects) for number in numbers)
+    for reader, things in ((offsets, "sizes"), (contents, "entries")):
+        if reader.remaining:
+            raise reader.malformed(f"{reader.remaining} bytes follow the last of the {things}")
+    return attributes, types
+
+
+def _decode_table(offsets: ByteReader, contents: ByteReader, number: int, dialects: int) -> list[Entry]:
+    entries: list[Entry] = []
+    while len(entries) < number:
+        dialect = offsets.index(dialects, "dialects")
+        at = offsets.position
+        size = offsets.varint()
+        if size == 0 or size > number - len(entries):
+            raise offsets.malformed(f"a group of {size} entries where {number - len(entries)} are left", at)
+        for _ in range(size):
+            length = offsets.varint()
+            start = contents.position
+            entries.append(Entry(dialect, bool(length & 1), contents.take(length >> 1), start))
+    return entries
+
+
+def encode_entries(attributes: Sequence[Entry], types: Sequence[Entry]) -> tuple[bytes, list[Chunk]]:
+    """Return the two sections: the sizes, and the bytes in pieces."""
+    pieces = [varint(len(attributes)), varint(len(types))]
+    for table in (attributes, types):
+        for dialect, entries in groupby(table, key=lambda entry: entry.dialect):
+            sizes = [flagged(len(entry.data), entry.custom) for entry in entries]
+            pieces += [varint(dialect), varint(len(sizes)), *sizes]
+    return b"".join(pieces), [entry.data for table in (attributes, types) for entry in table]

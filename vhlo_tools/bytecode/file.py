@@ -1,0 +1,209 @@
+"""A bytecode file: opened lazily, taken apart where it is looked at, and put together again.
+
+:func:`decode` reads the container; each part is decoded when it is first asked for. :func:`encode` builds the file from
+the parts: those that were never asked for are passed on as they are, so that a large constant is never copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Final
+
+from vhlo_tools.bytecode.codec import Value, decode_entry, encode_entry
+from vhlo_tools.bytecode.container import (
+    PROPERTIES_SINCE,
+    Chunk,
+    Container,
+    Section,
+    decode_container,
+    encode_header,
+    encode_section,
+)
+from vhlo_tools.bytecode.dialects import Dialects, decode_dialects, encode_dialects
+from vhlo_tools.bytecode.entries import Entry, decode_entries, encode_entries
+from vhlo_tools.bytecode.ir import Block, Tables, decode_ir, encode_ir
+from vhlo_tools.bytecode.properties import decode_properties, encode_properties
+from vhlo_tools.bytecode.resources import ResourceGroup, decode_resources, encode_resources
+from vhlo_tools.bytecode.strings import decode_strings, encode_strings
+from vhlo_tools.dialect import EntryKind
+
+__all__ = ["File", "decode", "encode", "encode_chunks"]
+
+
+class File:
+    """A bytecode file.
+
+    Its parts are plain data and may be edited in place; what refers to what goes by index into the parts, and entries
+    that nothing refers to may stay.
+
+    Args:
+        data: The bytes; they are not copied, and must not be changed.
+        container: Its outermost structure.
+
+    Attributes:
+        version: The version of the bytecode format.
+        producer: Who wrote it.
+        order: The names of its sections, in the order of the file.
+    """
+
+    def __init__(self, data: memoryview, container: Container) -> None:
+        self._data = data
+        self._container = container
+        self.version = container.version
+        self.producer = container.producer
+        self.order = [section.name for section in container.sections]
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The sections as they stand in the bytes it was decoded from."""
+        return self._container.sections
+
+    @cached_property
+    def strings(self) -> list[bytes]:
+        """Every string of the file, in the order of their indices."""
+        return decode_strings(self._container.section("string").reader(self._data))
+
+    @cached_property
+    def dialects(self) -> Dialects:
+        """The dialects and the names of their ops."""
+        reader = self._container.section("dialect").reader(self._data)
+        return decode_dialects(reader, self._container.version, len(self.strings))
+
+    @cached_property
+    def _entries(self) -> tuple[list[Entry], list[Entry]]:
+        offsets, contents = (
+            self._container.section(name).reader(self._data) for name in ("attr_type_offset", "attr_type")
+        )
+        return decode_entries(offsets, contents, len(self.dialects.names))
+
+    @property
+    def attributes(self) -> list[Entry]:
+        """The attributes, locations included, in the order of their indices; not decoded."""
+        return self._entries[0]
+
+    @property
+    def types(self) -> list[Entry]:
+        """The types, in the order of their indices; not decoded."""
+        return self._entries[1]
+
+    @cached_property
+    def ir(self) -> Block:
+        """The program: a block that holds the module."""
+        tables = Tables(
+            op_names=len(self.dialects.ops),
+            attributes=len(self.attributes),
+            types=len(self.types),
+            properties=len(self.properties),
+        )
+        return decode_ir(self._container.section("ir").reader(self._data), self._container.version, tables)
+
+    @cached_property
+    def properties(self) -> list[Chunk]:
+        """The inherent attributes of ops, as bytes; none before version 5 of the format."""
+        if "properties" not in self.order:
+            return []
+        return decode_properties(self._container.section("properties").reader(self._data))
+
+    @cached_property
+    def resources(self) -> list[ResourceGroup]:
+        """What stands beside the program, by owner."""
+        if "resource_offset" not in self.order:
+            return []
+        offsets, contents = (
+            self._container.section(name).reader(self._data) for name in ("resource_offset", "resource")
+        )
+        return decode_resources(offsets, contents, len(self.strings), len(self.dialects.names))
+
+    def load(self) -> None:
+        """Decode every part."""
+        for part in _PARTS:
+            getattr(self, part)
+
+    def string(self, index: int) -> str:
+        """Return a string as text."""
+        return self.strings[index].decode("utf-8", "backslashreplace")
+
+    def dialect(self, index: int) -> str:
+        """Return the name of a dialect."""
+        return self.string(self.dialects.names[index].name)
+
+    def op_name(self, index: int) -> str:
+        """Return the name of an op, with its dialect."""
+        op = self.dialects.ops[index]
+        return f"{self.dialect(op.dialect)}.{self.string(op.name)}"
+
+    def decode(self, kind: EntryKind, index: int) -> Value | None:
+        """Return an attribute or a type taken apart; ``None`` if nothing is known of its encoding.
+
+        Raises:
+            MalformedArtifactError: If its bytes are not what its encoding says.
+        """
+        entry = (self.attributes if kind == "attribute" else self.types)[index]
+        return decode_entry(self, kind, entry)
+
+    def encode(self, kind: EntryKind, value: Value) -> Entry:
+        """Return the entry for ``value``, of a dialect of this file."""
+        dialects = [self.dialect(index) for index in range(len(self.dialects.names))]
+        return Entry(dialects.index(value.dialect), True, encode_entry(self, kind, value))
+
+    def contents(self, name: str) -> tuple[list[Chunk], int]:
+        """Return what the section ``name`` holds now, in pieces, and its alignment."""
+        part, build = _SECTIONS[name]
+        if part in self.__dict__:
+            return build(self)
+        section = self._container.section(name)
+        return [self._data[section.offset : section.end]], section.alignment
+
+
+_PARTS: Final = ("strings", "dialects", "_entries", "properties", "ir", "resources")
+
+
+def _plain(build: Callable[[File], Chunk]) -> Callable[[File], tuple[list[Chunk], int]]:
+    return lambda file: ([build(file)], 1)
+
+
+# Each section: the part of a file that it is made from, and how.
+_SECTIONS: Final[dict[str, tuple[str, Callable[[File], tuple[list[Chunk], int]]]]] = {
+    "string": ("strings", _plain(lambda file: encode_strings(file.strings))),
+    "dialect": ("dialects", _plain(lambda file: encode_dialects(file.dialects, file.version))),
+    "attr_type_offset": ("_entries", _plain(lambda file: encode_entries(file.attributes, file.types)[0])),
+    "attr_type": ("_entries", lambda file: (encode_entries(file.attributes, file.types)[1], 1)),
+    "ir": ("ir", _plain(lambda file: encode_ir(file.ir, file.version))),
+    "properties": ("properties", _plain(lambda file: encode_properties(file.properties))),
+    "resource_offset": ("resources", _plain(lambda file: encode_resources(file.resources)[0])),
+    "resource": ("resources", lambda file: encode_resources(file.resources)[1:]),
+}
+
+
+def decode(data: Chunk | bytearray) -> File:
+    """Open a bytecode file, of version 0 to 6.
+
+    Args:
+        data: Its bytes, which are not copied.
+
+    Raises:
+        MalformedArtifactError: If it is no MLIR bytecode, of a newer version, or its sections are damaged. What is
+            within a section is checked when it is asked for.
+    """
+    view = memoryview(data)
+    return File(view, decode_container(view))
+
+
+def encode_chunks(file: File) -> list[Chunk]:
+    """Return a file as bytes in pieces; what was not edited is a view into the file it came from."""
+    chunks: list[Chunk] = [encode_header(file.version, file.producer)]
+    size = len(chunks[0])
+    for name in file.order:
+        if name == "properties" and file.version < PROPERTIES_SINCE:
+            continue
+        contents, alignment = file.contents(name)
+        section = encode_section(name, contents, alignment=alignment, at=size)
+        size += sum(map(len, section))
+        chunks += section
+    return chunks
+
+
+def encode(file: File) -> bytes:
+    """Return a file as bytes; of a file that was decoded and not edited, those it was decoded from."""
+    return b"".join(encode_chunks(file))

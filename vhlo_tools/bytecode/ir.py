@@ -1,0 +1,407 @@
+"""The IR section: ops with their regions and blocks, by indices into the tables of the file.
+
+Source: «IR Section» in ``mlir/docs/BytecodeFormat.md``, and ``BytecodeReader.cpp`` for what depends on the version of
+the format: sections around isolated regions since 2, use-list orders since 3, optional locations of block arguments
+since 4, properties since 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from vhlo_tools.bytecode.container import SECTION_NAMES
+from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.writer import flagged, varint
+from vhlo_tools.errors import MalformedArtifactError
+
+__all__ = ["Block", "BlockArgument", "Operation", "Region", "Tables", "UseListOrder", "decode_ir", "encode_ir", "walk"]
+
+_SECTIONS_SINCE: Final = 2
+_USE_LISTS_SINCE: Final = 3
+_OPTIONAL_LOCATIONS_SINCE: Final = 4
+
+_HAS_ATTRIBUTES: Final = 0x01
+_HAS_RESULTS: Final = 0x02
+_HAS_OPERANDS: Final = 0x04
+_HAS_SUCCESSORS: Final = 0x08
+_HAS_REGIONS: Final = 0x10
+_HAS_USE_LISTS: Final = 0x20
+_HAS_PROPERTIES: Final = 0x40
+_KNOWN: Final = 0x7F
+
+_IR: Final = SECTION_NAMES.index("ir")
+
+# Real programs nest a dozen deep; Python's own stack ends near a thousand.
+_DEEPEST: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class UseListOrder:
+    """The order of the uses of a value, where it is not the natural one.
+
+    Attributes:
+        value: Which of the results or arguments it is of; ``None`` where there is only one, which is then not written.
+        pairs: Whether ``indices`` are pairs of positions, and not the whole order.
+        indices: The order.
+    """
+
+    value: int | None
+    pairs: bool
+    indices: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Operation:
+    """An op.
+
+    Attributes:
+        name: The index of its name.
+        location: The index of its location in the attribute table.
+        attributes: The index of its attribute dictionary, if it has one.
+        properties: The index of its properties, if it has any.
+        results: The indices of the types of its results.
+        operands: The numbers of the values it uses, counted from the start of the isolated region it is in.
+        successors: The indices of blocks in its region.
+        use_lists: The orders of the uses of its results, where they are not natural.
+        regions: Its regions.
+        isolated: Whether its regions use no values from outside; they are then counted afresh.
+    """
+
+    name: int
+    location: int
+    attributes: int | None = None
+    properties: int | None = None
+    results: tuple[int, ...] = ()
+    operands: tuple[int, ...] = ()
+    successors: tuple[int, ...] = ()
+    use_lists: tuple[UseListOrder, ...] = ()
+    regions: list[Region] = field(default_factory=list)
+    isolated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BlockArgument:
+    """An argument of a block.
+
+    Attributes:
+        type: The index of its type.
+        location: The index of its location; ``None`` if it is unknown and not written.
+    """
+
+    type: int
+    location: int | None
+
+
+@dataclass(slots=True)
+class Block:
+    """A block.
+
+    Attributes:
+        arguments: Its arguments.
+        operations: Its ops.
+        use_lists: The orders of the uses of its arguments, where they are not natural.
+        use_list_mark: The byte that says whether there are any; some producers write another than 0 or 1.
+    """
+
+    arguments: list[BlockArgument] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    use_lists: tuple[UseListOrder, ...] = ()
+    use_list_mark: int = 0
+
+
+@dataclass(slots=True)
+class Region:
+    """A region.
+
+    Attributes:
+        values: How many values are defined directly in it.
+        blocks: Its blocks.
+    """
+
+    values: int = 0
+    blocks: list[Block] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The sizes of the tables that ops refer to.
+
+    Attributes:
+        op_names: The number of op names.
+        attributes: The number of attributes.
+        types: The number of types.
+        properties: The number of properties.
+    """
+
+    op_names: int
+    attributes: int
+    types: int
+    properties: int
+
+
+def decode_ir(reader: ByteReader, version: int, tables: Tables) -> Block:
+    """Return the top level: a block that holds the module.
+
+    Args:
+        reader: The contents of the section.
+        version: The version of the format.
+        tables: The sizes of the tables, which bound every index.
+
+    Raises:
+        MalformedArtifactError: If the section is damaged.
+    """
+    decoder = _Decoder(reader, version, tables)
+    block = decoder.block(0, 0)
+    if decoder.position != len(decoder.data):
+        raise decoder.malformed(f"{len(decoder.data) - decoder.position} bytes follow the program")
+    return block
+
+
+class _Decoder:
+    """Decodes by hand what :class:`ByteReader` would, for a file of many ops is mostly this."""
+
+    def __init__(self, reader: ByteReader, version: int, tables: Tables) -> None:
+        self.start = reader.position
+        # Indexing bytes is faster than indexing a view, and an IR section holds no constants.
+        self.data = bytes(reader.take(reader.remaining))
+        self.position = 0
+        self.version = version
+        self.tables = tables
+        self.locations_optional = version >= _OPTIONAL_LOCATIONS_SINCE
+
+    def malformed(self, message: str) -> MalformedArtifactError:
+        return MalformedArtifactError(message, offset=self.start + self.position, section="ir")
+
+    def varint(self) -> int:
+        data, position = self.data, self.position
+        if position >= len(data):
+            raise self.malformed("the bytes end where one more was expected")
+        first = data[position]
+        if first & 1:
+            self.position = position + 1
+            return first >> 1
+        size = 9 if first == 0 else (first & -first).bit_length()
+        if position + size > len(data):
+            raise self.malformed("a number is cut short")
+        self.position = position + size
+        if first == 0:
+            return int.from_bytes(data[position + 1 : position + 9], "little")
+        return int.from_bytes(data[position : position + size], "little") >> size
+
+    def index(self, size: int, things: str) -> int:
+        value = self.varint()
+        if value >= size:
+            raise self.malformed(f"index {value} is outside the table of {size} {things}")
+        return value
+
+    def count(self, things: str) -> int:
+        value = self.varint()
+        if value > len(self.data) - self.position:
+            raise self.malformed(
+                f"{value} {things} were announced, but only {len(self.data) - self.position} bytes are left"
+            )
+        return value
+
+    def indices(self, size: int, things: str) -> tuple[int, ...]:
+        """Read a count and that many indices."""
+        return tuple([self.index(size, things) for _ in range(self.count(things))])
+
+    def block(self, values: int, depth: int) -> Block:
+        """Read a block in whose reach ``values`` values are defined."""
+        head = self.varint()
+        block = Block()
+        if head & 1:
+            self.arguments(block)
+        number = head >> 1
+        if number > len(self.data) - self.position:
+            raise self.malformed(
+                f"{number} ops were announced, but only {len(self.data) - self.position} bytes are left"
+            )
+        append = block.operations.append
+        for _ in range(number):
+            append(self.operation(values, depth))
+        return block
+
+    def arguments(self, block: Block) -> None:
+        types, attributes = self.tables.types, self.tables.attributes
+        for _ in range(self.count("block arguments")):
+            if self.locations_optional:
+                head = self.varint()
+                if head >> 1 >= types:
+                    raise self.malformed(f"index {head >> 1} is outside the table of {types} types")
+                location = self.index(attributes, "attributes") if head & 1 else None
+                block.arguments.append(BlockArgument(head >> 1, location))
+            else:
+                block.arguments.append(BlockArgument(self.index(types, "types"), self.index(attributes, "attributes")))
+        if self.version >= _USE_LISTS_SINCE:
+            block.use_list_mark = self.byte()
+            if block.use_list_mark:
+                block.use_lists = self.use_lists(len(block.arguments))
+
+    def byte(self) -> int:
+        if self.position >= len(self.data):
+            raise self.malformed("the bytes end where one more was expected")
+        self.position += 1
+        return self.data[self.position - 1]
+
+    def use_lists(self, values: int) -> tuple[UseListOrder, ...]:
+        orders = []
+        for _ in range(self.count("use-list orders") if values > 1 else 1):
+            value = self.index(values, "values") if values > 1 else None
+            head = self.varint()
+            if head >> 1 > len(self.data) - self.position:
+                raise self.malformed(f"a use-list order of {head >> 1} where {len(self.data)} bytes are left")
+            orders.append(UseListOrder(value, bool(head & 1), tuple([self.varint() for _ in range(head >> 1)])))
+        return tuple(orders)
+
+    def operation(self, values: int, depth: int) -> Operation:
+        tables = self.tables
+        name = self.index(tables.op_names, "op names")
+        mask = self.byte()
+        if mask & ~_KNOWN:
+            raise self.malformed(f"0x{mask:02x} says of an op what no version of the format knows")
+        op = Operation(name, self.index(tables.attributes, "attributes"))
+        if mask & _HAS_ATTRIBUTES:
+            op.attributes = self.index(tables.attributes, "attributes")
+        if mask & _HAS_PROPERTIES:
+            op.properties = self.index(tables.properties, "properties")
+        if mask & _HAS_RESULTS:
+            op.results = self.indices(tables.types, "types")
+        if mask & _HAS_OPERANDS:
+            op.operands = self.indices(values, "values")
+        if mask & _HAS_SUCCESSORS:
+            op.successors = self.indices(len(self.data), "blocks")
+        if mask & _HAS_USE_LISTS:
+            op.use_lists = self.use_lists(len(op.results))
+        if mask & _HAS_REGIONS:
+            self.regions(op, values, depth + 1)
+        return op
+
+    def regions(self, op: Operation, values: int, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise self.malformed(f"ops nest deeper than {_DEEPEST}")
+        head = self.varint()
+        number, op.isolated = head >> 1, bool(head & 1)
+        if number > len(self.data) - self.position:
+            raise self.malformed(f"{number} regions where {len(self.data) - self.position} bytes are left")
+        if op.isolated and self.version >= _SECTIONS_SINCE:
+            end = self.enter_section()
+            op.regions = [self.region(0, depth) for _ in range(number)]
+            if self.position != end:
+                raise self.malformed(f"a section of regions ends at {self.start + end}, but its regions end here")
+        else:
+            op.regions = [self.region(0 if op.isolated else values, depth) for _ in range(number)]
+
+    def enter_section(self) -> int:
+        mark = self.byte()
+        if mark != _IR:
+            raise self.malformed(f"a section with mark {mark} where regions were expected")
+        size = self.count("bytes")
+        return self.position + size
+
+    def region(self, values: int, depth: int) -> Region:
+        number = self.count("blocks")
+        if number == 0:
+            return Region()
+        defined = self.count("values")
+        return Region(defined, [self.block(values + defined, depth) for _ in range(number)])
+
+
+def encode_ir(block: Block, version: int) -> bytes:
+    """Return the section that holds the top level ``block``, for a file of format ``version``."""
+    out = bytearray()
+    _encode_block(block, version, out)
+    return bytes(out)
+
+
+def _encode_block(block: Block, version: int, out: bytearray) -> None:
+    out += flagged(len(block.operations), bool(block.arguments))
+    if block.arguments:
+        out += varint(len(block.arguments))
+        for argument in block.arguments:
+            if version >= _OPTIONAL_LOCATIONS_SINCE:
+                out += flagged(argument.type, argument.location is not None)
+            else:
+                out += varint(argument.type)
+            if argument.location is not None:
+                out += varint(argument.location)
+        if version >= _USE_LISTS_SINCE:
+            out.append(block.use_list_mark)
+            _encode_use_lists(block.use_lists, len(block.arguments), out)
+    for op in block.operations:
+        _encode_operation(op, version, out)
+
+
+def _encode_use_lists(orders: tuple[UseListOrder, ...], values: int, out: bytearray) -> None:
+    if not orders:
+        return
+    if values > 1:
+        out += varint(len(orders))
+    for order in orders:
+        if order.value is not None:
+            out += varint(order.value)
+        out += flagged(len(order.indices), order.pairs)
+        for index in order.indices:
+            out += varint(index)
+
+
+def _encode_operation(op: Operation, version: int, out: bytearray) -> None:
+    out += varint(op.name)
+    out.append(
+        (_HAS_ATTRIBUTES if op.attributes is not None else 0)
+        | (_HAS_PROPERTIES if op.properties is not None else 0)
+        | (_HAS_RESULTS if op.results else 0)
+        | (_HAS_OPERANDS if op.operands else 0)
+        | (_HAS_SUCCESSORS if op.successors else 0)
+        | (_HAS_USE_LISTS if op.use_lists else 0)
+        | (_HAS_REGIONS if op.regions else 0)
+    )
+    out += varint(op.location)
+    if op.attributes is not None:
+        out += varint(op.attributes)
+    if op.properties is not None:
+        out += varint(op.properties)
+    for indices in (op.results, op.operands, op.successors):
+        if indices:
+            out += varint(len(indices))
+            for index in indices:
+                out += varint(index)
+    _encode_use_lists(op.use_lists, len(op.results), out)
+    if op.regions:
+        out += flagged(len(op.regions), op.isolated)
+        _encode_regions(op, version, out)
+
+
+def _encode_regions(op: Operation, version: int, out: bytearray) -> None:
+    if op.isolated and version >= _SECTIONS_SINCE:
+        inner = bytearray()
+        for region in op.regions:
+            _encode_region(region, version, inner)
+        out.append(_IR)
+        out += varint(len(inner))
+        out += inner
+        return
+    for region in op.regions:
+        _encode_region(region, version, out)
+
+
+def _encode_region(region: Region, version: int, out: bytearray) -> None:
+    out += varint(len(region.blocks))
+    if region.blocks:
+        out += varint(region.values)
+        for block in region.blocks:
+            _encode_block(block, version, out)
+
+
+def walk(block: Block) -> Iterator[Operation | Block]:
+    """Yield ``block`` and every op and block in it, outermost first."""
+    pending: list[Operation | Block] = [block]
+    while pending:
+        item = pending.pop()
+        yield item
+        if isinstance(item, Block):
+            pending += reversed(item.operations)
+        else:
+            pending += [each for region in reversed(item.regions) for each in reversed(region.blocks)]

@@ -1,0 +1,128 @@
+"""The resource sections: what stands beside the program, such as the elements of ``dense_resource`` constants.
+
+Source: «Resource Section» in ``mlir/docs/BytecodeFormat.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from vhlo_tools.bytecode.container import Chunk
+from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.writer import varint
+
+__all__ = ["Resource", "ResourceGroup", "ResourceKind", "decode_resources", "encode_resources"]
+
+_PADDING = b"\xcb"
+
+
+class ResourceKind(IntEnum):
+    """What a resource is."""
+
+    BLOB = 0
+    BOOL = 1
+    STRING = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource.
+
+    Attributes:
+        key: The index of its name in the string table.
+        kind: What it is.
+        data: The bytes of a blob, as a view; otherwise the encoded value.
+        alignment: The alignment of a blob in the file.
+    """
+
+    key: int
+    kind: ResourceKind
+    data: Chunk
+    alignment: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceGroup:
+    """The resources of one owner.
+
+    Attributes:
+        owner: The index of its name in the string table, or for a dialect the index of that.
+        external: Whether the owner is none of the dialects.
+        resources: Its resources.
+    """
+
+    owner: int
+    external: bool
+    resources: tuple[Resource, ...]
+
+
+def decode_resources(offsets: ByteReader, contents: ByteReader, strings: int, dialects: int) -> list[ResourceGroup]:
+    """Return the resources of a file, by owner.
+
+    Args:
+        offsets: The section with keys, sizes and kinds.
+        contents: The section with the values.
+        strings: The number of strings in the file.
+        dialects: The number of dialects in the file.
+
+    Raises:
+        MalformedArtifactError: If the sections are damaged, or do not fit together.
+    """
+    groups: list[ResourceGroup] = []
+    external = offsets.count("resource groups")
+    while offsets.remaining:
+        is_external = len(groups) < external
+        owner = offsets.index(strings, "strings") if is_external else offsets.index(dialects, "dialects")
+        resources = tuple(_decode(offsets, contents, strings) for _ in range(offsets.count("resources")))
+        groups.append(ResourceGroup(owner, is_external, resources))
+    if len(groups) < external:
+        raise offsets.malformed(f"{external} resource groups were announced, but {len(groups)} are there")
+    if contents.remaining:
+        raise contents.malformed(f"{contents.remaining} bytes follow the last resource")
+    return groups
+
+
+def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource:
+    key = offsets.index(strings, "strings")
+    size = offsets.varint()
+    at = offsets.position
+    number = offsets.byte()
+    if number not in list(ResourceKind):
+        raise offsets.malformed(f"there is no kind {number} of resource", at)
+    kind = ResourceKind(number)
+    start = contents.position
+    value = contents.take(size)
+    if kind is not ResourceKind.BLOB:
+        return Resource(key, kind, value)
+    reader = ByteReader(contents.data, start, start + size, contents.section)
+    alignment, length = reader.varint(), reader.varint()
+    if alignment == 0 or alignment & (alignment - 1):
+        raise reader.malformed(f"alignment {alignment} is not a power of two", start)
+    reader.take(-reader.position % alignment)
+    if length != reader.remaining:
+        raise reader.malformed(f"a blob of {length} bytes where {reader.remaining} are there")
+    return Resource(key, kind, reader.take(length), alignment)
+
+
+def encode_resources(groups: Sequence[ResourceGroup]) -> tuple[bytes, list[Chunk], int]:
+    """Return the two sections, keys and values, and the alignment that the second must have in the file."""
+    keys = [varint(sum(group.external for group in groups))]
+    values: list[Chunk] = []
+    size, alignment = 0, 1
+    for group in groups:
+        keys += [varint(group.owner), varint(len(group.resources))]
+        for resource in group.resources:
+            pieces: list[Chunk] = [resource.data]
+            if resource.kind is ResourceKind.BLOB:
+                head = varint(resource.alignment) + varint(len(resource.data))
+                # The section starts aligned, so that the place within it decides.
+                head += _PADDING * (-(size + len(head)) % resource.alignment)
+                pieces = [head, resource.data]
+                alignment = max(alignment, resource.alignment)
+            length = sum(map(len, pieces))
+            keys += [varint(resource.key), varint(length), bytes([resource.kind])]
+            values += pieces
+            size += length
+    return b"".join(keys), values, alignment
