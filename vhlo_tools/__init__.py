@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vhlo_tools.api import deserialize, open_artifact, resolve_target, retarget, run, serialize
+    from vhlo_tools.api import deserialize, open_artifact, resolve_target, retarget, run, serialize, strip
     from vhlo_tools.artifact import Artifact
     from vhlo_tools.errors import (
         DowngradeError,
@@ -47,10 +47,11 @@ __all__ = [
     "retarget",
     "run",
     "serialize",
+    "strip",
 ]
 
 _HOME_OF = {
-    **dict.fromkeys(["deserialize", "open_artifact", "resolve_target", "retarget", "run", "serialize"], "api"),
+    **dict.fromkeys(["deserialize", "open_artifact", "resolve_target", "retarget", "run", "serialize", "strip"], "api"),
     "Artifact": "artifact",
     "Version": "version",
     **dict.fromkeys(["Diagnostic", "Finding", "SourceLocation"], "findings"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from vhlo_tools.convert.deserialization import Emit
     from vhlo_tools.program import Program, ProgramSource
 
-__all__ = ["deserialize", "open_artifact", "program_of", "resolve_target", "retarget", "run", "serialize"]
+__all__ = ["deserialize", "open_artifact", "program_of", "resolve_target", "retarget", "run", "serialize", "strip"]
 
 ArtifactSource = str | PathLike[str] | Buffer | Artifact
 
@@ -61,6 +61,7 @@ def serialize(
     target: str | Version = "current",
     *,
     allow_other_dialects: bool = False,
+    strip_debug_info: bool = False,
     name: str | None = None,
     as_of: date | None = None,
     provider: str | None = None,
@@ -73,6 +74,7 @@ def serialize(
         target: The version to write for, or what it is to be read by, in the grammar of targets. A named consumer that
             reads newer versions than the installed library writes gets the newest that it writes.
         allow_other_dialects: Whether ops of dialects beside StableHLO, such as ``sdy``, may stay as they are.
+        strip_debug_info: Whether to leave source locations out.
         name: What to call the program in messages, by default its path.
         as_of: The day that windows in ``target`` count back from, by default today.
         provider: The bindings to use, by default those of the module, or the installed ones.
@@ -92,7 +94,21 @@ def serialize(
     from vhlo_tools.program import load_program
 
     loaded = load_program(program, name=name, provider=provider)
-    return serialize_program(loaded, _target(loaded, target, as_of), allow_other_dialects=allow_other_dialects)
+    artifact = serialize_program(loaded, _target(loaded, target, as_of), allow_other_dialects=allow_other_dialects)
+    return strip(artifact) if strip_debug_info else artifact
+
+
+def strip(artifact: ArtifactSource) -> Artifact:
+    """Return an artifact without debug information: every source location becomes unknown. No MLIR is needed.
+
+    Args:
+        artifact: The artifact, its path or its bytes.
+
+    Raises:
+        MalformedArtifactError: If it is no artifact, or a damaged one.
+    """
+    whole = Artifact.open(artifact, unpack=False)
+    return Artifact(b"".join(whole.stripped()), name=whole.name).with_findings(whole.findings)
 
 
 def retarget(

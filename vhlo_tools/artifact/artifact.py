@@ -10,7 +10,7 @@ from pathlib import Path
 from vhlo_tools.artifact.content import ARTIFACT_PRODUCER, Kind, recognise
 from vhlo_tools.artifact.jax_export import decode_jax_export
 from vhlo_tools.artifact.storage import Buffer, read_bytes
-from vhlo_tools.bytecode import File, Section, decode
+from vhlo_tools.bytecode import Chunk, File, Section, decode, encode_chunks, strip_locations
 from vhlo_tools.errors import InvalidProgramError, InvalidVersionError, MalformedArtifactError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
@@ -107,6 +107,16 @@ class Artifact:
             MalformedArtifactError: If their section is damaged.
         """
         return names_by_dialect(self.file)
+
+    def stripped(self) -> list[Chunk]:
+        """Return its bytes without debug information, in pieces; constants are views into this artifact.
+
+        Raises:
+            MalformedArtifactError: If it is damaged.
+        """
+        file = decode(memoryview(self._data))
+        strip_locations(file)
+        return encode_chunks(file)
 
     def with_findings(self, findings: Iterable[Finding]) -> Artifact:
         """Return the same artifact with ``findings`` said of it."""

@@ -12,6 +12,7 @@ from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks
 from vhlo_tools.bytecode.ir import Block, BlockArgument, Operation, Region, UseListOrder, walk
 from vhlo_tools.bytecode.resources import Resource, ResourceGroup, ResourceKind
+from vhlo_tools.bytecode.stripping import strip_locations
 
 __all__ = [
     "MAGIC",
@@ -40,5 +41,6 @@ __all__ = [
     "encode_chunks",
     "encode_entry",
     "entry_name",
+    "strip_locations",
     "walk",
 ]

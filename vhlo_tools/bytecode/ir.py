@@ -16,11 +16,22 @@ from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import flagged, varint
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["Block", "BlockArgument", "Operation", "Region", "Tables", "UseListOrder", "decode_ir", "encode_ir", "walk"]
+__all__ = [
+    "OPTIONAL_LOCATIONS_SINCE",
+    "Block",
+    "BlockArgument",
+    "Operation",
+    "Region",
+    "Tables",
+    "UseListOrder",
+    "decode_ir",
+    "encode_ir",
+    "walk",
+]
 
 _SECTIONS_SINCE: Final = 2
 _USE_LISTS_SINCE: Final = 3
-_OPTIONAL_LOCATIONS_SINCE: Final = 4
+OPTIONAL_LOCATIONS_SINCE: Final = 4
 
 _HAS_ATTRIBUTES: Final = 0x01
 _HAS_RESULTS: Final = 0x02
@@ -169,7 +180,7 @@ class _Decoder:
         self.position = 0
         self.version = version
         self.tables = tables
-        self.locations_optional = version >= _OPTIONAL_LOCATIONS_SINCE
+        self.locations_optional = version >= OPTIONAL_LOCATIONS_SINCE
 
     def malformed(self, message: str) -> MalformedArtifactError:
         return MalformedArtifactError(message, offset=self.start + self.position, section="ir")
@@ -321,7 +332,7 @@ def _encode_block(block: Block, version: int, out: bytearray) -> None:
     if block.arguments:
         out += varint(len(block.arguments))
         for argument in block.arguments:
-            if version >= _OPTIONAL_LOCATIONS_SINCE:
+            if version >= OPTIONAL_LOCATIONS_SINCE:
                 out += flagged(argument.type, argument.location is not None)
             else:
                 out += varint(argument.type)

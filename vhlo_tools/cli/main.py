@@ -24,6 +24,7 @@ _COMMANDS = {
     "serialize": "Write a program as a portable artifact.",
     "deserialize": "Turn an artifact into a program.",
     "retarget": "Move an artifact up or down to another version.",
+    "strip": "Take the source locations out of an artifact.",
     "inspect": "Show what a file is and holds.",
     "run": "Evaluate a program.",
     "targets": "Show versions, releases, and what a target means.",

@@ -16,6 +16,7 @@ from vhlo_tools.cli import options
 @options.target_option(default="current")
 @options.as_of_option
 @click.option("--allow-other-dialects", is_flag=True, help="Keep ops of dialects beside StableHLO, such as sdy.")
+@click.option("--strip-debug-info", is_flag=True, help="Leave source locations out.")
 @options.provider_option
 @options.force_option
 def serialize(
@@ -24,6 +25,7 @@ def serialize(
     target: str,
     as_of: date | None,
     allow_other_dialects: bool,
+    strip_debug_info: bool,
     provider: str | None,
     force: bool,
 ) -> None:
@@ -34,7 +36,13 @@ def serialize(
     options.check_output(output, force=force, binary=True)
     data, name = options.read_input(source)
     artifact = api.serialize(
-        data, target, allow_other_dialects=allow_other_dialects, name=name, as_of=as_of, provider=provider
+        data,
+        target,
+        allow_other_dialects=allow_other_dialects,
+        strip_debug_info=strip_debug_info,
+        name=name,
+        as_of=as_of,
+        provider=provider,
     )
     options.write_output(output, [bytes(artifact)], force=force, binary=True)
     options.report_findings(artifact.findings)

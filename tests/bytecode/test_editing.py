@@ -1,0 +1,92 @@
+"""Edits of the decoded parts are edits of the program, as MLIR reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus import EXAMPLES, example_programs, writable_versions
+
+import vhlo_tools as vt
+from vhlo_tools.bindings import Provider
+from vhlo_tools.bytecode import Entry, decode, encode
+from vhlo_tools.cli.main import main
+
+
+def with_locations(provider: Provider, data: bytes) -> str:
+    return provider.text(vt.deserialize(data), debug_info=True)
+
+
+def stripped_by_mlir(provider: Provider, data: bytes) -> str:
+    module = vt.deserialize(data)
+    provider.run_passes(module, "strip-debuginfo", verify=True)
+    return provider.text(module, debug_info=True)
+
+
+@pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
+def test_strip_gives_the_program_of_strip_debuginfo(path: Path, provider: Provider) -> None:
+    for version in writable_versions():
+        try:
+            artifact = vt.serialize(path, version, allow_other_dialects=True)
+        except vt.DowngradeError:
+            continue
+        stripped = vt.strip(artifact)
+        assert (stripped.version, stripped.bytecode_version) == (version, artifact.bytecode_version)
+        assert with_locations(provider, bytes(stripped)) == stripped_by_mlir(provider, bytes(artifact))
+        assert len(stripped) <= len(artifact) + 8
+        assert vt.strip(stripped) == stripped
+
+
+def test_what_locations_used_is_gone() -> None:
+    artifact = vt.serialize(EXAMPLES / "transformer_step.mlir")
+    assert b"make_transformer_step.py" in bytes(artifact)
+    stripped = vt.strip(artifact)
+    assert b"make_transformer_step.py" not in bytes(stripped)
+    assert len(stripped) < 0.75 * len(artifact)
+
+
+def test_serialize_without_debug_info(tmp_path: Path, capfd: Any) -> None:
+    path, out, other = str(EXAMPLES / "transformer_step.mlir"), str(tmp_path / "a"), str(tmp_path / "b")
+    assert main(["serialize", path, "--strip-debug-info", "--target", "1.9.0", "-o", out]) == 0
+    assert main(["serialize", path, "--target", "1.9.0", "-o", other]) == 0
+    assert main(["strip", other, "-o", other, "--force"]) == 0
+    assert vt.open_artifact(out) == vt.open_artifact(other)
+    assert main(["strip", path, "-o", str(tmp_path / "c")]) == 2
+    assert "is text: expected a portable artifact" in capfd.readouterr().err
+
+
+def test_a_symbol_is_renamed() -> None:
+    data = bytes(vt.serialize(EXAMPLES / "convnet.bc", "1.0.0"))
+    file = decode(data)
+    index = file.strings.index(b"relu")
+    # The name stands once in the string table, and both the function and its calls refer to it.
+    file.strings[index] = b"rectified_linear"
+    before, after = str(vt.deserialize(data)), str(vt.deserialize(encode(file)))
+    assert after == before.replace("@relu(", "@rectified_linear(")
+    assert before != after
+
+
+def test_an_attribute_is_dropped() -> None:
+    artifact = vt.serialize(EXAMPLES / "transformer_step.mlir", "1.4.0")
+    file = decode(bytes(artifact))
+    module = file.ir.operations[0]
+    assert module.attributes is not None
+    dictionary = file.decode("attribute", module.attributes)
+    assert dictionary is not None
+    pairs = dictionary.field("elements")
+    kept = tuple(pair for pair in pairs if b"num_replicas" not in name_of(file, pair[0]))
+    assert len(kept) == len(pairs) - 1
+    entry = file.encode("attribute", type(dictionary)(dictionary.dialect, dictionary.encoding, (kept,)))
+    file.attributes.append(Entry(entry.dialect, True, entry.data))
+    module.attributes = len(file.attributes) - 1
+    before, after = str(vt.deserialize(artifact)), str(vt.deserialize(encode(file)))
+    assert after == before.replace(", mhlo.num_replicas = 1 : i32", "")
+    assert before != after
+
+
+def name_of(file: Any, index: int) -> bytes:
+    name = file.decode("attribute", index)
+    assert name is not None
+    text: bytes = file.strings[name.field("value")]
+    return text

@@ -1,0 +1,103 @@
+"""Debug information taken out of a file: every location becomes the unknown one.
+
+The program is the one that MLIR's ``strip-debuginfo`` gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from vhlo_tools.bytecode.codec import Value
+from vhlo_tools.bytecode.entries import Entry
+from vhlo_tools.bytecode.file import File
+from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE, Operation, walk
+from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.dialect import encodings_of
+
+__all__ = ["strip_locations"]
+
+_KNOWN_DIALECTS: Final = frozenset({"builtin", "vhlo"})
+
+
+def strip_locations(file: File) -> None:
+    """Take the locations out of ``file``, which is edited in place.
+
+    The entries and strings that only locations used become as small as they can be; they keep their places, so that
+    nothing else has to be numbered anew. Where another dialect may refer to them in ways unknown here, they stay.
+
+    Raises:
+        MalformedArtifactError: If the file is damaged.
+    """
+    encoding = next(each for each in encodings_of("builtin", "attribute").values() if each.name == "unknown")
+    nowhere = file.encode("attribute", Value("builtin", encoding, ()))
+    _empty_unused(file, nowhere)
+    unknown = _index_of(nowhere, file.attributes)
+    implied = None if file.version >= OPTIONAL_LOCATIONS_SINCE else unknown
+    for item in walk(file.ir):
+        if isinstance(item, Operation):
+            item.location = unknown
+        elif item.arguments:
+            item.arguments = [replace(argument, location=implied) for argument in item.arguments]
+
+
+def _index_of(wanted: Entry, table: list[Entry]) -> int:
+    """Return the index of the first entry that equals ``wanted``, which is added if there is none."""
+    for index, entry in enumerate(table):
+        if (entry.dialect, entry.custom, entry.data) == (wanted.dialect, wanted.custom, wanted.data):
+            return index
+    table.append(wanted)
+    return len(table) - 1
+
+
+def _empty_unused(file: File, nowhere: Entry) -> None:
+    """Put ``nowhere`` in the place of attributes that only locations used, and empty their strings."""
+    if not {file.dialect(op.dialect) for op in file.dialects.ops} <= _KNOWN_DIALECTS:
+        return
+    attributes = [file.decode("attribute", index) for index in range(len(file.attributes))]
+    types = [file.decode("type", index) for index in range(len(file.types))]
+    if any(value is None and entry.custom for value, entry in zip(attributes, file.attributes, strict=True)):
+        return
+    if any(value is None and entry.custom for value, entry in zip(types, file.types, strict=True)):
+        return
+    # VHLO's own attributes may be used by the properties of any op; those of MLIR only through others.
+    pending = {index for index, value in enumerate(attributes) if value is None or value.dialect != "builtin"}
+    pending |= {index for value in types if value for index in _references(value, "attribute")}
+    for op in walk(file.ir):
+        if isinstance(op, Operation):
+            pending |= _attributes_of(file, op)
+    used = set[int]()
+    while pending:
+        index = pending.pop()
+        used.add(index)
+        value = attributes[index]
+        pending |= (_references(value, "attribute") if value else set()) - used
+    strings = {dialect.name for dialect in file.dialects.names} | {op.name for op in file.dialects.ops}
+    strings |= {group.owner for group in file.resources if group.external}
+    strings |= {resource.key for group in file.resources for resource in group.resources}
+    for value in [attributes[index] for index in used] + types:
+        strings |= _references(value, "string") if value else set()
+    file.attributes[:] = [entry if index in used else nowhere for index, entry in enumerate(file.attributes)]
+    file.strings[:] = [text if index in strings else b"" for index, text in enumerate(file.strings)]
+
+
+def _attributes_of(file: File, op: Operation) -> set[int]:
+    """Return the attributes of MLIR's own that ``op`` refers to."""
+    found = set() if op.attributes is None else {op.attributes}
+    if op.properties is not None and file.dialect(file.dialects.ops[op.name].dialect) == "builtin":
+        # The module op: its name and its visibility, each an index with a flag that says whether there is one.
+        reader = ByteReader(memoryview(file.properties[op.properties]), section="properties")
+        while reader.remaining:
+            index, present = reader.flagged_index(len(file.attributes), "attributes")
+            found |= {index} if present else set()
+    return found
+
+
+def _references(value: Value, kind: str) -> set[int]:
+    found: set[int] = set()
+    for field, content in zip(value.encoding.fields, value.fields, strict=True):
+        if field.kind == "pair" and kind == "attribute":
+            found |= {index for pair in content for index in pair}
+        elif kind in field.kind and content is not None:
+            found |= set(content) if field.is_list else {content}
+    return found
