@@ -104,7 +104,8 @@ class Container:
         for section in self.sections:
             if section.name == name:
                 return section
-        raise MalformedArtifactError(f"the file has no {name} section, although another needs it")
+        end = self.sections[-1].end if self.sections else self.header_size
+        raise MalformedArtifactError("the section is missing, although another needs it", offset=end, section=name)
 
 
 def decode_container(data: memoryview) -> Container:
@@ -137,6 +138,7 @@ def decode_container(data: memoryview) -> Container:
         raise MalformedArtifactError(
             f"the file ends without its {', '.join(missing)} section{'s' * (len(missing) > 1)}; it may be cut short",
             offset=reader.position,
+            section=missing[0],
         )
     return Container(version, producer, tuple(sections.values()), header_size)
 
