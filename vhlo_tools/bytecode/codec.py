@@ -74,7 +74,9 @@ def decode_entry(tables: Tables, kind: EntryKind, entry: Entry) -> Value | None:
     encoding = encodings.get(reader.varint())
     if encoding is None:
         return None
-    fields = tuple([reader.field(field) for field in encoding.fields])
+    fields = tuple(
+        [reader.elements(field) if field.is_list else _READ[field.kind](reader) for field in encoding.fields]
+    )
     if reader.remaining:
         raise reader.malformed(f"{reader.remaining} bytes follow the {kind} {dialect}.{encoding.name}")
     return Value(dialect, encoding, fields)
@@ -96,7 +98,8 @@ class _Reader(ByteReader):
     __slots__ = ("_base", "_bits", "_tables")
 
     def __init__(self, tables: Tables, entry: Entry) -> None:
-        super().__init__(memoryview(entry.data), section="attr_type")
+        self.data = memoryview(entry.data)
+        self.position, self.end, self.section = 0, len(self.data), "attr_type"
         self._tables = tables
         self._base = max(entry.offset, 0)
         self._bits = 64
@@ -104,10 +107,8 @@ class _Reader(ByteReader):
     def malformed(self, message: str, at: int | None = None) -> Any:
         return super().malformed(message, self._base + (self.position if at is None else at))
 
-    def field(self, field: Field) -> Any:
+    def elements(self, field: Field) -> tuple[Any, ...]:
         read = _READ[field.kind]
-        if not field.is_list:
-            return read(self)
         return tuple([read(self) for _ in range(self.count(f"elements of {field.name}"))])
 
     def attribute(self) -> int:

@@ -7,8 +7,8 @@ is for :mod:`vhlo_tools.bytecode.codec`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.reader import ByteReader
@@ -17,9 +17,8 @@ from vhlo_tools.bytecode.writer import flagged, varint
 __all__ = ["Entry", "decode_entries", "encode_entries"]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An attribute or a type.
+class Entry(NamedTuple):
+    """An attribute or a type. A file has very many; a tuple is made in a third of the time of a dataclass.
 
     Attributes:
         dialect: The index of its dialect.
@@ -55,16 +54,20 @@ def decode_entries(offsets: ByteReader, contents: ByteReader, dialects: int) -> 
 
 def _decode_table(offsets: ByteReader, contents: ByteReader, number: int, dialects: int) -> list[Entry]:
     entries: list[Entry] = []
+    data, start, end = contents.data, contents.position, contents.end
     while len(entries) < number:
         dialect = offsets.index(dialects, "dialects")
         at = offsets.position
         size = offsets.varint()
         if size == 0 or size > number - len(entries):
             raise offsets.malformed(f"a group of {size} entries where {number - len(entries)} are left", at)
-        for _ in range(size):
-            length = offsets.varint()
-            start = contents.position
-            entries.append(Entry(dialect, bool(length & 1), contents.take(length >> 1), start))
+        for length in offsets.varints(size):
+            stop = start + (length >> 1)
+            if stop > end:
+                raise contents.malformed(f"an entry of {length >> 1} bytes where {end - start} are left", start)
+            entries.append(Entry(dialect, bool(length & 1), data[start:stop], start))
+            start = stop
+    contents.position = start
     return entries
 
 

@@ -126,7 +126,11 @@ class File:
 
     def dialect(self, index: int) -> str:
         """Return the name of a dialect."""
-        return self.string(self.dialects.names[index].name)
+        return self._dialect_names[index]
+
+    @cached_property
+    def _dialect_names(self) -> list[str]:
+        return [self.string(dialect.name) for dialect in self.dialects.names]
 
     def op_name(self, index: int) -> str:
         """Return the name of an op, with its dialect."""

@@ -7,7 +7,7 @@ since 4, properties since 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -41,6 +41,10 @@ _HAS_REGIONS: Final = 0x10
 _HAS_USE_LISTS: Final = 0x20
 _HAS_PROPERTIES: Final = 0x40
 _KNOWN: Final = 0x7F
+
+# How many numbers follow the mask up to the number of results, by those bits of the mask that say so.
+_IN_HEAD: Final = _HAS_ATTRIBUTES | _HAS_PROPERTIES | _HAS_RESULTS
+_HEADS: Final = [1 + (mask & _IN_HEAD).bit_count() for mask in range(_KNOWN + 1)]
 
 _IR: Final = SECTION_NAMES.index("ir")
 
@@ -88,7 +92,7 @@ class Operation:
     operands: tuple[int, ...] = ()
     successors: tuple[int, ...] = ()
     use_lists: tuple[UseListOrder, ...] = ()
-    regions: list[Region] = field(default_factory=list)
+    regions: Sequence[Region] = ()
     isolated: bool = False
 
 
@@ -202,10 +206,7 @@ class _Decoder:
         return int.from_bytes(data[position : position + size], "little") >> size
 
     def index(self, size: int, things: str) -> int:
-        value = self.varint()
-        if value >= size:
-            raise self.malformed(f"index {value} is outside the table of {size} {things}")
-        return value
+        return self.checked(self.varint(), size, things)
 
     def count(self, things: str) -> int:
         value = self.varint()
@@ -215,9 +216,41 @@ class _Decoder:
             )
         return value
 
-    def indices(self, size: int, things: str) -> tuple[int, ...]:
-        """Read a count and that many indices."""
-        return tuple([self.index(size, things) for _ in range(self.count(things))])
+    def checked(self, value: int, size: int, things: str) -> int:
+        if value >= size:
+            raise self.malformed(f"index {value} is outside the table of {size} {things}")
+        return value
+
+    def indices(self, number: int, size: int, things: str) -> tuple[int, ...]:
+        """Read ``number`` indices into a table of ``size`` things."""
+        if number > len(self.data) - self.position:
+            raise self.malformed(f"{number} {things} where {len(self.data) - self.position} bytes are left")
+        values = self.varints(number)
+        if values and max(values) >= size:
+            raise self.malformed(f"index {max(values)} is outside the table of {size} {things}")
+        return tuple(values)
+
+    def varints(self, number: int) -> list[int]:
+        """Read ``number`` numbers; those of up to three bytes, which nearly all are, in line."""
+        data, position, last = self.data, self.position, len(self.data) - 3
+        values = []
+        for _ in range(number):
+            if position < last and (first := data[position]) & 7:
+                if first & 1:
+                    values.append(first >> 1)
+                    position += 1
+                elif first & 2:
+                    values.append((data[position + 1] << 8 | first) >> 2)
+                    position += 2
+                else:
+                    values.append((data[position + 2] << 16 | data[position + 1] << 8 | first) >> 3)
+                    position += 3
+            else:
+                self.position = position
+                values.append(self.varint())
+                position = self.position
+        self.position = position
+        return values
 
     def block(self, values: int, depth: int) -> Block:
         """Read a block in whose reach ``values`` values are defined."""
@@ -240,8 +273,7 @@ class _Decoder:
         for _ in range(self.count("block arguments")):
             if self.locations_optional:
                 head = self.varint()
-                if head >> 1 >= types:
-                    raise self.malformed(f"index {head >> 1} is outside the table of {types} types")
+                self.checked(head >> 1, types, "types")
                 location = self.index(attributes, "attributes") if head & 1 else None
                 block.arguments.append(BlockArgument(head >> 1, location))
             else:
@@ -268,22 +300,25 @@ class _Decoder:
         return tuple(orders)
 
     def operation(self, values: int, depth: int) -> Operation:
+        """Read an op. A file of many ops is mostly this, so that numbers are read in few calls."""
         tables = self.tables
         name = self.index(tables.op_names, "op names")
         mask = self.byte()
         if mask & ~_KNOWN:
             raise self.malformed(f"0x{mask:02x} says of an op what no version of the format knows")
-        op = Operation(name, self.index(tables.attributes, "attributes"))
+        # The location; then, as the mask says, attributes, properties, and how many results there are.
+        head = iter(self.varints(_HEADS[mask & _IN_HEAD]))
+        op = Operation(name, self.checked(next(head), tables.attributes, "attributes"))
         if mask & _HAS_ATTRIBUTES:
-            op.attributes = self.index(tables.attributes, "attributes")
+            op.attributes = self.checked(next(head), tables.attributes, "attributes")
         if mask & _HAS_PROPERTIES:
-            op.properties = self.index(tables.properties, "properties")
+            op.properties = self.checked(next(head), tables.properties, "properties")
         if mask & _HAS_RESULTS:
-            op.results = self.indices(tables.types, "types")
+            op.results = self.indices(next(head), tables.types, "types")
         if mask & _HAS_OPERANDS:
-            op.operands = self.indices(values, "values")
+            op.operands = self.indices(self.varint(), values, "values")
         if mask & _HAS_SUCCESSORS:
-            op.successors = self.indices(len(self.data), "blocks")
+            op.successors = self.indices(self.varint(), len(self.data), "blocks")
         if mask & _HAS_USE_LISTS:
             op.use_lists = self.use_lists(len(op.results))
         if mask & _HAS_REGIONS:

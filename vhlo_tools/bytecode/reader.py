@@ -58,6 +58,26 @@ class ByteReader:
         extra = (first & -first).bit_length() - 1
         return (int.from_bytes(self.take(extra), "little") << 8 | first) >> (extra + 1)
 
+    def varints(self, number: int) -> list[int]:
+        """Read ``number`` PrefixVarInts; faster than one by one where they are small."""
+        data, position = bytes(self.data[self.position : min(self.end, self.position + 9 * number)]), 0
+        start, last = self.position, len(data) - 2
+        values: list[int] = []
+        for _ in range(number):
+            if position < last and (first := data[position]) & 3:
+                if first & 1:
+                    values.append(first >> 1)
+                    position += 1
+                else:
+                    values.append((data[position + 1] << 8 | first) >> 2)
+                    position += 2
+            else:
+                self.position = start + position
+                values.append(self.varint())
+                position = self.position - start
+        self.position = start + position
+        return values
+
     def svarint(self) -> int:
         """Read a signed PrefixVarInt, of 64 bits."""
         value = self.varint()

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+import pytest
+from fuzz import SUBJECTS, bits_of, flip, subject
+
+
+@pytest.mark.parametrize(("program", "version"), SUBJECTS, ids=[f"{p}@{v}" for p, v in SUBJECTS])
+def test_flipped_bits_are_decoded_or_refused_with_a_place(program: str, version: str) -> None:
+    data = subject(program, version)
+    outcome = flip(data, bits_of(data, 0.2, seed=0))
+    assert outcome.refused > 0
+    assert (outcome.nowhere, outcome.slow) == ([], [])
