@@ -22,7 +22,7 @@ from vhlo_tools.dialect import (
     minimum_version,
     newest_version,
 )
-from vhlo_tools.dialect.data import dialect_specs
+from vhlo_tools.dialect.data import dialect_specs, files_in
 from vhlo_tools.version import Version
 
 
@@ -32,6 +32,9 @@ from vhlo_tools.version import Version
         ("versions.toml", "versions.schema.json"),
         ("releases.toml", "releases.schema.json"),
         ("vhlo/features.toml", "features.schema.json"),
+        ("vhlo/enums.toml", "enums.schema.json"),
+        ("vhlo/defaults.toml", "defaults.schema.json"),
+        *((family, "ops.schema.json") for family in files_in("vhlo/ops")),
     ],
 )
 def test_data_fits_its_schema(file: str, schema: str) -> None:

@@ -1,8 +1,9 @@
-"""The model of ``dialect_specs/``: versions, releases and features as data.
+"""The model of ``dialect_specs/``: versions, releases, features, ops, enums and defaults as data.
 
 Nothing here knows a version by number; adding VHLO 1.23 is an edit of the data.
 """
 
+from vhlo_tools.dialect.defaults import Default, known_default, known_defaults
 from vhlo_tools.dialect.encodings import (
     Encoding,
     EntryKind,
@@ -12,7 +13,9 @@ from vhlo_tools.dialect.encodings import (
     known_dialects,
     spellings_of,
 )
+from vhlo_tools.dialect.enums import Enum, EnumCase, find_enum, known_enums
 from vhlo_tools.dialect.features import Feature, known_feature, known_features
+from vhlo_tools.dialect.ops import Constraint, Op, OpVersion, Slot, Step, find_op, find_op_version, known_ops
 from vhlo_tools.dialect.releases import Release, known_releases
 from vhlo_tools.dialect.versions import (
     VersionEntry,
@@ -23,18 +26,33 @@ from vhlo_tools.dialect.versions import (
 )
 
 __all__ = [
+    "Constraint",
+    "Default",
     "Encoding",
     "EntryKind",
+    "Enum",
+    "EnumCase",
     "Feature",
     "Field",
+    "Op",
+    "OpVersion",
     "Release",
+    "Slot",
     "Spelling",
+    "Step",
     "VersionEntry",
     "bytecode_version_of",
     "encodings_of",
+    "find_enum",
+    "find_op",
+    "find_op_version",
+    "known_default",
+    "known_defaults",
     "known_dialects",
+    "known_enums",
     "known_feature",
     "known_features",
+    "known_ops",
     "known_releases",
     "known_versions",
     "minimum_version",

@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["dialect_specs", "read_entries"]
+__all__ = ["dialect_specs", "files_in", "read_entries"]
 
 
 def dialect_specs() -> Traversable:
@@ -23,8 +23,20 @@ def dialect_specs() -> Traversable:
     raise FileNotFoundError("vhlo_tools is installed without its dialect_specs folder; reinstall it")
 
 
-def read_entries(file: str, table: str) -> list[dict[str, Any]]:
-    """Return the entries of the array of tables ``table`` in ``file``, a path inside ``dialect_specs/``."""
-    document = tomllib.loads(dialect_specs().joinpath(*file.split("/")).read_text(encoding="utf-8"))
+def files_in(folder: str, specs: Traversable | None = None) -> list[str]:
+    """Return the TOML files of ``folder``, a path inside ``dialect_specs/``, as paths inside it, sorted."""
+    names = (file.name for file in (specs or dialect_specs()).joinpath(*folder.split("/")).iterdir())
+    return sorted(f"{folder}/{name}" for name in names if name.endswith(".toml"))
+
+
+def read_entries(file: str, table: str, specs: Traversable | None = None) -> list[dict[str, Any]]:
+    """Return the entries of the array of tables ``table`` in ``file``.
+
+    Args:
+        file: A path inside ``dialect_specs/``.
+        table: The name of the array.
+        specs: A folder to read in place of ``dialect_specs/``, such as that of a fork.
+    """
+    document = tomllib.loads((specs or dialect_specs()).joinpath(*file.split("/")).read_text(encoding="utf-8"))
     entries: list[dict[str, Any]] = document[table]
     return entries

@@ -1,0 +1,58 @@
+"""The values that steps between op versions set and look for, from ``dialect_specs/vhlo/defaults.toml``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources.abc import Traversable
+from typing import Any, Literal
+
+from vhlo_tools.dialect.data import read_entries
+
+__all__ = ["Computation", "Default", "Equality", "Structure", "known_default", "known_defaults", "load_defaults"]
+
+#: An attribute or a type without MLIR: ``{"attribute": "type_v1", "type": {"type": "none_v1"}}``.
+Structure = Mapping[str, Any]
+#: What counts as a default; the head of ``defaults.toml`` has the meaning of each.
+Equality = Literal["same", "no_elements", "zero"]
+#: How a default is made out of an op; again in the head of ``defaults.toml``.
+Computation = Literal["no_padding"]
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A value that an upgrade sets and a downgrade looks for, or the other way round.
+
+    Attributes:
+        id: A stable name.
+        text: The value as VHLO text prints it; ``None`` if it is computed.
+        value: The same as a structure, from which a writer of bytes builds it; ``None`` if it is computed.
+        equals: What a downgrade takes for it.
+        computed: How it is made out of the op; ``None`` if it is always the same.
+        of: The operand that it is computed of.
+    """
+
+    id: str
+    text: str | None = None
+    value: Structure | None = field(default=None, hash=False)
+    equals: Equality = "same"
+    computed: Computation | None = None
+    of: str | None = None
+
+
+def load_defaults(specs: Traversable | None = None) -> tuple[Default, ...]:
+    """Return the defaults of the folder ``specs``, by default of ours."""
+    return tuple(Default(**entry) for entry in read_entries("vhlo/defaults.toml", "default", specs))
+
+
+@cache
+def known_defaults() -> tuple[Default, ...]:
+    """Return every default, by id."""
+    return load_defaults()
+
+
+@cache
+def known_default(identifier: str) -> Default:
+    """Return the default called ``identifier``, which must be there."""
+    return next(default for default in known_defaults() if default.id == identifier)

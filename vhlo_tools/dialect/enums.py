@@ -1,0 +1,79 @@
+"""The enum attributes of VHLO, from ``dialect_specs/vhlo/enums.toml``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources.abc import Traversable
+from typing import Any
+
+from vhlo_tools.dialect.data import read_entries
+from vhlo_tools.version import Version
+
+__all__ = ["Enum", "EnumCase", "find_enum", "known_enums", "load_enums"]
+
+
+@dataclass(frozen=True, slots=True)
+class EnumCase:
+    """A case of an enum attribute.
+
+    Attributes:
+        name: How it is printed: ``WEAKORDER``.
+        value: Its number in the bytecode.
+        min: The first version that has it, which may be later than that of its enum.
+    """
+
+    name: str
+    value: int
+    min: Version
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    """An enum attribute.
+
+    Attributes:
+        name: Its name, with its version: ``comparison_type_v1``.
+        min: The first version of VHLO that has it.
+        max: The last; ``None`` while it is current.
+        cases: Its cases, by ascending value.
+    """
+
+    name: str
+    min: Version
+    max: Version | None
+    cases: tuple[EnumCase, ...]
+
+    def case(self, name: str) -> EnumCase | None:
+        """Return the case called ``name``, if there is one."""
+        return next((case for case in self.cases if case.name == name), None)
+
+    def case_of(self, value: int) -> EnumCase | None:
+        """Return the case with the number ``value``, if there is one."""
+        return next((case for case in self.cases if case.value == value), None)
+
+
+def load_enums(specs: Traversable | None = None) -> tuple[Enum, ...]:
+    """Return the enums of the folder ``specs``, by default of ours."""
+    return tuple(_to_enum(entry) for entry in read_entries("vhlo/enums.toml", "enum", specs))
+
+
+@cache
+def known_enums() -> tuple[Enum, ...]:
+    """Return every enum, by name."""
+    return load_enums()
+
+
+def find_enum(name: str) -> Enum | None:
+    """Return the enum called ``name``, such as ``comparison_type_v1``, if it is known."""
+    return _by_name().get(name)
+
+
+@cache
+def _by_name() -> dict[str, Enum]:
+    return {enum.name: enum for enum in known_enums()}
+
+
+def _to_enum(entry: dict[str, Any]) -> Enum:
+    cases = (EnumCase(case["name"], case["value"], Version(case.get("min", entry["min"]))) for case in entry["cases"])
+    return Enum(entry["name"], Version(entry["min"]), Version(entry["max"]) if "max" in entry else None, tuple(cases))

@@ -1,0 +1,258 @@
+"""The ops of VHLO with all their versions, from ``dialect_specs/vhlo/ops/``, whose README defines every word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources.abc import Traversable
+from typing import Any, Literal
+
+from vhlo_tools.dialect.data import files_in, read_entries
+from vhlo_tools.dialect.defaults import Structure
+from vhlo_tools.version import Version
+
+__all__ = [
+    "Constraint",
+    "Op",
+    "OpVersion",
+    "Predicate",
+    "Slot",
+    "Step",
+    "find_op",
+    "find_op_version",
+    "known_ops",
+    "load_ops",
+]
+
+Predicate = Literal["same_element_types", "attributes_are_not", "operands_are_not", "operands_do_not_mix"]
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An operand, a result or a region of an op.
+
+    Attributes:
+        name: Its name.
+        variadic: Whether it is any number of values or regions, and not exactly one.
+    """
+
+    name: str
+    variadic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpVersion:
+    """One version of an op.
+
+    Attributes:
+        op: The name of the op, without dialect and version: ``exponential``.
+        number: The number of this version, counted from 1.
+        min: The first version of VHLO that has it.
+        max: The last; ``None`` while it is current.
+        operands: Its operands, in order.
+        results: Its results, in order.
+        attributes: Its inherent attributes, all always present, in the order of a properties entry in the bytecode.
+        regions: Its regions, in order.
+    """
+
+    op: str
+    number: int
+    min: Version
+    max: Version | None
+    operands: tuple[Slot, ...]
+    results: tuple[Slot, ...]
+    attributes: tuple[str, ...]
+    regions: tuple[Slot, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its name in bytecode, where the dialect stands apart: ``exponential_v2``."""
+        return f"{self.op}_v{self.number}"
+
+    def is_in(self, version: Version) -> bool:
+        """Tell whether ``version`` of VHLO has it."""
+        return self.min <= version.minor_release and (self.max is None or version.minor_release <= self.max)
+
+    def operand_slices(self, count: int) -> dict[str, slice]:
+        """Return, by name, which of ``count`` operands each one is.
+
+        Several variadic operands of one op share what the others leave in equal parts: VHLO stores no segment sizes.
+
+        Raises:
+            ValueError: If the op cannot have ``count`` operands.
+        """
+        variadic = sum(slot.variadic for slot in self.operands)
+        rest = count - (len(self.operands) - variadic)
+        if rest < 0 or (rest % variadic if variadic else rest):
+            raise ValueError(f"{self.name} cannot have {count} operands")
+        slices, start = {}, 0
+        for slot in self.operands:
+            stop = start + (rest // variadic if slot.variadic else 1)
+            slices[slot.name] = slice(start, stop)
+            start = stop
+        return slices
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What changes between two neighbouring versions of an op, in both directions.
+
+    Attributes:
+        older: The number of the older version.
+        newer: The number of the newer one.
+        feature: The feature that stands in the way of a refused downgrade; ``None`` if nothing can.
+        added: Attributes of the newer version only, with the id of the default that an upgrade sets and that a
+            downgrade asks for.
+        removed: Attributes of the older version only, with the id of the default that a downgrade sets.
+        single: The variadics that must have exactly one value in a downgrade.
+        empty: The variadic regions of which a downgrade allows none.
+    """
+
+    older: int
+    newer: int
+    feature: str | None = None
+    added: Mapping[str, str] = field(default_factory=dict, hash=False)
+    removed: Mapping[str, str] = field(default_factory=dict, hash=False)
+    single: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What is refused below a version although the op is there.
+
+    Attributes:
+        feature: The id of the feature that it is.
+        since: The version from which on it is allowed.
+        versions: The numbers of the op versions that it applies to.
+        requires: The predicate that must hold below ``since``.
+        operands: The operands that the predicate is about.
+        attributes: The attributes that it is about.
+        kind: The kind of type or attribute that it is about.
+        value: The value that it is about.
+        types: The element types that it is about.
+    """
+
+    feature: str
+    since: Version
+    versions: tuple[int, ...]
+    requires: Predicate
+    operands: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+    kind: str | None = None
+    value: Structure | None = field(default=None, hash=False)
+    types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An op, through all its versions.
+
+    Attributes:
+        name: Its name, without dialect and version.
+        family: The family, which is the name of the file it stands in.
+        versions: Its versions, oldest first.
+        steps: The steps between neighbours, oldest first.
+        constraints: What versions do not allow.
+    """
+
+    name: str
+    family: str
+    versions: tuple[OpVersion, ...]
+    steps: tuple[Step, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+
+    def at(self, version: Version) -> OpVersion | None:
+        """Return the version of the op in ``version`` of VHLO, if that has the op."""
+        return next((candidate for candidate in self.versions if candidate.is_in(version)), None)
+
+
+def load_ops(specs: Traversable | None = None) -> tuple[Op, ...]:
+    """Return the ops of the folder ``specs``, by default of ours, by name."""
+    ops = (
+        _to_op(entry, file.rpartition("/")[2].removesuffix(".toml"))
+        for file in files_in("vhlo/ops", specs)
+        for entry in read_entries(file, "op", specs)
+    )
+    return tuple(sorted(ops, key=lambda op: op.name))
+
+
+@cache
+def known_ops() -> tuple[Op, ...]:
+    """Return every op, by name."""
+    return load_ops()
+
+
+def find_op(name: str) -> Op | None:
+    """Return the op called ``name``, such as ``exponential``, if it is known."""
+    return _by_name().get(name)
+
+
+def find_op_version(name: str) -> OpVersion | None:
+    """Return the op version called ``name`` in bytecode, such as ``exponential_v2``, if it is known."""
+    return _versions_by_name().get(name)
+
+
+@cache
+def _by_name() -> dict[str, Op]:
+    return {op.name: op for op in known_ops()}
+
+
+@cache
+def _versions_by_name() -> dict[str, OpVersion]:
+    return {version.name: version for op in known_ops() for version in op.versions}
+
+
+def _to_op(entry: dict[str, Any], family: str) -> Op:
+    return Op(
+        entry["name"],
+        family,
+        tuple(_to_version(entry["name"], version) for version in entry["version"]),
+        tuple(map(_to_step, entry.get("step", ()))),
+        tuple(map(_to_constraint, entry.get("constraint", ()))),
+    )
+
+
+def _to_version(op: str, entry: dict[str, Any]) -> OpVersion:
+    return OpVersion(
+        op,
+        entry["number"],
+        Version(entry["min"]),
+        Version(entry["max"]) if "max" in entry else None,
+        _to_slots(entry["operands"]),
+        _to_slots(entry["results"]),
+        tuple(entry["attributes"]),
+        _to_slots(entry.get("regions", ())),
+    )
+
+
+def _to_slots(names: list[str]) -> tuple[Slot, ...]:
+    return tuple(Slot(name.removesuffix("*"), name.endswith("*")) for name in names)
+
+
+def _to_step(entry: dict[str, Any]) -> Step:
+    older, newer = entry["between"]
+    return Step(
+        older,
+        newer,
+        entry.get("feature"),
+        entry.get("added", {}),
+        entry.get("removed", {}),
+        tuple(entry.get("single", ())),
+        tuple(entry.get("empty", ())),
+    )
+
+
+def _to_constraint(entry: dict[str, Any]) -> Constraint:
+    return Constraint(
+        entry["feature"],
+        Version(entry["since"]),
+        tuple(entry["versions"]),
+        entry["requires"],
+        tuple(entry.get("operands", ())),
+        tuple(entry.get("attributes", ())),
+        entry.get("kind"),
+        entry.get("value"),
+        tuple(entry.get("types", ())),
+    )
