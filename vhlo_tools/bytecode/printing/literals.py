@@ -1,0 +1,54 @@
+"""Numbers, strings and names as MLIR text spells them.
+
+Source: the MLIR language reference (``mlir/docs/LangRef.md``) and ``mlir/lib/AsmParser/Lexer.cpp``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from typing import Final
+
+__all__ = ["bare_or_quoted", "double", "escaped", "float_of_bits"]
+
+_BARE: Final = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
+
+
+def escaped(text: bytes) -> str:
+    """Return ``text`` as a string literal."""
+    parts = [
+        chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else "\\\\" if byte == ord("\\") else f"\\{byte:02X}"
+        for byte in text
+    ]
+    return f'"{"".join(parts)}"'
+
+
+def bare_or_quoted(name: bytes) -> str:
+    """Return ``name`` as it stands if it is an identifier, else as a string literal."""
+    text = name.decode("utf-8", "replace")
+    return text if _BARE.fullmatch(text) else escaped(name)
+
+
+def double(value: float) -> str:
+    """Return ``value`` as a literal from which exactly it is read; the lexer wants a point before an exponent."""
+    text = repr(value)
+    mantissa, e, exponent = text.partition("e")
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
+
+
+# How the bits of a float become a number, for those that Python knows.
+_LAYOUTS: Final = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")}
+
+
+def float_of_bits(bits: int, name: str, width: int) -> str:
+    """Return a float of the type ``name``, given by its bits: as a decimal where that is exact, else as its bits."""
+    bits &= (1 << width) - 1
+    if name == "bf16":
+        name, bits = "f32", bits << 16
+    if name in _LAYOUTS:
+        store, load = _LAYOUTS[name]
+        value: float = struct.unpack(load, struct.pack(store, bits))[0]
+        if math.isfinite(value):
+            return double(value)
+    return f"0x{bits:0{(width + 3) // 4}X}"

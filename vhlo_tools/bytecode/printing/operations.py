@@ -1,0 +1,139 @@
+"""Ops as MLIR text in the generic form.
+
+Source: «Generic form» in the MLIR language reference. Names of values are unique in the whole program, for what the bytes
+call isolated is more than what the parser takes for it.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from vhlo_tools.bytecode.file import File
+from vhlo_tools.bytecode.ir import Block, Operation, Region
+from vhlo_tools.bytecode.printing.entries import Printer, flagged_indices, indices
+from vhlo_tools.bytecode.printing.literals import bare_or_quoted
+from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.dialect import find_op_version
+
+__all__ = ["inherent_attributes", "print_program"]
+
+
+def print_program(file: File, *, debug_info: bool = False) -> str:
+    """Return the program of ``file`` as text.
+
+    What is kept as bytes, such as attributes of other dialects, is named but cannot be parsed again.
+
+    Args:
+        file: The file.
+        debug_info: Whether to print locations.
+
+    Raises:
+        MalformedArtifactError: If the file is damaged.
+    """
+    printer = _Program(file, debug_info)
+    for op in file.ir.operations:
+        printer.operation(op, [], "")
+    return "".join(printer.out)
+
+
+def inherent_attributes(file: File, op: Operation) -> list[tuple[str, int]]:
+    """Return the names and indices of the inherent attributes of ``op`` that stand in its properties.
+
+    The properties of an op that is not specified are given by number, ``0``, ``1`` and so on.
+    """
+    if op.properties is None:
+        return []
+    reader = ByteReader(memoryview(file.properties[op.properties]), section="properties")
+    dialect, _, name = file.op_name(op.name).partition(".")
+    if dialect == "builtin":
+        found = zip(("sym_name", "sym_visibility"), flagged_indices(reader, len(file.attributes)), strict=False)
+        return [(each, index) for each, index in found if index is not None]
+    values = indices(reader, len(file.attributes))
+    known = find_op_version(name) if dialect == "vhlo" else None
+    names = known.attributes if known and len(known.attributes) == len(values) else map(str, range(len(values)))
+    return list(zip(names, values, strict=True))
+
+
+class _Program:
+    def __init__(self, file: File, debug_info: bool) -> None:
+        self.file = file
+        self.debug_info = debug_info
+        self.entries = Printer(file)
+        self.out: list[str] = []
+        self.numbers = count()
+        self.labels = count()
+
+    def location(self, index: int | None) -> str:
+        if not self.debug_info:
+            return ""
+        return f" loc({'unknown' if index is None else self.entries.location(index)})"
+
+    def operation(self, op: Operation, values: list[tuple[str, int]], indent: str, results: str = "") -> None:
+        out = self.out
+        out.append(f"{indent}{results}{bare_name(self.file.op_name(op.name))}")
+        out.append(f"({', '.join(values[index][0] for index in op.operands)})")
+        if op.successors:
+            out.append(f"[{', '.join(f'^{self.block_names[index]}' for index in op.successors)}]")
+        if inherent := inherent_attributes(self.file, op):
+            out.append(f" <{{{', '.join(f'{name} = {self.entries.attribute(index)}' for name, index in inherent)}}}>")
+        if op.regions:
+            out.append(" (")
+            for number, region in enumerate(op.regions):
+                out.append(", " if number else "")
+                self.region(region, [] if op.isolated else values, indent)
+            out.append(")")
+        if op.attributes is not None:
+            text = self.entries.attribute(op.attributes)
+            out.append(f" {text}" if text != "{}" else "")
+        operands = ", ".join(self.entries.type(values[index][1]) for index in op.operands)
+        types = ", ".join(map(self.entries.type, op.results))
+        out.append(f" : ({operands}) -> ({types}){self.location(op.location)}\n")
+
+    def region(self, region: Region, outer: list[tuple[str, int]], indent: str) -> None:
+        if not region.blocks:
+            self.out.append("{}")
+            return
+        # Every value of the region is named before it is used, for blocks may use each other's.
+        values = [*outer, *self.named(region)]
+        names = [f"bb{next(self.labels)}" for _ in region.blocks]
+        saved, self.block_names = getattr(self, "block_names", []), names
+        self.out.append("{\n")
+        position = len(outer)
+        for name, block in zip(names, region.blocks, strict=True):
+            position = self.block(name, block, values, position, indent)
+        self.out.append(f"{indent}}}")
+        self.block_names = saved
+
+    def named(self, region: Region) -> list[tuple[str, int]]:
+        named: list[tuple[str, int]] = []
+        for block in region.blocks:
+            named += [(f"%{next(self.numbers)}", argument.type) for argument in block.arguments]
+            for op in block.operations:
+                if len(op.results) == 1:
+                    named.append((f"%{next(self.numbers)}", op.results[0]))
+                elif op.results:
+                    name = f"%{next(self.numbers)}"
+                    named += [(f"{name}#{number}", kind) for number, kind in enumerate(op.results)]
+        return named
+
+    def block(self, name: str, block: Block, values: list[tuple[str, int]], position: int, indent: str) -> int:
+        """Print a block whose first value is ``values[position]``, and return the position after its last."""
+        arguments = [
+            f"{values[position + i][0]}: {self.entries.type(argument.type)}{self.location(argument.location)}"
+            for i, argument in enumerate(block.arguments)
+        ]
+        self.out.append(f"{indent}^{name}{'(' + ', '.join(arguments) + ')' if arguments else ''}:\n")
+        position += len(block.arguments)
+        for op in block.operations:
+            results = ""
+            if op.results:
+                first = values[position][0].partition("#")[0]
+                results = f"{first} = " if len(op.results) == 1 else f"{first}:{len(op.results)} = "
+            self.operation(op, values, indent + "  ", results)
+            position += len(op.results)
+        return position
+
+
+def bare_name(name: str) -> str:
+    """Return the name of an op in quotes."""
+    return f'"{name}"' if bare_or_quoted(name.encode()) == name else bare_or_quoted(name.encode())
