@@ -42,9 +42,9 @@ INDEX_SETTINGS = {"UV_DEFAULT_INDEX": "PIP_INDEX_URL", "UV_INDEX": "PIP_EXTRA_IN
 # Large requirements that nothing here touches: jaxlib calls scipy for its LAPACK kernels only.
 NOT_NEEDED = {"jaxlib": ["scipy"]}
 FIRST_JAXLIB_FOR_NUMPY_2 = Version("0.4.26")
-# What a release is used with here and does not ask for itself: jax.export writes its files with flatbuffers, and each
-# release of that lays them out in its own way.
-COMPANIONS = {"jax": ["flatbuffers==25.12.19"]}
+# What a release is used with here and does not ask for itself: jax.export writes its files with flatbuffers, each
+# release of which lays them out in its own way, and in old releases imports absl.
+COMPANIONS = {"jax": ["flatbuffers==25.12.19", "absl-py"]}
 
 
 class ReleaseEnvironmentError(Exception):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vhlo_tools.errors import (
         DowngradeError,
         EngineError,
+        InvalidInputError,
         InvalidProgramError,
         InvalidVersionError,
         MalformedArtifactError,
@@ -32,6 +33,7 @@ __all__ = [
     "DowngradeError",
     "EngineError",
     "Finding",
+    "InvalidInputError",
     "InvalidProgramError",
     "InvalidVersionError",
     "MalformedArtifactError",
@@ -59,6 +61,8 @@ _HOME_OF = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("vhlo-tools")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f"{__name__}.{_HOME_OF.get(name, 'errors')}")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DowngradeError",
     "EngineError",
+    "InvalidInputError",
     "InvalidProgramError",
     "InvalidVersionError",
     "MalformedArtifactError",
@@ -84,6 +85,9 @@ class _FindingsError(VhloToolsError):
         self.findings = tuple(findings)
         super().__init__("\n".join([message, *(f"  {finding}" for finding in self.findings)]))
 
+    def __reduce__(self) -> tuple[type[_FindingsError], tuple[str, tuple[Finding, ...]]]:
+        return type(self), (self.summary, self.findings)
+
 
 class UnsupportedFeatureError(_FindingsError):
     """A program holds what has no form in a portable artifact at any version.
@@ -113,3 +117,7 @@ class EngineError(VhloToolsError):
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
+
+
+class InvalidInputError(EngineError, ValueError):
+    """Inputs that are not what a program takes."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -28,22 +28,33 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview], *, force:
         FileExistsError: If ``path`` exists and ``force`` is not set.
         OSError: If it cannot be written; nothing is left behind.
     """
-    path = path.resolve()
-    if path.exists() and not path.is_file() and not path.is_dir():
-        with path.open("wb") as device:
-            device.writelines(chunks)
-        return
-    if not force:
-        _refuse_existing(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    part = Path(name)
+    # Not Path.resolve, which raises a RuntimeError for links that go in a circle.
+    path = Path(os.path.realpath(path))
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open("wb") as device:
+                device.writelines(chunks)
+            return
+        if not force:
+            _refuse_existing(path)
+        _write_beside(path, chunks, force=force)
+    except OSError as error:
+        # The user knows nothing of the temporary file.
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+
+
+def _write_beside(path: Path, chunks: Iterable[bytes | memoryview], *, force: bool) -> None:
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
+    # As for any new file, the kernel takes the umask off these permissions.
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             for chunk in chunks:
                 file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
-        part.chmod(_mode_of(path))
+        if path.exists():
+            part.chmod(path.stat().st_mode & 0o777)
         if force:
             part.replace(path)
         else:
@@ -54,7 +65,7 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview], *, force:
 
 
 def _refuse_existing(path: Path) -> None:
-    if path.exists():
+    if os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, "file exists, and is replaced only with force (--force)", str(path))
 
 
@@ -67,12 +78,3 @@ def _place_new(part: Path, path: Path) -> None:
     except OSError:  # a file system without hard links
         _refuse_existing(path)
         part.replace(path)
-
-
-def _mode_of(path: Path) -> int:
-    try:
-        return path.stat().st_mode & 0o777
-    except FileNotFoundError:
-        umask = os.umask(0)
-        os.umask(umask)
-        return 0o666 & ~umask

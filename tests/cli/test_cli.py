@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +161,7 @@ def test_refusals(arguments: list[str], code: int, message: str, tmp_path: Path,
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["run", SAXPY], 1, "takes 3 inputs, but 0 were given"),
+        (["run", SAXPY], 2, "takes 3 inputs, but 0 were given"),
         (["run", str(EXAMPLES / "custom_calls.mlir"), "-i", "x.npy"], 2, "x.npy"),
         (["run", SAXPY, "-i", "{"], 2, "no JSON literal"),
         (["run", SAXPY, "-o", "out.txt"], 2, "neither a .npy nor a .npz"),
@@ -229,3 +231,95 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         assert main([command, "--help"]) == 0
     assert main(["--version"]) == 0
     assert "vhlo, version" in capsys.readouterr().out
+
+
+def test_reports_as_json(tmp_path: Path, capfd: Any) -> None:
+    out = str(tmp_path / "out.mlirbc")
+    transformer = str(EXAMPLES / "transformer_step.mlir")
+    assert main(["serialize", transformer, "--target", "1.4.2", "-o", out, "--format", "json"]) == 0
+    report = json.loads(capfd.readouterr().out)
+    assert (report["ok"], report["version"], report["findings"]) == (True, "1.4.2", [])
+    assert report["size"] == Path(out).stat().st_size
+    assert main(["retarget", out, "--target", "1.0.0", "-o", out, "--force", "--format", "json"]) == 1
+    report = json.loads(capfd.readouterr().out)
+    (finding,) = report["findings"]
+    assert (report["ok"], finding["introduced"], finding["target"]) == (False, "1.1.0", "1.0.0")
+    assert finding["location"] == "examples/make_transformer_step.py:74:21"
+    assert main(["serialize", transformer, "--target", "nonsense", "-o", "x", "--format", "json"]) == 2
+    assert json.loads(capfd.readouterr().out)["ok"] is False
+    assert main(["serialize", transformer, "-o", "-", "--format", "json"]) == 2
+    assert "give -o FILE for the output" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "huge"])
+def test_damaged_arrays(damage: str, tmp_path: Path, capfd: Any) -> None:
+    path = tmp_path / ("x.npy" if damage == "huge" else "x.npz")
+    np.savez(tmp_path / "x.npz", np.ones(4))
+    data = bytearray((tmp_path / "x.npz").read_bytes())
+    if damage == "huge":
+        header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (999999999999999,), }"
+        data = bytearray(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    elif damage == "cut":
+        del data[len(data) // 2 :]
+    else:
+        data[60] ^= 0xFF
+    path.write_bytes(data)
+    assert main(["run", SAXPY, "-i", str(path)]) == 2
+    out, err = capfd.readouterr()
+    assert (out, "Traceback" in err) == ("", False)
+
+
+@pytest.mark.parametrize("literal", ["[" * 100_000, "1" * 5001, "null", "[[1], [2, 3]]", '"a"'])
+def test_literals_that_are_no_inputs(literal: str, capfd: Any) -> None:
+    assert main(["run", SAXPY, "-i", literal, "-i", "1", "-i", "1"]) == 2
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_types_that_numpy_does_not_know_survive_its_files(tmp_path: Path, capfd: Any) -> None:
+    program = tmp_path / "bf16.mlir"
+    program.write_text("func.func @main(%a: tensor<2xbf16>) -> tensor<2xbf16> { return %a : tensor<2xbf16> }")
+    for name in ("a.npy", "b.npz"):
+        out = str(tmp_path / name)
+        assert main(["run", str(program), "-i", "[1.5, 2]", "-o", out]) == 0
+        assert main(["run", str(program), "-i", out, "--format", "json"]) == 0
+        assert json.loads(capfd.readouterr().out)[0]["data"] == [1.5, 2.0]
+
+
+def test_numbers_that_json_does_not_have(tmp_path: Path, capfd: Any) -> None:
+    program = tmp_path / "f32.mlir"
+    program.write_text("func.func @main(%a: tensor<3xf32>) -> tensor<3xf32> { return %a : tensor<3xf32> }")
+    assert main(["run", str(program), "-i", "[NaN, Infinity, 1]", "--format", "json"]) == 0
+    assert json.loads(capfd.readouterr().out)[0]["data"] == ["nan", "inf", 1.0]
+
+
+def test_closed_streams_and_odd_outputs(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m vhlo_tools.cli.main"
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for line, code in (
+        (f"{command} serialize {SAXPY} -o - >&-", 2),
+        (f"{command} inspect - <&-", 2),
+        (f"{command} serialize {SAXPY} -o {tmp_path}/loop", 2),
+        (f"{command} serialize {SAXPY} -o {tmp_path}/no/such/folder", 2),
+        (f"{command} serialize {SAXPY} -o ''", 2),
+        (f"{command} serialize {SAXPY} -o {tmp_path}/{'n' * 250}", 0),
+        (f"{command} serialize {SAXPY} -o /dev/full", 2),
+    ):
+        result = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+        assert (result.returncode, "Traceback" in result.stderr) == (code, False), (line, result.stderr)
+        assert ".part" not in result.stderr
+    for line in (f"{command} targets | true", f"{command} inspect {SAXPY} | true"):
+        result = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True)
+        assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_no_interrupt_leaves_a_traceback_or_a_file(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for delay in (0.05, 0.1, 0.15, 0.2, 0.3):
+        command = [sys.executable, "-m", "vhlo_tools.cli.main", "serialize", str(EXAMPLES / "transformer_step.mlir")]
+        process = subprocess.Popen([*command, "-o", str(out)], stderr=subprocess.PIPE)
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode in (0, 130, 1, -signal.SIGINT)
+        assert process.returncode == 0 or not out.exists()
+        out.unlink(missing_ok=True)

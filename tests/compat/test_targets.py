@@ -128,9 +128,11 @@ def test_within_what_the_library_writes() -> None:
         resolve("1.11.0").within(LIBRARY)
     with pytest.raises(vt.UnknownTargetError, match=r"older than 0.9.0, the oldest"):
         resolve("0.8.0").within(LIBRARY)
-    # In a fleet a version by number counts as asked for only where it is the oldest.
-    assert resolve("1.11.0,jaxlib==0.12.0").exact
-    assert not resolve("jaxlib==0.4.31,1.11.0").exact
+    # A fleet with a consumer in it is served by what serves that, in whatever order it is spelled.
+    for spelling in ("1.11.0,jaxlib==0.12.0", "jaxlib==0.12.0,1.11.0"):
+        assert resolve(spelling).within(LIBRARY).version == LIBRARY.current
+    with pytest.raises(vt.UnknownTargetError, match="newer than"):
+        resolve("1.11.0,1.12.0").within(LIBRARY)
 
 
 def test_the_installed_library_answers() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from corpus import EXAMPLES
+from raw import RawLibrary
 
 import vhlo_tools as vt
+from vhlo_tools.artifact import other_dialects
 
 BLOCKED = """
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
@@ -107,3 +111,43 @@ def test_an_attribute_of_another_dialect_is_told_from_an_impossible_one() -> Non
     finding = refused.value.findings[0]
     assert (finding.feature, finding.kind, finding.op) == ("mixed_dialects", "dialect", "stablehlo.custom_call")
     assert "the dialect sdy" in finding.message
+
+
+def unregistered(raw: RawLibrary, text: str) -> Any:
+    context = raw.context()
+    context.allow_unregistered_dialects = True
+    return raw.ir.Module.parse(text, context)
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ('"foo.bar"() : () -> ()', "foo.bar is of the dialect foo and no part of StableHLO"),
+        ("module attributes {my.x = #foo.bar<1>} {}", "an attribute or a type is of the dialect foo"),
+        ('sdy.mesh @mesh = <["x"=2]>', "sdy.mesh is of the dialect sdy"),
+    ],
+)
+def test_other_dialects_are_refused_unless_allowed(program: str, message: str, raw: RawLibrary) -> None:
+    """The library writes them either way, and whoever does not know the dialect cannot read it."""
+    with pytest.raises(vt.UnsupportedFeatureError, match=message):
+        vt.serialize(unregistered(raw, program))
+    assert other_dialects(vt.serialize(unregistered(raw, program), allow_other_dialects=True))
+
+
+def test_what_no_version_has_is_no_downgrade(raw: RawLibrary) -> None:
+    text = (
+        """"func.func"() <{sym_name = "main", function_type = () -> ()}> ({ "func.return"() : () -> () }) : () -> ()"""
+    )
+    foreign = raw.ir.Context()
+    foreign.allow_unregistered_dialects = True
+    for target in ("1.9.0", "1.10.0", "current"):
+        with pytest.raises((vt.UnsupportedFeatureError, vt.InvalidProgramError)):
+            vt.serialize(raw.ir.Module.parse(text, foreign), target)
+
+
+def test_findings_are_never_empty_and_versions_are_proven() -> None:
+    with pytest.raises(vt.DowngradeError) as refused:
+        vt.serialize(BLOCKED, "0.9.0")
+    assert refused.value.findings
+    version = refused.value.summary.rpartition("StableHLO ")[2].split()[0]
+    assert vt.serialize(BLOCKED, version).version == vt.Version(version)

@@ -239,6 +239,43 @@ def test_what_would_end_the_process_is_refused_by_name(body: str, message: str) 
         vt.run(program, [[0.0] * 4])
 
 
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (
+            f"""func.func @main(%a: {F32}) -> {F32} {{
+              %f = func.constant @g : ({F32}) -> {F32}
+              %0 = func.call_indirect %f(%a) : ({F32}) -> {F32}
+              return %0 : {F32}
+            }}
+            func.func private @g(%a: {F32}) -> {F32} {{ return %a : {F32} }}""",
+            "cannot run func.constant",
+        ),
+        (
+            """func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {
+              %0 = func.call @f(%a) : (tensor<?xf32>) -> tensor<?xf32>
+              return %0 : tensor<?xf32>
+            }
+            func.func private @f(%a: tensor<?xf32>) -> tensor<?xf32> {
+              %0 = func.call @f(%a) : (tensor<?xf32>) -> tensor<?xf32>
+              return %0 : tensor<?xf32>
+            }""",
+            "do not resolve the shape|does not fit these inputs",
+        ),
+    ],
+)
+def test_calls_that_would_end_the_process(program: str, message: str) -> None:
+    with pytest.raises(vt.EngineError, match=message):
+        vt.run(program, [np.zeros(4, np.float32)])
+
+
+def test_a_module_that_nobody_verified(raw: Any) -> None:
+    module = raw.parse(f"func.func @main(%a: {F32}) -> {F32} {{ %0 = stablehlo.abs %a : {F32} return %0 : {F32} }}")
+    del module.body.operations[0].attributes["sym_name"]
+    with pytest.raises(vt.InvalidProgramError, match="is not valid"):
+        vt.run(module, [[0.0] * 4])
+
+
 def test_transforms_of_f32(provider: Any) -> None:
     program = """
     func.func @main(%a: tensor<4xTYPE>) -> tensor<3xcomplex<TYPE>> {

@@ -153,6 +153,8 @@ def deserialize(artifact: ArtifactSource, context: Context | None = None, *, pro
     from vhlo_tools.convert import deserialize_artifact
 
     bindings = provider_of(context) if context is not None else None
+    if context is not None and bindings is None:
+        raise TypeError(f"a {type(context).__qualname__} is no MLIR context")
     return deserialize_artifact(Artifact.open(artifact), bindings or get_provider(provider), context)
 
 
@@ -205,6 +207,10 @@ def run(
 
     if engine not in ("auto", "reference"):
         raise ValueError(f"{engine!r} is not an engine: expected auto or reference")
+    if not isinstance(inputs, Sequence):
+        raise TypeError(
+            f"inputs must be a sequence with one array for each argument, not a {type(inputs).__qualname__}"
+        )
     return evaluate(load_program(program, name=name, provider=provider), inputs)
 
 

@@ -4,13 +4,14 @@ from vhlo_tools.artifact.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import Kind, recognise
 from vhlo_tools.artifact.inspection import inspect_bytes
 from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
-from vhlo_tools.artifact.storage import Buffer, read_bytes
+from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
 
 __all__ = [
     "Artifact",
     "Buffer",
     "JaxExport",
     "Kind",
+    "as_bytes",
     "decode_jax_export",
     "inspect_bytes",
     "other_dialects",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vhlo_tools.artifact.content import ARTIFACT_PRODUCER, Kind, recognise
 from vhlo_tools.artifact.jax_export import decode_jax_export
-from vhlo_tools.artifact.storage import Buffer, read_bytes
+from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
 from vhlo_tools.bytecode import Chunk, File, Section, decode, encode_chunks, strip_locations
 from vhlo_tools.errors import InvalidProgramError, InvalidVersionError, MalformedArtifactError
 from vhlo_tools.files import write_atomically
@@ -73,8 +73,10 @@ class Artifact:
             return source
         if isinstance(source, str | PathLike):
             name, data = name or str(source), read_bytes(Path(source))
+        elif isinstance(source, bytes | bytearray | memoryview):
+            name, data = name or "the input", as_bytes(source)
         else:
-            name, data = name or "the input", source
+            raise MalformedArtifactError(f"a {type(source).__qualname__} is no artifact: expected a path or bytes")
         if unpack and _kind_or_none(data) is Kind.JAX_EXPORT:
             return cls(decode_jax_export(data).module, name=name)
         return cls(data, name=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 from pathlib import Path
 
-__all__ = ["Buffer", "read_bytes"]
+__all__ = ["Buffer", "as_bytes", "read_bytes"]
 
 Buffer = bytes | bytearray | memoryview
 
@@ -25,3 +25,10 @@ def read_bytes(path: Path) -> Buffer:
         if path.is_file() and path.stat().st_size >= _MAPPED_FROM:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         return file.read()
+
+
+def as_bytes(data: Buffer) -> Buffer:
+    """Return ``data`` as a sequence of single bytes; a view of other things, or with gaps, becomes one."""
+    if not isinstance(data, memoryview) or (data.contiguous and data.format == "B" and data.ndim == 1):
+        return data
+    return data.cast("B") if data.contiguous else data.tobytes()

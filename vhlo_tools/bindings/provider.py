@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -70,7 +72,8 @@ class Provider:
             ProviderError: If the provider is not installed or lacks it.
         """
         try:
-            return import_module(f"{self.prefix}.{name}")
+            with _uninterrupted():
+                return import_module(f"{self.prefix}.{name}")
         except ImportError as error:
             raise ProviderError(
                 f"the MLIR bindings {self.prefix!r} (distribution {self.distribution}) lack {name}: {error}"
@@ -315,8 +318,18 @@ class Provider:
                 raise MLIRFailure(diagnostics) from error
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back while an extension is loaded: interrupted there, it ends the process or stays half loaded."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Pieces(list[bytes]):
-    """A file that keeps what is written to it in pieces, so that a large constant is not copied once more."""
+    """A file that keeps what is written to it, in pieces."""
 
     def write(self, data: bytes) -> int:
         self.append(bytes(data))

@@ -10,12 +10,8 @@ from importlib.metadata import version
 
 import click
 
-from vhlo_tools.errors import (
-    DowngradeError,
-    EngineError,
-    UnsupportedFeatureError,
-    VhloToolsError,
-)
+from vhlo_tools.cli import options
+from vhlo_tools.errors import VhloToolsError
 
 __all__ = ["cli", "main"]
 
@@ -29,9 +25,6 @@ _COMMANDS = {
     "run": "Evaluate a program.",
     "targets": "Show versions, releases, and what a target means.",
 }
-
-# The answer is no: exit 1. Everything else that the toolkit raises is about usage or unreadable input: exit 2.
-_NO = (DowngradeError, EngineError, UnsupportedFeatureError)
 
 
 class _Lazy(click.Group):
@@ -59,18 +52,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 fine, 1 the answer is no, 2 usage or unreadable input."""
     try:
         result = cli.main(args=arguments, prog_name="vhlo", standalone_mode=False)
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
     except click.ClickException as error:
         error.show()
-        return error.exit_code if error.exit_code != 1 else 2
-    except _NO as error:
-        return _fail(str(error), 1)
+        return 2
     except VhloToolsError as error:
-        return _fail(str(error), 2)
-    except BrokenPipeError:
-        # Whoever read our output has stopped. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _fail(str(error), options.exit_code_of(error))
+    except (BrokenPipeError, SystemExit):
+        # Whoever read our output has stopped; click turns some of these into an exit. Python would complain once more
+        # when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from datetime import date, datetime
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from vhlo_tools.artifact import Buffer, read_bytes
+from vhlo_tools.artifact import Artifact, Buffer, read_bytes
+from vhlo_tools.errors import DowngradeError, EngineError, InvalidInputError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
 
 __all__ = [
+    "artifact_report",
     "as_of_option",
+    "check_output",
     "echo_json",
+    "exit_code_of",
     "force_option",
     "format_option",
     "input_argument",
@@ -26,6 +31,7 @@ __all__ = [
     "provider_option",
     "read_input",
     "report_findings",
+    "reporting",
     "target_option",
     "write_output",
 ]
@@ -92,9 +98,67 @@ def format_option(function: _F) -> _F:
     )(function)
 
 
+def exit_code_of(error: VhloToolsError) -> int:
+    """Return 1 where the answer is no, 2 where usage or an input is at fault."""
+    no = (DowngradeError, EngineError, UnsupportedFeatureError)
+    return 1 if isinstance(error, no) and not isinstance(error, InvalidInputError) else 2
+
+
+def reporting(command: Callable[..., dict[str, Any]]) -> Callable[..., None]:
+    """Give a command that writes a file the option `--output-format`.
+
+    The command returns what there is to say of what it did. As text only warnings are said, on stderr; as JSON all of
+    it goes to stdout, and an error with its findings likewise.
+    """
+
+    @format_option
+    @wraps(command)
+    def run(output_format: str, **arguments: Any) -> None:
+        if output_format == "text":
+            report_findings(command(**arguments)["findings"])
+            return
+        if arguments["output"] == STANDARD:
+            raise click.UsageError("the report as JSON goes to stdout: give -o FILE for the output")
+        try:
+            report = {"ok": True, **command(**arguments)}
+        except VhloToolsError as error:
+            findings = getattr(error, "findings", ())
+            message = getattr(error, "summary", str(error))
+            echo_json({"ok": False, "message": message, "findings": [_as_json(finding) for finding in findings]})
+            click.get_current_context().exit(exit_code_of(error))
+        report["findings"] = [_as_json(finding) for finding in report["findings"]]
+        echo_json(report)
+
+    return run
+
+
+def artifact_report(artifact: Artifact, output: str) -> dict[str, Any]:
+    """Return what there is to say of an artifact that was written."""
+    return {
+        "output": output,
+        "version": str(artifact.version),
+        "bytecode_version": artifact.bytecode_version,
+        "size": len(artifact),
+        "findings": artifact.findings,
+    }
+
+
+def _as_json(finding: Finding) -> dict[str, Any]:
+    return {**asdict(finding), **{key: str(value) for key, value in _versions(finding)}}
+
+
+def _versions(finding: Finding) -> Iterator[tuple[str, object]]:
+    for key in ("location", "introduced", "target"):
+        value = getattr(finding, key)
+        if value is not None:
+            yield key, value
+
+
 def read_input(source: str) -> tuple[Buffer, str]:
     """Return the contents of a file or of stdin, and what to call them in messages."""
     if source == STANDARD:
+        if sys.stdin is None:
+            raise click.UsageError("stdin is closed: there is nothing to read")
         return sys.stdin.buffer.read(), "<stdin>"
     return read_bytes(Path(source)), source
 
@@ -104,6 +168,8 @@ def write_output(output: str, chunks: Iterable[bytes | memoryview], *, force: bo
     if output != STANDARD:
         write_atomically(Path(output), chunks, force=force)
         return
+    if sys.stdout is None:
+        raise click.UsageError("stdout is closed: give -o FILE")
     if binary and sys.stdout.isatty():
         raise click.UsageError("refusing to write bytes to a terminal: give -o FILE, or redirect the output")
     for chunk in chunks:
@@ -115,6 +181,8 @@ def check_output(output: str, *, force: bool, binary: bool) -> None:
     """Refuse, before any work, an output that :func:`write_output` would refuse after it."""
     if output == STANDARD:
         write_output(output, (), force=force, binary=binary)
+    elif not output:
+        raise click.UsageError("the name of the output is empty")
     elif Path(output).is_dir():
         raise click.UsageError(f"{output} is a folder: expected a file to write")
     elif Path(output).is_file() and not force:
@@ -123,7 +191,7 @@ def check_output(output: str, *, force: bool, binary: bool) -> None:
 
 def echo_json(value: object) -> None:
     """Print ``value`` as JSON on stdout."""
-    click.echo(json.dumps(value, indent=2, default=str))
+    click.echo(json.dumps(value, indent=2, default=str, allow_nan=False))
 
 
 def report_findings(findings: Iterable[Finding]) -> None:

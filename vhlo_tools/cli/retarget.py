@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
 import click
 
@@ -18,10 +19,13 @@ from vhlo_tools.cli import options
 @options.as_of_option
 @options.provider_option
 @options.force_option
-def retarget(source: str, output: str, target: str, as_of: date | None, provider: str | None, force: bool) -> None:
+@options.reporting
+def retarget(
+    source: str, output: str, target: str, as_of: date | None, provider: str | None, force: bool
+) -> dict[str, Any]:
     """Move ARTIFACT up or down to another version; dialects it holds already stay."""
     options.check_output(output, force=force, binary=True)
     data, name = options.read_input(source)
     artifact = api.retarget(Artifact(data, name=name), target, as_of=as_of, provider=provider)
     options.write_output(output, [bytes(artifact)], force=force, binary=True)
-    options.report_findings(artifact.findings)
+    return options.artifact_report(artifact, output)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+from zipfile import BadZipFile
 
 import click
 
@@ -68,15 +71,13 @@ def _values(text: str) -> list[Any]:
     if suffix not in (".npy", ".npz"):
         try:
             return [json.loads(text)]
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise click.UsageError(f"{text!r} is no .npy or .npz file and no JSON literal: {error}") from error
     try:
-        loaded = np.load(text, allow_pickle=False)
-        if suffix == ".npy":
-            return [loaded]
-        with loaded:
-            return [loaded[key] for key in _in_order(loaded.files)]
-    except (ValueError, EOFError) as error:
+        with Path(text).open("rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            return [loaded] if suffix == ".npy" else [loaded[key] for key in _in_order(loaded.files)]
+    except (ValueError, EOFError, MemoryError, BadZipFile, zlib.error) as error:
         raise click.UsageError(f"{text} cannot be read as numpy's {suffix}: {error}") from error
 
 
@@ -103,9 +104,14 @@ def _as_json(result: np.ndarray) -> dict[str, Any]:
     values = result.ravel()
     data: list[Any]
     if result.dtype.kind == "c":
-        data = [[value.real, value.imag] for value in values.tolist()]
-    elif result.dtype.kind == "V":  # a float or an integer of ml_dtypes
-        data = [float(value) for value in values]
+        data = [[_finite(value.real), _finite(value.imag)] for value in values.tolist()]
+    elif "int" in result.dtype.name and result.dtype.kind == "V":  # of ml_dtypes, where lists keep the type
+        data = [int(value) for value in values]
     else:
-        data = values.tolist()
+        data = [_finite(value) for value in values.tolist()]
     return {"dtype": str(result.dtype), "shape": list(result.shape), "data": data}
+
+
+def _finite(value: Any) -> Any:
+    """Return a number as JSON has it, which has no word for infinities and for what is no number: they are strings."""
+    return str(float(value)) if isinstance(value, float) and not math.isfinite(value) else value

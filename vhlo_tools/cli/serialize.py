@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
 import click
 
@@ -19,6 +20,7 @@ from vhlo_tools.cli import options
 @click.option("--strip-debug-info", is_flag=True, help="Leave source locations out.")
 @options.provider_option
 @options.force_option
+@options.reporting
 def serialize(
     source: str,
     output: str,
@@ -28,7 +30,7 @@ def serialize(
     strip_debug_info: bool,
     provider: str | None,
     force: bool,
-) -> None:
+) -> dict[str, Any]:
     """Write PROGRAM as a portable artifact that the target can read.
 
     PROGRAM is MLIR text or bytecode, a portable artifact, or a jax.export file, told apart by content; - is stdin.
@@ -45,4 +47,4 @@ def serialize(
         provider=provider,
     )
     options.write_output(output, [bytes(artifact)], force=force, binary=True)
-    options.report_findings(artifact.findings)
+    return options.artifact_report(artifact, output)

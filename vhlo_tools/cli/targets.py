@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
@@ -57,7 +58,7 @@ def _meaning(spelling: str, as_of: date | None, provider: str | None) -> dict[st
         "stablehlo": str(target.version),
         "version_date": str(entry.date) if entry else None,
         "bytecode_version": entry.bytecode if entry else None,
-        "meaning": target.reason,
+        "meaning": target.reason if entry else f"{target.reason}, but no such version is known",
     }
 
 
@@ -85,7 +86,9 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
         table.add_column(key.replace("_", " "), no_wrap=fixed, overflow="fold", ratio=None if fixed else 1)
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
-    Console(soft_wrap=False).print(table)
+    # A line is a row where a program reads it.
+    console = Console() if sys.stdout.isatty() else Console(width=1000)
+    console.print(table)
 
 
 def _cell(value: Any) -> str:

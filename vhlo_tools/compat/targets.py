@@ -94,7 +94,9 @@ def resolve_target(spelling: str, library: Callable[[], Library], *, as_of: date
     oldest = min(targets, key=lambda target: target.version)
     if len(targets) == 1:
         return oldest
-    return Target(spelling, oldest.version, f"the oldest of {len(targets)}: {oldest.spelling}", oldest.exact)
+    # A list with a consumer in it is served by what serves the consumer.
+    exact = all(target.exact for target in targets)
+    return Target(spelling, oldest.version, f"the oldest of {len(targets)}: {oldest.spelling}", exact)
 
 
 def newest_released_by(day: date) -> Release:

@@ -21,7 +21,7 @@ from vhlo_tools.findings import Diagnostic, Finding
 from vhlo_tools.program import Program, explain_failure, place_of
 from vhlo_tools.version import Version
 
-__all__ = ["explain_downgrade", "explain_legalization"]
+__all__ = ["explain_downgrade", "explain_legalization", "explain_other_dialects"]
 
 _REFUSED: Final = re.compile(r"failed to legalize operation '([^']+)' that was explicitly marked illegal")
 _OP_VERSION: Final = re.compile(r"vhlo\.(\w+?)_v[0-9]+")
@@ -29,7 +29,7 @@ _VHLO_NAME: Final = re.compile(r"[!#]vhlo[.<](\w+_v[0-9]+)|\bvhlo<(\w+_v[0-9]+)"
 
 # Functions are ops of another dialect in StableHLO programs.
 _PROGRAM_NAMES: Final = {"vhlo.func": "func.func", "vhlo.call": "func.call", "vhlo.return": "func.return"}
-_PORTABLE_DIALECTS: Final = frozenset({"builtin", "func", "stablehlo", "vhlo"})
+_PROGRAM_DIALECTS: Final = frozenset({"builtin", "func", "stablehlo", "vhlo"})
 
 _DIALECT_OF_NAME: Final = re.compile(r"[#!](\w+)[.<]")
 
@@ -42,41 +42,45 @@ _RESPELL: Final = "unit attributes, array<i32> and dense_resource constants have
 _SHOWN_CULPRITS: Final = 20
 
 
-def explain_downgrade(
-    program: Program, target: Target, legalized: Callable[[], ModuleOp], failure: MLIRFailure
-) -> VhloToolsError:
+def explain_downgrade(program: Program, target: Target, legalized: ModuleOp, failure: MLIRFailure) -> VhloToolsError:
     """Return why ``program`` cannot be at ``target``, and the oldest version that it can be at.
 
     Args:
         program: The program.
         target: Where it cannot be.
-        legalized: Gives the program as VHLO of the current version, afresh on each call.
+        legalized: The program as VHLO of the current version.
         failure: What the library said.
     """
     if invalid := _invalidity(program):
         return invalid
-    current = program.provider.library.current
+    provider = program.provider
+    current = provider.library.current.minor_release
 
     def blamed_at(version: Version) -> MLIRFailure | None:
+        copy = provider.clone(legalized)
         try:
-            program.provider.run_passes(legalized(), to_version(version), verify=False)
+            if version < current:
+                provider.run_passes(copy, to_version(version), verify=False)
+            provider.verify(copy)
         except MLIRFailure as refused:
             return refused
         return None
 
-    findings: list[Finding] = []
+    if refused := blamed_at(current):
+        # It cannot be written at any version, so that none is to blame.
+        findings = [_refused_op(program, diagnostic) for diagnostic in (refused.diagnostics or failure.diagnostics)[:1]]
+        return UnsupportedFeatureError(f"{program.name} holds what a portable artifact cannot hold", findings)
+    findings = []
     version: Version = target.version
     blamed: MLIRFailure | None = failure
-    while blamed is not None and version < current:
+    while blamed is not None:
         candidates = [entry.version for entry in known_versions() if version < entry.version <= current]
-        if not candidates:
-            break
         culprit = _culprit(blamed)
         version = _first_that_passes(candidates, culprit, blamed_at)
         findings.append(_finding(program, culprit, version, target))
         blamed = blamed_at(version)
-    reach = f"; it can be written for StableHLO {version} or later" if blamed is None else ""
-    return DowngradeError(f"{program.name} cannot be written for {target}{reach}", findings)
+    reach = f"it can be written for StableHLO {version} or later"
+    return DowngradeError(f"{program.name} cannot be written for {target}; {reach}", findings)
 
 
 def _culprit(failure: MLIRFailure) -> Diagnostic:
@@ -172,7 +176,7 @@ def _ops_without_form(program: Program) -> list[Finding]:
     count: dict[str, int] = {}
     for op in program.provider.walk(module):
         name = str(op.name)
-        if name.partition(".")[0] not in _PORTABLE_DIALECTS:
+        if name.partition(".")[0] not in _PROGRAM_DIALECTS:
             first.setdefault(name, op)
             count[name] = count.get(name, 0) + 1
     return [
@@ -192,6 +196,25 @@ def _ops_without_form(program: Program) -> list[Finding]:
     ]
 
 
+def explain_other_dialects(program: Program, dialects: frozenset[str]) -> UnsupportedFeatureError:
+    """Return the refusal of ``dialects`` that ``program`` holds although they were not allowed."""
+    mixed = known_feature("mixed_dialects")
+    findings = _ops_without_form(program)
+    named = {str(finding.op).partition(".")[0] for finding in findings}
+    findings += [
+        Finding(
+            feature=mixed.id,
+            level="error",
+            kind=mixed.kind,
+            message=f"an attribute or a type is of the dialect {dialect}, which is no part of StableHLO",
+            introduced=mixed.introduced,
+            remedy=_KEEP_OR_LOWER,
+        )
+        for dialect in sorted(dialects - named)
+    ]
+    return UnsupportedFeatureError(f"{program.name} holds other dialects than StableHLO", findings)
+
+
 def _refused_op(program: Program, diagnostic: Diagnostic) -> Finding:
     match = _REFUSED.match(diagnostic.message)
     if match is None:
@@ -203,7 +226,7 @@ def _refused_op(program: Program, diagnostic: Diagnostic) -> Finding:
             location=place_of(diagnostic.source, program.name),
         )
     shown = diagnostic.message.partition(": ")[2]
-    foreign = sorted(set(_DIALECT_OF_NAME.findall(shown)) - _PORTABLE_DIALECTS)
+    foreign = sorted(set(_DIALECT_OF_NAME.findall(shown)) - _PROGRAM_DIALECTS)
     if foreign:
         dialects = ", ".join(foreign)
         what, remedy = f"an attribute or a type of the dialect {dialects}", _KEEP_OR_LOWER

@@ -13,7 +13,7 @@ from vhlo_tools.artifact.content import ARTIFACT_PRODUCER
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider
 from vhlo_tools.bytecode import decode_container
 from vhlo_tools.compat import Target
-from vhlo_tools.convert.explanation import explain_downgrade, explain_legalization
+from vhlo_tools.convert.explanation import explain_downgrade, explain_legalization, explain_other_dialects
 from vhlo_tools.convert.passes import to_version, to_vhlo, without_range_locations
 from vhlo_tools.dialect import known_feature
 from vhlo_tools.findings import Finding
@@ -40,21 +40,20 @@ def serialize_program(program: Program, target: Target, *, allow_other_dialects:
     provider = program.provider
     allow_other_dialects = allow_other_dialects or bool(program.other_dialects)
     operation = legalized(program, allow_other_dialects=allow_other_dialects)
-    if target.version < known_feature("range_locations").introduced:
-        provider.run_passes(operation, without_range_locations(target.version), verify=False)
     try:
+        if target.version < known_feature("range_locations").introduced:
+            provider.run_passes(operation, without_range_locations(target.version), verify=False)
         if target.version.minor_release < provider.library.current.minor_release:
             provider.run_passes(operation, to_version(target.version), verify=False)
         # Once, what will be written; the library verifies after each of its passes.
         provider.verify(operation)
+        data = _written(provider, operation, target.version)
     except MLIRFailure as failure:
-        raise explain_downgrade(
-            program,
-            target,
-            lambda: legalized(program, allow_other_dialects=allow_other_dialects),
-            failure,
-        ) from failure
-    artifact = Artifact(_written(provider, operation, target.version), name=program.name)
+        again = legalized(program, allow_other_dialects=allow_other_dialects)
+        raise explain_downgrade(program, target, again, failure) from failure
+    artifact = Artifact(data, name=program.name)
+    if not allow_other_dialects and other_dialects(artifact):
+        raise explain_other_dialects(program, other_dialects(artifact))
     return artifact.with_findings(_let_through(artifact, target))
 
 

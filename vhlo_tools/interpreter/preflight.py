@@ -54,9 +54,13 @@ def check_runnable(provider: Provider, module: ModuleOp, name: str) -> None:
 
 def _reason(provider: Provider, op: Operation) -> str | None:
     dialect, _, mnemonic = str(op.name).partition(".")
-    if dialect in ("builtin", "func"):
-        defined = mnemonic != "func" or len(op.regions[0].blocks)
-        return None if defined else "the function is declared, but not defined here"
+    for result in op.results:
+        if "?" in str(result.type):
+            return f"the inputs do not resolve the shape of its result {result.type}"
+    if str(op.name) in ("builtin.module", "func.call", "func.return"):
+        return None
+    if str(op.name) == "func.func":
+        return None if len(op.regions[0].blocks) else "the function is declared, but not defined here"
     if dialect != "stablehlo":
         return f"it knows no ops of the dialect {dialect}"
     if mnemonic not in _RUNNABLE:
@@ -65,7 +69,4 @@ def _reason(provider: Provider, op: Operation) -> str | None:
         return "the bytes of a dense_resource are out of its reach"
     if mnemonic == "fft" and provider.library.current < _FFT_OF_F32_SINCE and "f64" not in str(op.operands[0].type):
         return f"below StableHLO {_FFT_OF_F32_SINCE} it transforms only f64 and complex<f64>: convert the operand"
-    for result in op.results:
-        if "?" in str(result.type):
-            return f"the inputs do not resolve the shape of its result {result.type}"
     return None

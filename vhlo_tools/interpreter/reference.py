@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider
-from vhlo_tools.errors import EngineError, InvalidProgramError
+from vhlo_tools.errors import EngineError, InvalidInputError, InvalidProgramError
 from vhlo_tools.interpreter.carrying import carried_in, carried_out, carrying_main
 from vhlo_tools.interpreter.preflight import check_runnable
 from vhlo_tools.interpreter.values import ArgumentType, as_array, parse_tensor_type
@@ -35,15 +35,21 @@ def evaluate(program: Program, inputs: Sequence[ArrayLike]) -> tuple[np.ndarray[
         inputs: One array for each argument of ``main``.
 
     Raises:
-        EngineError: If the inputs do not fit, or it holds what the interpreter cannot run.
+        InvalidInputError: If the inputs do not fit.
+        EngineError: If it holds what the interpreter cannot run.
         InvalidProgramError: If the program is not valid, or has no ``main``.
         MalformedArtifactError: If it is a damaged artifact.
     """
     provider = program.provider
     module = provider.as_module(program.load())
+    try:
+        provider.verify(module)  # a module of the caller's was perhaps never verified
+    except MLIRFailure as failure:
+        said = explain_failure(program.name, provider, failure)
+        raise InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics) from failure
     arguments, _ = _signature(_main(program, module))
     if len(inputs) != len(arguments):
-        raise EngineError(f"{program.name} takes {len(arguments)} inputs, but {len(inputs)} were given")
+        raise InvalidInputError(f"{program.name} takes {len(arguments)} inputs, but {len(inputs)} were given")
     arrays = [
         as_array(value, argument, f"input {index}")
         for index, (value, argument) in enumerate(zip(inputs, arguments, strict=True))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from vhlo_tools.errors import EngineError
+from vhlo_tools.errors import EngineError, InvalidInputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -130,16 +130,18 @@ def as_array(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[A
         which: What to call the argument in a message.
 
     Raises:
-        EngineError: If dtype or shape do not fit.
+        InvalidInputError: If dtype or shape do not fit.
     """
     array = value if isinstance(value, np.ndarray | np.generic) else _from_numbers(value, wanted, which)
     array = np.asarray(array)
+    if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == wanted.dtype.itemsize:
+        array = array.view(wanted.dtype)  # numpy's files keep the bits of the types of ml_dtypes, and not their names
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     fits = len(array.shape) == len(wanted.shape) and all(
         size in (None, found) for size, found in zip(wanted.shape, array.shape, strict=True)
     )
     if array.dtype != wanted.dtype or not fits:
-        raise EngineError(
+        raise InvalidInputError(
             f"{which} is {array.dtype}{list(array.shape)}, but the program takes {wanted.dtype}"
             f"[{', '.join('any' if size is None else str(size) for size in wanted.shape)}] ({wanted.text})"
         )
@@ -150,14 +152,14 @@ def _from_numbers(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndar
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise EngineError(f"{which} is no array of numbers: {error}") from error
+        raise InvalidInputError(f"{which} is no array of numbers: {error}") from error
     if array.dtype.kind not in "biufc":
-        raise EngineError(f"{which} is no array of numbers: the program takes {wanted.text}")
+        raise InvalidInputError(f"{which} is no array of numbers: the program takes {wanted.text}")
     whole = wanted.dtype.kind in "biu" or wanted.carriage == "wider"
     if array.dtype.kind == "c" and wanted.carriage != "parts":
-        raise EngineError(f"{which} is complex: the program takes {wanted.text}")
+        raise InvalidInputError(f"{which} is complex: the program takes {wanted.text}")
     with np.errstate(over="ignore", invalid="ignore"):
         converted = array.astype(wanted.dtype)
         if whole and not np.array_equal(converted.astype(array.dtype), array):
-            raise EngineError(f"{which} holds numbers that {wanted.text} cannot hold")
+            raise InvalidInputError(f"{which} holds numbers that {wanted.text} cannot hold")
     return converted

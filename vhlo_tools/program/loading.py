@@ -8,7 +8,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from vhlo_tools.artifact import Artifact, Buffer, Kind, decode_jax_export, other_dialects, read_bytes, recognise
+from vhlo_tools.artifact import (
+    Artifact,
+    Buffer,
+    Kind,
+    as_bytes,
+    decode_jax_export,
+    other_dialects,
+    read_bytes,
+    recognise,
+)
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider, get_provider, provider_of
 from vhlo_tools.bytecode import decode_container
 from vhlo_tools.errors import InvalidProgramError
@@ -20,7 +29,7 @@ __all__ = ["LOADERS", "ProgramSource", "load_program"]
 #: ``jax.export.Exported``. The last and the first are recognised by their classes, without importing jax or MLIR.
 ProgramSource = str | PathLike[str] | Buffer | Artifact | object
 
-_TEXT_SIGNS = "\n{("
+_TEXT_SIGNS = "\n\0{("
 
 
 def load_program(source: ProgramSource, *, name: str | None = None, provider: str | None = None) -> Program:
@@ -51,8 +60,8 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
         exported: Any = source
         name = name or f"the export of {exported.fun_name}"
         return _from_artifact(Artifact(exported.mlir_module_serialized, name=name), get_provider(provider))
-    if isinstance(source, str) and any(sign in source for sign in _TEXT_SIGNS) and not _is_file(source):
-        source, name = source.encode(), name or "the text"
+    if isinstance(source, str) and _is_text(source):
+        source, name = source.encode("utf-8", "surrogatepass"), name or "the text"
     if isinstance(source, str | PathLike):
         path = Path(source)
         source, name = read_bytes(path), name or str(path)
@@ -61,15 +70,18 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
             f"a {type(source).__module__}.{type(source).__qualname__} is no program: expected an ir.Module, an "
             "Artifact, a jax.export.Exported, MLIR text, bytes or a path"
         )
-    name = name or "the input"
+    name, source = name or "the input", as_bytes(source)
     return LOADERS[recognise(source, name)](source, name, get_provider(provider))
 
 
-def _is_file(text: str) -> bool:
-    try:
-        return os.path.isfile(text)  # noqa: PTH113 - a Path of a long text raises
-    except ValueError:
+def _is_text(source: str) -> bool:
+    """Tell a program from a path: it is empty, or holds what names of files do not, and is none."""
+    if source.strip() and not any(sign in source for sign in _TEXT_SIGNS):
         return False
+    try:
+        return not os.path.isfile(source)  # noqa: PTH113 - a Path of a long text raises
+    except ValueError:
+        return True
 
 
 def _is_exported(source: object) -> bool:

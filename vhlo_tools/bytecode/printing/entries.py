@@ -1,7 +1,7 @@
 """Attributes and types as MLIR text.
 
-The forms of VHLO's are those of ``stablehlo/dialect/VhloAttrs.td`` and ``VhloTypes.td``; those of the builtin dialect are
-in the MLIR language reference. What is kept as bytes is named, and cannot be parsed again.
+The forms of VHLO's are those of ``stablehlo/dialect/VhloAttrs.td`` and ``VhloTypes.td``; those of the builtin dialect
+are in the MLIR language reference. What is kept as bytes is named, and cannot be parsed again.
 """
 
 from __future__ import annotations
@@ -54,14 +54,19 @@ class Printer:
         """Return the text of a string attribute of either dialect."""
         value = self._file.decode("attribute", index)
         if value is None or value.name not in ("string", "string_v1"):
-            raise MalformedArtifactError(f"attribute {index} is no string, although it is used as one", section="attr_type")
-        return self._file.strings[value.field("value")]
+            raise MalformedArtifactError(
+                f"attribute {index} is no string, although it is used as one", section="attr_type"
+            )
+        text: bytes = self._file.strings[value.field("value")]
+        return text
 
     def _entry(self, kind: EntryKind, index: int) -> str:
         key = (kind, index)
         if key not in self._texts:
             if self._depth > _DEEPEST:
-                raise MalformedArtifactError(f"{kind}s nest deeper than {_DEEPEST}, or in a circle", section="attr_type")
+                raise MalformedArtifactError(
+                    f"{kind}s nest deeper than {_DEEPEST}, or in a circle", section="attr_type"
+                )
             self._depth += 1
             self._texts[key] = self._print(kind, index)
             self._depth -= 1

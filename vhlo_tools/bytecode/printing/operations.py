@@ -1,7 +1,7 @@
 """Ops as MLIR text in the generic form.
 
-Source: «Generic form» in the MLIR language reference. Names of values are unique in the whole program, for what the bytes
-call isolated is more than what the parser takes for it.
+Source: «Generic form» in the MLIR language reference. Names of values are unique in the whole program, for what the
+bytes call isolated is more than what the parser takes for it.
 """
 
 from __future__ import annotations
