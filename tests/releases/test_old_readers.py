@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
+from corpus import EXAMPLES, FEATURES, features_of_library
 from environments import run_in
 
 import vhlo_tools as vt
@@ -18,36 +20,51 @@ PORTABLE = ("saxpy.mlir", "convnet.bc", "symbolic_export.jax_export", "transform
 MIXED = ("sharded_matmul.mlir", "custom_calls.mlir")
 
 
-@pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("example", PORTABLE)
-def test_a_release_reads_what_is_written_for_it(example: str, release: str) -> None:
-    artifact = vt.serialize(EXAMPLES / example, release)
-    read = run_in(release, READER, input=bytes(artifact))
+def read_by(release: str, artifacts: Sequence[vt.Artifact]) -> list[dict[str, str]]:
+    """Return what `release` makes of each artifact: its text, or an error."""
+    frames = b"".join(len(artifact).to_bytes(8, "little") + bytes(artifact) for artifact in artifacts)
+    read = run_in(release, READER, input=frames)
     assert read.returncode == 0, read.stderr.decode()
-    # What the release understood, as text of its own, is the program that we understand; aliases and all.
-    understood = vt.deserialize(vt.serialize(read.stdout.decode()))
-    assert str(understood) == str(vt.deserialize(artifact))
-    expected = 25 if example == "transformer_step.mlir" else 0
-    assert str(understood).count("tf.aliasing_output") == expected
+    outcomes: list[dict[str, str]] = json.loads(read.stdout)
+    return outcomes
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_release_reads_what_is_written_for_it(release: str) -> None:
+    artifacts = [vt.serialize(EXAMPLES / example, release) for example in PORTABLE]
+    for example, artifact, outcome in zip(PORTABLE, artifacts, read_by(release, artifacts), strict=True):
+        # What the release understood, as text of its own, is the program that we understand; aliases and all.
+        understood = vt.deserialize(vt.serialize(outcome["text"]))
+        assert str(understood) == str(vt.deserialize(artifact))
+        expected = 25 if example == "transformer_step.mlir" else 0
+        assert str(understood).count("tf.aliasing_output") == expected
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_release_reads_every_feature_that_its_version_has(release: str) -> None:
+    version = vt.resolve_target(release).version
+    features = [feature for feature in features_of_library() if feature.introduced <= version]
+    artifacts = [vt.serialize(FEATURES / f"{feature.id}.mlir", release) for feature in features]
+    outcomes = read_by(release, artifacts)
+    assert [feature.id for feature, each in zip(features, outcomes, strict=True) if "error" in each] == []
+    assert len(features) > 8
 
 
 @pytest.mark.parametrize("example", MIXED)
 def test_other_dialects_are_read_since_the_version_that_brought_them(example: str) -> None:
     new = vt.serialize(EXAMPLES / example, "jaxlib==0.8.3", allow_other_dialects=True)
     assert not new.findings
-    read = run_in("jaxlib==0.8.3", READER, input=bytes(new))
-    assert read.returncode == 0, read.stderr.decode()
-    understood = vt.deserialize(vt.serialize(read.stdout.decode(), allow_other_dialects=True))
+    (outcome,) = read_by("jaxlib==0.8.3", [new])
+    understood = vt.deserialize(vt.serialize(outcome["text"], allow_other_dialects=True))
     assert str(understood) == str(vt.deserialize(new))
     old = vt.serialize(EXAMPLES / example, "jaxlib==0.5.3", allow_other_dialects=True)
     assert [finding.level for finding in old.findings] == ["warning"]
-    assert run_in("jaxlib==0.5.3", READER, input=bytes(old)).returncode != 0
+    assert "error" in read_by("jaxlib==0.5.3", [old])[0]
 
 
 def test_a_release_chokes_on_the_range_locations_that_the_library_leaves_in() -> None:
     """The reason why we make them plain."""
     kept = bytes(vt.serialize(EXAMPLES / "transformer_step.mlir", "1.9.0"))
-    relabelled = kept.replace(b"StableHLO_v1.9.0", b"StableHLO_v1.7.8")
-    read = run_in("jaxlib==0.4.35", READER, input=relabelled)
-    assert read.returncode != 0
-    assert b"unknown attribute code: 22" in read.stderr
+    relabelled = vt.open_artifact(kept.replace(b"StableHLO_v1.9.0", b"StableHLO_v1.7.8"))
+    assert "error" in read_by("jaxlib==0.4.35", [relabelled])[0]
+    assert "text" in read_by("jaxlib==0.4.35", [vt.retarget(relabelled, "1.7.8")])[0]
