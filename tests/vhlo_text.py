@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from vhlo_tools.dialect import Op, OpVersion, Slot, find_op, find_op_version, known_default
+from vhlo_tools.dialect.defaults import Structure
 
 #: Of four dimensions, so that the padding of a convolution has two spatial ones.
 TENSOR = "!vhlo.tensor_v1<1x2x3x4x!vhlo.f32_v1>"
@@ -123,6 +124,26 @@ def default_text(identifier: str, op: Op, text: OpText) -> str:
     rank = of.partition("!vhlo.tensor_v1<")[2].partition("!")[0].count("x")
     zeros = "0" if rank > 2 else ""
     return f"#vhlo.tensor_v1<dense<{zeros}> : tensor<{rank - 2}x2xi64>>"
+
+
+def structure_text(value: Structure) -> str:
+    """Return an attribute of the specification as VHLO text."""
+    match value:
+        case {"attribute": kind, "case": case}:
+            return f"#vhlo<{kind} {case}>"
+        case {"attribute": "array_v1", "elements": elements}:
+            return f"#vhlo.array_v1<[{', '.join(map(structure_text, elements))}]>"
+        case {"attribute": "bool_v1", "value": bool(truth)}:
+            return f"#vhlo.bool_v1<{str(truth).lower()}>"
+        case {"attribute": "result_accuracy_v1", "atol": atol, "rtol": rtol, "ulps": ulps, "mode": mode}:
+            numbers = f"atol = {atol:e}, rtol = {rtol:e}, ulps = {ulps}"
+            return f"#vhlo.result_accuracy_v1<{numbers}, mode = {structure_text(mode)}>"
+        case {"attribute": "tensor_v1", "type": {"type": "tensor_v1", "shape": shape, "element": element}, "data": ""}:
+            dimensions = "".join(f"{size}x" for size in shape)
+            return f"#vhlo.tensor_v1<dense<> : tensor<{dimensions}{element['type'].removesuffix('_v1')}>>"
+        case {"attribute": "type_v1", "type": {"type": kind}}:
+            return f"#vhlo.type_v1<!vhlo.{kind}>"
+    raise NotImplementedError(value)
 
 
 def find(name: str) -> Op:
