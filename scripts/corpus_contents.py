@@ -1,6 +1,7 @@
-"""What occurs in a file of MLIR bytecode: a walk over all of it that names each kind of thing and understands no more.
+"""What occurs in a file of MLIR bytecode: a walk over all of it that names each kind of thing and knows no more of it.
 
-It tells which files to keep so that a smaller corpus shows the same as the whole. Layout: ``mlir/docs/BytecodeFormat.md``.
+It tells which files to keep so that a part of a corpus shows what all of it shows. The layout is that of
+``mlir/docs/BytecodeFormat.md``, and of ``BytecodeReader.cpp`` where it depends on the version.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ __all__ = ["contents"]
 
 # The codes of the builtin dialect: ``mlir/IR/BuiltinDialectBytecode.td``.
 ATTRIBUTES = (
-    *("ArrayAttr", "DictionaryAttr", "StringAttr", "StringAttrWithType", "FlatSymbolRefAttr", "SymbolRefAttr", "TypeAttr"),
+    *(
+        "ArrayAttr",
+        "DictionaryAttr",
+        "StringAttr",
+        "StringAttrWithType",
+        "FlatSymbolRefAttr",
+        "SymbolRefAttr",
+        "TypeAttr",
+    ),
     *("UnitAttr", "IntegerAttr", "FloatAttr", "CallSiteLoc", "FileLineColLoc", "FusedLoc", "FusedLocWithMetadata"),
     *("NameLoc", "UnknownLoc", "DenseResourceElementsAttr", "DenseArrayAttr", "DenseIntOrFPElementsAttr"),
     *("DenseStringElementsAttr", "SparseElementsAttr", "DistinctAttr", "FileLineColRange"),
@@ -29,7 +38,7 @@ ATTRIBUTE, RESULT, OPERAND, SUCCESSOR, REGION, USE_LIST, PROPERTIES = (1 << bit 
 
 
 def contents(data: bytes) -> set[str]:
-    """Return the names of all that occurs in a file, such as ``op vhlo.add_v1`` or ``location NameLoc of an argument``."""
+    """Return the names of all that occurs in a file, such as ``op vhlo.add_v1`` or ``location NameLoc of an op``."""
     return Walk(data).found
 
 
@@ -147,7 +156,9 @@ class Walk:
         """Walk over the regions of an op."""
         count, isolated = divmod(reader.varint(), 2)
         lazy = isolated and self.version >= LAZY_REGIONS_SINCE
-        self.found.add(f"{'several' if count > 1 else 'one'}, {'isolated' if isolated else 'open'}{' in a section' * lazy}")
+        self.found.add(
+            f"{'several' if count > 1 else 'one'}, {'isolated' if isolated else 'open'}{' in a section' * lazy}"
+        )
         inside = read_section(reader).reader(self.data) if lazy else reader
         for _ in range(count):
             if blocks := inside.varint():

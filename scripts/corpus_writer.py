@@ -1,16 +1,20 @@
-"""Write programs with the bare library of this environment; runs inside releases, and so imports nothing of this project.
+"""Write programs with the bare library of this environment.
 
-Arguments: the folder of the job, which holds ``job.json`` and gets one file per artifact and ``log.jsonl``. The log says
-what was begun, so that a process that dies is known by what it died of.
+Runs inside releases, old ones included, and so imports nothing of this project. The argument is the folder of the job,
+which holds ``job.json`` and gets one file per artifact and ``log.jsonl``. The log says what was begun, so that what a
+process died of is known.
 """
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 import io
 import json
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 
-JOB = sys.argv[1]
+JOB = Path(sys.argv[1])
 try:
     ir = import_module("jaxlib.mlir.ir")
     PREFIX = "jaxlib.mlir"
@@ -20,7 +24,7 @@ except ImportError:
 stablehlo = import_module(PREFIX + "._mlir_libs._stablehlo")
 # Up to jaxlib 0.4.31 only the form that takes text works; the other ends the process.
 BY_TEXT = not hasattr(stablehlo, "serialize_portable_artifact_str")
-MESSAGES = os.path.join(JOB, "messages")  # noqa: PTH118
+MESSAGES = JOB / "messages"
 
 
 def context():
@@ -69,7 +73,7 @@ def shuffle(op):
             inner = [each.operation for each in block.operations]
             for each in inner:
                 shuffle(each)
-            for first, second in zip(inner[:-1:2], inner[1:-1:2]):  # noqa: B905  (Python 3.9 has no strict)
+            for first, second in zip(inner[:-1:2], inner[1:-1:2], strict=False):
                 if not any(value.owner == first for value in second.operands) and not list(second.regions):
                     second.move_before(first)
 
@@ -101,10 +105,9 @@ def bytecode(program, text, target):
 
 def reason(error):
     """Return why a program was refused, in a line: the first error that MLIR printed, or else the exception."""
-    with open(MESSAGES, errors="replace") as stream:  # noqa: PTH123
-        for line in stream:
-            if "error: " in line:
-                return line.split("error: ", 1)[1].strip()[:200]
+    for line in MESSAGES.read_text(errors="replace").splitlines():
+        if "error: " in line:
+            return line.split("error: ", 1)[1].strip()[:200]
     cause = error.__cause__ or error
     lines = [line.strip() for line in str(cause).splitlines() if "error: " in line] or str(cause).split("\n")
     return lines[0][:200]
@@ -112,9 +115,8 @@ def reason(error):
 
 def main():
     """Write everything that the job asks for."""
-    with open(os.path.join(JOB, "job.json")) as stream:  # noqa: PTH118, PTH123
-        job = json.load(stream)
-    log = open(os.path.join(JOB, "log.jsonl"), "a")  # noqa: PTH118, PTH123, SIM115
+    job = json.loads((JOB / "job.json").read_text())
+    log = (JOB / "log.jsonl").open("a")
 
     def say(**entry):
         log.write(json.dumps(entry) + "\n")
@@ -123,7 +125,7 @@ def main():
     messages = os.open(MESSAGES, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
     os.dup2(messages, 2)
     write = bytecode if job["ordinary"] else serialize
-    number = job["first"]
+    number = 0
     for index, program in enumerate(job["programs"]):
         texts = program["spellings"]
         for target in job["targets"]:
@@ -143,8 +145,7 @@ def main():
                     break  # what the newest target refuses, all do
                 continue
             texts = [text]
-            with open(os.path.join(JOB, str(number)), "wb") as stream:  # noqa: PTH118, PTH123
-                stream.write(data)
+            (JOB / str(number)).write_bytes(data)
             say(program=program["name"], target=target, written=str(number))
             number += 1
 

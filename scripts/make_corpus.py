@@ -1,10 +1,10 @@
 """Make a corpus of artifacts that released packages really wrote, and pack a share of it for the tests.
 
 ``make_corpus.py build DIR`` lets every release below write every program of `corpus_programs` at several versions of
-StableHLO, and two releases write them as ordinary MLIR bytecode too. ``DIR/<producer>/<program>@<target>`` holds each
-content once, under its oldest producer; ``DIR/index.json`` names all producers and what is known of the file, and
-``DIR/summary.json`` what was refused, and why. ``make_corpus.py pack DIR`` puts the small ones into
-``tests/artifacts/corpus.zip``, so that everything that occurs in the corpus occurs there.
+StableHLO. Two releases write them as ordinary MLIR bytecode too, and releases of JAX export functions of their own.
+``DIR/<producer>/<program>@<target>`` holds each content once, under its oldest producer; ``DIR/index.json`` names all
+producers and what is known of the file, and ``DIR/summary.json`` what was refused, and why. ``make_corpus.py pack DIR``
+puts small ones into ``tests/artifacts/corpus.zip``, so that what occurs in the corpus occurs there.
 
 The same releases give the same bytes, whatever the machine.
 """
@@ -17,13 +17,13 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from corpus_packing import pack
-from corpus_programs import Program, all_programs
+from corpus_programs import Program, all_programs, model_programs
 from environments import run_in
 
 from vhlo_tools.bytecode import decode_container
@@ -36,11 +36,42 @@ SCRIPTS = Path(__file__).parent
 NEWEST = "jaxlib==0.12.0.1"
 JAXLIBS = (
     *("0.4.13", "0.4.18", "0.4.21", "0.4.24", "0.4.26", "0.4.29", "0.4.31", "0.4.33", "0.4.35", "0.4.38", "0.5.1"),
-    *("0.5.3", "0.6.0", "0.6.2", "0.7.0", "0.7.2", "0.8.3", "0.9.2", "0.10.0", "0.10.2", "0.11.1", "0.11.2", "0.12.0.1"),
+    *(
+        "0.5.3",
+        "0.6.0",
+        "0.6.2",
+        "0.7.0",
+        "0.7.2",
+        "0.8.3",
+        "0.9.2",
+        "0.10.0",
+        "0.10.2",
+        "0.11.1",
+        "0.11.2",
+        "0.12.0.1",
+    ),
 )
-PRODUCERS = (*(f"jaxlib=={version}" for version in JAXLIBS), "torch-mlir==20261001")
+JAXES = ("0.4.31", "0.4.38", "0.5.3", "0.6.2", "0.7.2", "0.9.2", "0.10.2")
+PRODUCERS = (
+    *(f"jaxlib=={version}" for version in JAXLIBS),
+    "torch-mlir==20261001",
+    *(f"jax=={version}" for version in JAXES),
+)
 # The versions in between: each brings a version of the bytecode, or of several ops.
-TARGETS = ("0.9.0", "0.10.0", "0.12.0", "0.14.0", "0.15.0", "0.17.0", "0.19.0", "1.0.0", "1.1.0", "1.7.0", "1.9.0", "1.13.0")
+TARGETS = (
+    "0.9.0",
+    "0.10.0",
+    "0.12.0",
+    "0.14.0",
+    "0.15.0",
+    "0.17.0",
+    "0.19.0",
+    "1.0.0",
+    "1.1.0",
+    "1.7.0",
+    "1.9.0",
+    "1.13.0",
+)
 ORDINARY = ("jaxlib==0.10.2", "jaxlib==0.12.0.1")
 ORDINARY_TARGETS = ("newest", "0", "1", "2", "3", "4", "5", "6")
 TIMEOUT = 900
@@ -92,10 +123,12 @@ def build(folder: Path, producers: Iterable[str] = PRODUCERS, jobs: int = 2) -> 
     outcomes = []
     with ThreadPoolExecutor(jobs) as pool:
         # Results are taken in order, so that the oldest producer of a content names it.
-        for outcome in pool.map(lambda task: produce(*task, programs), tasks):
+        for outcome in pool.map(lambda task: produce(task[0], task[1], programs), tasks):
             keep(outcome, folder, entries)
             outcomes.append(outcome)
-            print(f"{outcome.producer}: {len(outcome.written)} written, {len(outcome.refused)} refused", file=sys.stderr)
+            print(
+                f"{outcome.producer}: {len(outcome.written)} written, {len(outcome.refused)} refused", file=sys.stderr
+            )
     read = read_by_newest(folder, [entry.file for entry in entries.values()])
     for entry in entries.values():
         entry.read_by_newest = read[entry.file]
@@ -131,8 +164,12 @@ def keep(outcome: Outcome, folder: Path, entries: dict[bytes, Entry]) -> None:
 def produce(producer: str, ordinary: bool, programs: list[Program]) -> Outcome:
     """Let a release write all programs; where its process dies, the next one goes on behind."""
     outcome = Outcome(producer, ordinary, [], [])
-    targets = ORDINARY_TARGETS if ordinary else portable_targets(producer)
-    rest = list(programs)
+    if is_jax(producer):
+        targets: tuple[str, ...] = ()  # jax.export chooses it
+        rest = model_programs()
+    else:
+        targets = ORDINARY_TARGETS if ordinary else portable_targets(producer)
+        rest = list(programs)
     while rest:
         begun, died = run_writer(outcome, targets, rest)
         if not died:
@@ -142,6 +179,11 @@ def produce(producer: str, ordinary: bool, programs: list[Program]) -> Outcome:
     return outcome
 
 
+def is_jax(producer: str) -> bool:
+    """Return whether a producer is JAX, which exports functions instead of programs."""
+    return producer.startswith("jax==")
+
+
 def run_writer(outcome: Outcome, targets: tuple[str, ...], programs: list[Program]) -> tuple[int, str]:
     """Run one process of a release; return how far it came, and what it died of, if it did."""
     with tempfile.TemporaryDirectory() as place:
@@ -149,10 +191,10 @@ def run_writer(outcome: Outcome, targets: tuple[str, ...], programs: list[Progra
             "programs": [program.as_json() for program in programs],
             "targets": targets,
             "ordinary": outcome.ordinary,
-            "first": 0,
         }
         write_json(Path(place) / "job.json", job)
-        done = run_in(outcome.producer, SCRIPTS / "corpus_writer.py", place, timeout=TIMEOUT)
+        script = "corpus_exporter.py" if is_jax(outcome.producer) else "corpus_writer.py"
+        done = run_in(outcome.producer, SCRIPTS / script, place, timeout=TIMEOUT)
         begun = 0
         log = Path(place) / "log.jsonl"
         for line in log.read_text().splitlines() if log.exists() else ():
@@ -186,9 +228,7 @@ def read_by_newest(folder: Path, files: list[str]) -> dict[str, bool]:
     read: dict[str, bool] = {}
     while len(read) < len(files):
         rest = [file for file in files if file not in read]
-        done = run_in(
-            NEWEST, SCRIPTS / "corpus_reader.py", folder, input="\n".join(rest).encode(), timeout=TIMEOUT
-        )
+        done = run_in(NEWEST, SCRIPTS / "corpus_reader.py", folder, input="\n".join(rest).encode(), timeout=TIMEOUT)
         answers = dict(json.loads(line) for line in done.stdout.splitlines())
         read |= answers
         if done.returncode > 0:
@@ -215,12 +255,6 @@ def summary(outcomes: list[Outcome], entries: list[Entry]) -> dict[str, object]:
         "unread_by_newest": sorted(entry.file for entry in entries if not entry.read_by_newest),
         "refused": refused,
     }
-
-
-def load_index(folder: Path) -> Iterator[Entry]:
-    """Return the entries of a corpus."""
-    for row in json.loads((folder / "index.json").read_text()):
-        yield Entry(**row)
 
 
 def write_json(path: Path, value: object) -> None:

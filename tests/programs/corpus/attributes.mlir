@@ -99,7 +99,7 @@ func.func @main(%a: tensor<f32> {x.index = 5 : index}) -> tensor<f32> {
   return %a : tensor<f32>
 }
 // ----- argument_attribute_integers
-func.func @main(%a: tensor<f32> {x.i16 = -300 : i16, x.ui32 = 4000000000 : ui32, x.ui64 = 18446744073709551615 : ui64, x.i8 = 127 : i8, x.ui16 = 65535 : ui16, x.si32 = -5 : si32}) -> tensor<f32> {
+func.func @main(%a: tensor<f32> {x.i16 = -300 : i16, x.ui32 = 4000000000 : ui32, x.ui64 = 18446744073709551615 : ui64, x.i8 = 127 : i8, x.ui16 = 65535 : ui16}) -> tensor<f32> {
   return %a : tensor<f32>
 }
 // ----- argument_attribute_i4
@@ -126,6 +126,51 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
 // ----- op_discardable_dense
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.add"(%a, %a) {a.data = dense<[[true, false], [false, true]]> : tensor<2x2xi1>, b.data = dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// ----- op_discardable_modes
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.add"(%a, %a) {a.mode = #stablehlo.result_accuracy_mode<HIGHEST>, a.accuracy = #stablehlo.result_accuracy<ulps = 3, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// ----- op_discardable_enums
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.add"(%a, %a) {a.direction = #stablehlo<comparison_direction LT>, a.kind = #stablehlo<comparison_type FLOAT>, a.precision = [#stablehlo<precision HIGHEST>], a.fft = #stablehlo<fft_type FFT>, a.algorithm = #stablehlo<rng_algorithm PHILOX>, a.distribution = #stablehlo<rng_distribution UNIFORM>, a.transpose = #stablehlo<transpose ADJOINT>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// ----- op_discardable_bounds
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.add"(%a, %a) {a.bounds = #stablehlo.bounds<4, ?>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// ----- op_discardable_alias
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.add"(%a, %a) {a.alias = #stablehlo.output_operand_alias<output_tuple_indices = [0, 1], operand_index = 2, operand_tuple_indices = [3]>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// ----- op_discardable_algorithm
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.add"(%a, %a) {a.algorithm = #stablehlo.dot_algorithm<lhs_precision_type = tf32, rhs_precision_type = tf32, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 3, allow_imprecise_accumulation = false>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// ----- op_discardable_signed_integer
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.add"(%a, %a) {a.number = -5 : si32} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// ----- op_discardable_symbols
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.add"(%a, %a) {a.flat = @main} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// ----- mixed_discardable_encodings
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.add %a, %a {a.type = tensor<4xf32, "packed">} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// ----- mixed_stablehlo_attributes
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = arith.addf %a, %a {a.dot = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, a.gather = #stablehlo.gather<offset_dims = [2], index_vector_dim = 1>, a.scatter = #stablehlo.scatter<update_window_dims = [1], index_vector_dim = 0>, a.conv = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>, a.channel = #stablehlo.channel_handle<handle = 1, type = 2>, a.bounds = #stablehlo.bounds<1>, a.mode = #stablehlo.result_accuracy_mode<DEFAULT>, a.alias = #stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 2, operand_tuple_indices = []>, a.type = !stablehlo.token, a.future = !stablehlo.future<tensor<f32>>} : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 // ----- encoding
@@ -242,4 +287,35 @@ func.func @main(%a: tensor<4xf32>, %p: i1) -> tensor<4xf32> {
   cf.br ^end(%a : tensor<4xf32>)
 ^end(%c: tensor<4xf32>):
   return %c : tensor<4xf32>
+}
+// ----- mesh_sub_axes
+func.func @main(%x: tensor<4xf32>) -> tensor<16xf32> {
+  %0 = "stablehlo.all_gather"(%x) {all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 2>, #stablehlo.mesh_axis<name = "y", size = 4>]>, axes = [#stablehlo.axis_ref<name = "x">, #stablehlo.axis_ref<name = "y", sub_axis_info = (1)2>]>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, use_global_device_ids} : (tensor<4xf32>) -> tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+// ----- mesh_device_ids
+func.func @main(%x: tensor<4xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.all_gather"(%x) {all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 2>], device_ids = dense<[1, 0]> : tensor<2xi64>>, axes = [#stablehlo.axis_ref<name = "x">]>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, use_global_device_ids} : (tensor<4xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+// ----- mesh_collectives
+func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %0 = "stablehlo.all_reduce"(%x) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %3 = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%3) : (tensor<f32>) -> ()
+  }) {replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 2>, #stablehlo.mesh_axis<name = "y", size = 4>]>, axes = [#stablehlo.axis_ref<name = "x">, #stablehlo.axis_ref<name = "y", sub_axis_info = (1)2>]>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, use_global_device_ids} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = "stablehlo.all_to_all"(%0) {split_dimension = 1 : i64, concat_dimension = 1 : i64, split_count = 4 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 2>, #stablehlo.mesh_axis<name = "y", size = 4>]>, axes = [#stablehlo.axis_ref<name = "x">, #stablehlo.axis_ref<name = "y", sub_axis_info = (1)2>]>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = "stablehlo.reduce_scatter"(%1) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %3 = "stablehlo.add"(%a, %b) : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    "stablehlo.return"(%3) : (tensor<f32>) -> ()
+  }) {scatter_dimension = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 2>, #stablehlo.mesh_axis<name = "y", size = 4>]>, axes = [#stablehlo.axis_ref<name = "x">, #stablehlo.axis_ref<name = "y", sub_axis_info = (1)2>]>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, use_global_device_ids} : (tensor<8x8xf32>) -> tensor<2x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+// ----- mixed_mesh_symbol
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%x: tensor<4xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.all_gather"(%x) {all_gather_dim = 0 : i64, replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>, channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, use_global_device_ids} : (tensor<4xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
 }

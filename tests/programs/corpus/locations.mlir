@@ -53,6 +53,13 @@ module {
     return %1 : tensor<4xf32> loc(unknown)
   } loc(unknown)
 } loc(unknown)
+// ----- fused_metadata_distinct
+module {
+  func.func @main(%x: tensor<4xf32> loc(fused<distinct[0]<"a">>["model.py":1:2])) -> tensor<4xf32> {
+    %0 = "stablehlo.sine"(%x) : (tensor<4xf32>) -> tensor<4xf32> loc(fused<distinct[1]<unit>>["model.py":1:2])
+    return %0 : tensor<4xf32> loc(fused<distinct[0]<"a">>["model.py":1:2])
+  } loc(unknown)
+} loc(unknown)
 // ----- range_locations
 module {
   func.func @main(%x: tensor<4xf32> loc("model.py":1:2 to 3:4)) -> tensor<4xf32> {
