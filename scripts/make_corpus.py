@@ -30,7 +30,7 @@ from vhlo_tools.bytecode import decode_container
 from vhlo_tools.dialect import known_releases
 from vhlo_tools.version import Version
 
-__all__ = ["Entry", "build"]
+__all__ = ["Entry", "build", "read_by_newest"]
 
 SCRIPTS = Path(__file__).parent
 NEWEST = "jaxlib==0.12.0.1"
@@ -90,7 +90,7 @@ class Entry:
         producers: The releases that wrote exactly these bytes, the oldest first.
         sha256: The digest of its contents.
         size: Their length.
-        read_by_newest: Whether the newest library reads it.
+        read_by_newest: Whether the newest library reads it; it refuses some, and dies of others.
     """
 
     file: str
@@ -223,12 +223,12 @@ def portable_targets(producer: str) -> tuple[str, ...]:
     return (str(own), *(target for target in TARGETS if Version(target) < own))
 
 
-def read_by_newest(folder: Path, files: list[str]) -> dict[str, bool]:
-    """Return which files the newest library reads."""
+def read_by_newest(corpus: Path, files: list[str]) -> dict[str, bool]:
+    """Return which files of a folder or an archive the newest library reads; what it dies of counts as unread."""
     read: dict[str, bool] = {}
     while len(read) < len(files):
         rest = [file for file in files if file not in read]
-        done = run_in(NEWEST, SCRIPTS / "corpus_reader.py", folder, input="\n".join(rest).encode(), timeout=TIMEOUT)
+        done = run_in(NEWEST, SCRIPTS / "corpus_reader.py", corpus, input="\n".join(rest).encode(), timeout=TIMEOUT)
         answers = dict(json.loads(line) for line in done.stdout.splitlines())
         read |= answers
         if done.returncode > 0:

