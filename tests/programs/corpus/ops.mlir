@@ -524,11 +524,15 @@ func.func @main(%x: tensor<*xf32>) -> tensor<*xf32> {
 func.func @main(%w: !shape.witness) -> !shape.witness {
   return %w : !shape.witness
 }
-// ----- cstr_reshapable
-func.func @main(%n: index, %s: tensor<2xi32>) -> (tensor<2xi32>, !shape.witness) {
+// ----- compute_reshape_shape
+func.func @main(%n: index, %s: tensor<2xi32>) -> tensor<2xi32> {
   %0 = "stablehlo.compute_reshape_shape"(%n, %s) : (index, tensor<2xi32>) -> tensor<2xi32>
-  %1 = "stablehlo.cstr_reshapable"(%n, %s) : (index, tensor<2xi32>) -> !shape.witness
-  return %0, %1 : tensor<2xi32>, !shape.witness
+  return %0 : tensor<2xi32>
+}
+// ----- cstr_reshapable
+func.func @main(%n: index, %s: tensor<2xi32>) -> !shape.witness {
+  %0 = "stablehlo.cstr_reshapable"(%n, %s) : (index, tensor<2xi32>) -> !shape.witness
+  return %0 : !shape.witness
 }
 // ----- trace
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
