@@ -55,7 +55,7 @@ def test_a_release_is_asked_for_no_version_that_is_newer() -> None:
 
 def test_contents_of_a_file() -> None:
     name = next(entry.file for entry in corpus_index() if entry.program == "while" and entry.bytecode_version == 6)
-    assert {"op vhlo.while_v1", "type vhlo 8", "section ir", "location FileLineColLoc of an op"} <= contents(
+    assert {"op vhlo.while_v1", "type vhlo 8", "section ir", "location builtin 11 of an op"} <= contents(
         read_corpus_file(name)
     )
 

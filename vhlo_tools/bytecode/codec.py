@@ -110,7 +110,7 @@ class _Reader(ByteReader):
 
     def __init__(self, tables: Tables, entry: Entry) -> None:
         self.data = memoryview(entry.data)
-        self.position, self.end, self.section = 0, len(self.data), "attr_type"
+        self.start, self.position, self.end, self.section = 0, 0, len(self.data), "attr_type"
         self._tables = tables
         self._base = max(entry.offset, 0)
         self._bits = 64

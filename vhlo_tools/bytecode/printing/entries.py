@@ -16,7 +16,7 @@ from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.bytecode.file import File
 from vhlo_tools.bytecode.printing.literals import bare_or_quoted, double, escaped, float_of_bits
 from vhlo_tools.bytecode.reader import ByteReader
-from vhlo_tools.dialect import EntryKind, find_enum
+from vhlo_tools.dialect import EntryKind, find_enum, spellings_of
 
 __all__ = ["Printer"]
 
@@ -275,7 +275,8 @@ def _function_type(printer: Printer, value: Value) -> str:
 
 
 _BUILTIN_TYPES: Final[dict[str, Print]] = {
-    **dict.fromkeys(("bf16", "f16", "f32", "f64", "f80", "f128", "index", "none"), _plain),
+    # Those without parameters are printed as they are called.
+    **{each.name: _plain for each in spellings_of("builtin", "type") if not each.encodings[0].fields},
     "complex": lambda printer, value: f"complex<{printer.type(value.field('element'))}>",
     "function": _function_type,
     "integer": _integer_type,
