@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from vhlo_tools.dialect.data import read_entries
+from vhlo_tools.dialect.data import load_entries
 from vhlo_tools.version import Version
 
 __all__ = ["Enum", "EnumCase", "find_enum", "known_enums", "load_enums"]
@@ -55,7 +55,7 @@ class Enum:
 
 def load_enums(specs: Traversable | None = None) -> tuple[Enum, ...]:
     """Return the enums of the folder ``specs``, by default of ours."""
-    return tuple(_to_enum(entry) for entry in read_entries("vhlo/enums.toml", "enum", specs))
+    return load_entries("vhlo/enums.toml", "enum", _to_enum, specs)
 
 
 @cache

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
-from vhlo_tools.dialect.data import files_in, read_entries
+from vhlo_tools.dialect.data import files_in, load_entries
 from vhlo_tools.dialect.defaults import Structure
 from vhlo_tools.version import Version
 
@@ -39,6 +39,9 @@ class Slot:
 
     name: str
     variadic: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}*" if self.variadic else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +173,10 @@ class Op:
 
 def load_ops(specs: Traversable | None = None) -> tuple[Op, ...]:
     """Return the ops of the folder ``specs``, by default of ours, by name."""
-    ops = (
-        _to_op(entry, file.rpartition("/")[2].removesuffix(".toml"))
-        for file in files_in("vhlo/ops", specs)
-        for entry in read_entries(file, "op", specs)
-    )
+    ops: list[Op] = []
+    for file in files_in("vhlo/ops", specs):
+        family = file.rpartition("/")[2].removesuffix(".toml")
+        ops += load_entries(file, "op", partial(_to_op, family=family), specs)
     return tuple(sorted(ops, key=lambda op: op.name))
 
 
