@@ -42,7 +42,7 @@ def describe(specs: Specification, name: str) -> tuple[Description, ...]:
 
 def nearest(specs: Specification, name: str) -> str:
     """Return a hint at the names that are closest to ``name``; empty if none is close."""
-    names = {_stem(entry.name) for entry in specs.entries()}
+    names = {_stem(entry.name) for entry in specs.entries() if entry.kind not in ("constraint", "step")}
     close = get_close_matches(name, sorted(names), n=3)
     return f"; did you mean {' or '.join(close)}?" if close else ""
 

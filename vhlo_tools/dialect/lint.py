@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vhlo_tools.dialect import op_rules  # noqa: F401  (its rules are in the table once it is imported)
 from vhlo_tools.dialect.baseline import (
     RELEASED,
     baseline_of,
