@@ -15,6 +15,7 @@ from vhlo_tools.dialect.description import describe
 from vhlo_tools.dialect.diff import diff as changes_between
 from vhlo_tools.dialect.lint import has_release, write_release
 from vhlo_tools.dialect.lint import lint as violations_of
+from vhlo_tools.dialect.scaffold import NewAttribute, edits_for, write_edits
 from vhlo_tools.dialect.specification import Specification, known_specification, load_specification
 from vhlo_tools.version import Version
 
@@ -125,3 +126,55 @@ def lint(
     elif not released:
         click.echo("vhlo: warning: there is no released.json: the add-only rule was not checked", err=True)
     context.exit(1 if violations else 0)
+
+
+@spec.command("new-version")
+@click.option("--version", "version", type=_VersionParameter(), required=True, help="The version to add.")
+@click.option("--op", metavar="NAME", help="The op that has a new version in it.")
+@click.option("--attribute", metavar="NAME", help="The attribute that the op gains.")
+@click.option(
+    "--default", metavar="ID", help="The value of the attribute that older versions mean: an id in defaults.toml."
+)
+@click.option("--bytecode", type=int, metavar="N", help="The MLIR bytecode version of it, by default as before.")
+@click.option("--brought", metavar="TEXT", help="What it brings, in a sentence.")
+@click.option(
+    "--tests",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where the tests go: by default tests/dialect beside the specification, or else tests in it.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would change, and write nothing.")
+@specs_option
+@click.pass_context
+def new_version(
+    context: click.Context,
+    specs: Specification,
+    version: Version,
+    op: str | None,
+    attribute: str | None,
+    default: str | None,
+    bytecode: int | None,
+    brought: str | None,
+    tests: Path | None,
+    dry_run: bool,
+) -> None:
+    """Add a version, and to an op in it an attribute: entries, step, feature, and a positive and a negative test."""
+    given = (op, attribute, default)
+    if any(given) and not all(given):
+        raise click.UsageError("--op, --attribute and --default go together")
+    change = NewAttribute(op, attribute, default) if op and attribute and default else None
+    violations = violations_of(specs)
+    if violations:
+        for violation in violations:
+            click.echo(str(violation))
+        click.echo("vhlo: the specification has violations, and stays as it is: mend these first", err=True)
+        context.exit(1)
+    edits = edits_for(specs, version, change, tests=tests, bytecode=bytecode, brought=brought)
+    if dry_run:
+        click.echo("\n".join(map(str, edits)), nl=False)
+        return
+    write_edits(edits)
+    for edit in edits:
+        click.echo(f"{'wrote' if edit.before is None else 'changed'} {edit.path}")
+    for line in spec_text.remaining(change):
+        click.echo(line, err=True)

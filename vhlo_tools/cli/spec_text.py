@@ -9,11 +9,12 @@ from typing import Any
 
 from vhlo_tools.dialect.diff import Change
 from vhlo_tools.dialect.rules import RULES, Violation
+from vhlo_tools.dialect.scaffold import NewAttribute
 from vhlo_tools.dialect.specification import Entry, Specification
 from vhlo_tools.dialect.wording import life_text
 from vhlo_tools.version import Version
 
-__all__ = ["change_lines", "description_text", "entry_lines", "verdict"]
+__all__ = ["change_lines", "description_text", "entry_lines", "remaining", "verdict"]
 
 _WIDTH = 80
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "allowed": "+", "refused": "-"}
@@ -48,6 +49,16 @@ def verdict(specs: Specification, violations: Sequence[Violation], *, released: 
     count = len(violations)
     found = f"{count} violation{'' if count == 1 else 's'}" if count else "no violation"
     return f"vhlo: {found} in {entries} entries, by {len(RULES)} rules" + (" and the add-only rule" if released else "")
+
+
+def remaining(change: NewAttribute | None) -> Iterator[str]:
+    """Yield what is left to do by hand for a new version."""
+    yield "vhlo: what is left to do:"
+    yield "  say in versions.toml what the version brought and when, if that is not it"
+    if change is not None:
+        yield f"  say in features.toml how {change.feature} is best avoided, and put a value that means something into the test"
+        yield f"  put a program that has it under tests/programs/features, as {change.feature}.mlir"
+    yield "  once it is released: vhlo spec lint --write-baseline"
 
 
 def description_text(description: dict[str, Any]) -> str:
