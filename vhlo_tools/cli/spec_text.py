@@ -56,7 +56,8 @@ def remaining(change: NewAttribute | None) -> Iterator[str]:
     yield "vhlo: what is left to do:"
     yield "  say in versions.toml what the version brought and when, if that is not it"
     if change is not None:
-        yield f"  say in features.toml how {change.feature} is best avoided, and put a value that means something into the test"
+        yield f"  say in features.toml how {change.feature} is best avoided"
+        yield "  put a value that means something into the test"
         yield f"  put a program that has it under tests/programs/features, as {change.feature}.mlir"
     yield "  once it is released: vhlo spec lint --write-baseline"
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from vhlo_tools.errors import InvalidSpecificationError
 
-__all__ = ["dialect_specs", "files_in", "load_entries", "read_entries"]
+__all__ = ["check_keys", "dialect_specs", "files_in", "load_entries", "read_entries"]
 
 _T = TypeVar("_T")
 
@@ -71,6 +71,17 @@ def load_entries(
         InvalidSpecificationError: If an entry lacks a key, has one that means nothing, or has a value of another kind.
     """
     return tuple(_convert(file, table, entry, convert) for entry in read_entries(file, table, specs))
+
+
+def check_keys(entry: dict[str, Any], keys: str) -> None:
+    """Refuse keys of ``entry`` that are not among ``keys``, where they would mean nothing.
+
+    Raises:
+        ValueError: If there is one.
+    """
+    unknown = sorted(entry.keys() - set(keys.split()))
+    if unknown:
+        raise ValueError(f"{unknown[0]} is no key of it: expected {', '.join(keys.split())}")
 
 
 def _convert(file: str, table: str, entry: dict[str, Any], convert: Callable[[dict[str, Any]], _T]) -> _T:

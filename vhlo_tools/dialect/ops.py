@@ -8,7 +8,7 @@ from functools import cache, partial
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
-from vhlo_tools.dialect.data import files_in, load_entries
+from vhlo_tools.dialect.data import check_keys, files_in, load_entries
 from vhlo_tools.dialect.defaults import Structure
 from vhlo_tools.version import Version
 
@@ -207,6 +207,7 @@ def _versions_by_name() -> dict[str, OpVersion]:
 
 
 def _to_op(entry: dict[str, Any], family: str) -> Op:
+    check_keys(entry, "name version step constraint")
     return Op(
         entry["name"],
         family,
@@ -217,6 +218,7 @@ def _to_op(entry: dict[str, Any], family: str) -> Op:
 
 
 def _to_version(op: str, entry: dict[str, Any]) -> OpVersion:
+    check_keys(entry, "number min max operands results attributes regions")
     return OpVersion(
         op,
         entry["number"],
@@ -234,6 +236,7 @@ def _to_slots(names: list[str]) -> tuple[Slot, ...]:
 
 
 def _to_step(entry: dict[str, Any]) -> Step:
+    check_keys(entry, "between feature added removed single empty")
     older, newer = entry["between"]
     return Step(
         older,
@@ -247,6 +250,7 @@ def _to_step(entry: dict[str, Any]) -> Step:
 
 
 def _to_constraint(entry: dict[str, Any]) -> Constraint:
+    check_keys(entry, "feature since versions requires operands attributes kind value types")
     return Constraint(
         entry["feature"],
         Version(entry["since"]),

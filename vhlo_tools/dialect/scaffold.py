@@ -1,7 +1,8 @@
 """``vhlo spec new-version``: what a new version of StableHLO, and of an op in it, asks for, as edits of text files.
 
-Text is inserted, and everything that is there stays as it is, comments included. (A TOML library would keep the comments,
-but move those between two ops away from the op that they belong to.) What comes out is linted before a file is touched.
+Text is inserted, and everything that is there stays as it is, comments included. (A TOML library would keep the
+comments, but move those between two ops away from the op that they belong to.) What comes out is linted before a file
+is touched.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def edits_for(
         specs: What there is, without a violation.
         version: The new version.
         change: The attribute that it brings, if that is what it is for.
-        tests: Where the tests of the change go; by default ``tests/dialect`` beside the folder of ``specs``, or ``tests`` in it.
+        tests: Where the tests of the change go; by default ``tests/dialect`` beside the folder of ``specs``, or ``tests``
+            in it.
         bytecode: The version of MLIR bytecode that it writes, by default that of the version before.
         brought: What it brings, in a sentence; by default made of the other arguments.
         today: Its date.
@@ -104,6 +106,8 @@ def edits_for(
         if op is None:
             raise InvalidSpecificationError(f"there is no op {change.op}{nearest(specs, change.op)}")
         older = op.versions[-1]
+        if not re.fullmatch(r"[a-z]\w*", change.name, re.ASCII):
+            raise InvalidSpecificationError(f"{change.name!r} is no name for an attribute: expected words_like_this")
         if change.name in older.attributes:
             raise InvalidSpecificationError(f"{older.name} has the attribute {change.name} already")
         if specs.default(change.default) is None:
@@ -250,7 +254,7 @@ def _with_version(text: str, op: Op, last: Version, newer: OpVersion, change: Ne
 
 
 def _sections_of(lines: Sequence[str], op: str) -> list[tuple[str, int, int]]:
-    """Return the tables of ``op`` as their names and the lines from which to which they go, without what follows them."""
+    """Return the tables of ``op``: their names, and the lines from which to which they go without what follows."""
     starts = [(match[1], index) for index, line in enumerate(lines) if (match := _HEADER.match(line))]
     ends = [index for _, index in starts[1:]] + [len(lines)]
     sections: list[tuple[str, int, int]] = []
