@@ -17,6 +17,7 @@ __all__ = [
     "EngineError",
     "InvalidInputError",
     "InvalidProgramError",
+    "InvalidSpecificationError",
     "InvalidVersionError",
     "MalformedArtifactError",
     "ProviderError",
@@ -36,6 +37,10 @@ class InvalidVersionError(VhloToolsError, ValueError):
 
 class UnknownTargetError(VhloToolsError, ValueError):
     """A target that names no version, or one that the installed library cannot write."""
+
+
+class InvalidSpecificationError(VhloToolsError, ValueError):
+    """A folder of dialect specifications that cannot be read, or a change to it that cannot be made."""
 
 
 class ProviderError(VhloToolsError):

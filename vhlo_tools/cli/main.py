@@ -23,6 +23,7 @@ _COMMANDS = {
     "inspect": "Show what a file is and holds.",
     "run": "Evaluate a program.",
     "targets": "Show versions, releases, and what a target means.",
+    "spec": "Show, compare, check and extend the specification of VHLO.",
 }
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["dialect_specs", "files_in", "read_entries"]
+from vhlo_tools.errors import InvalidSpecificationError
+
+__all__ = ["check_keys", "dialect_specs", "files_in", "load_entries", "read_entries"]
+
+_T = TypeVar("_T")
 
 
 def dialect_specs() -> Traversable:
@@ -25,8 +30,10 @@ def dialect_specs() -> Traversable:
 
 def files_in(folder: str, specs: Traversable | None = None) -> list[str]:
     """Return the TOML files of ``folder``, a path inside ``dialect_specs/``, as paths inside it, sorted."""
-    names = (file.name for file in (specs or dialect_specs()).joinpath(*folder.split("/")).iterdir())
-    return sorted(f"{folder}/{name}" for name in names if name.endswith(".toml"))
+    found = (specs or dialect_specs()).joinpath(*folder.split("/"))
+    if specs is not None and not found.is_dir():
+        return []
+    return sorted(f"{folder}/{file.name}" for file in found.iterdir() if file.name.endswith(".toml"))
 
 
 def read_entries(file: str, table: str, specs: Traversable | None = None) -> list[dict[str, Any]]:
@@ -35,8 +42,52 @@ def read_entries(file: str, table: str, specs: Traversable | None = None) -> lis
     Args:
         file: A path inside ``dialect_specs/``.
         table: The name of the array.
-        specs: A folder to read in place of ``dialect_specs/``, such as that of a fork.
+        specs: A folder to read in place of ``dialect_specs/``, such as that of a fork. A file that it lacks has no
+            entries.
+
+    Raises:
+        InvalidSpecificationError: If the file is not TOML with this array.
     """
-    document = tomllib.loads((specs or dialect_specs()).joinpath(*file.split("/")).read_text(encoding="utf-8"))
-    entries: list[dict[str, Any]] = document[table]
+    found = (specs or dialect_specs()).joinpath(*file.split("/"))
+    if specs is not None and not found.is_file():
+        return []
+    try:
+        entries = tomllib.loads(found.read_text(encoding="utf-8"))[table]
+    except ValueError as error:
+        raise InvalidSpecificationError(f"{found}: {error}") from None
+    except KeyError:
+        raise InvalidSpecificationError(f"{found} has no [[{table}]]: expected at least one") from None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise InvalidSpecificationError(f"{found}: expected {table} to be an array of tables, [[{table}]]")
     return entries
+
+
+def load_entries(
+    file: str, table: str, convert: Callable[[dict[str, Any]], _T], specs: Traversable | None = None
+) -> tuple[_T, ...]:
+    """Return what ``convert`` makes of each entry of the array of tables ``table`` in ``file``.
+
+    Raises:
+        InvalidSpecificationError: If an entry lacks a key, has one that means nothing, or has a value of another kind.
+    """
+    return tuple(_convert(file, table, entry, convert) for entry in read_entries(file, table, specs))
+
+
+def check_keys(entry: dict[str, Any], keys: str) -> None:
+    """Refuse keys of ``entry`` that are not among ``keys``, where they would mean nothing.
+
+    Raises:
+        ValueError: If there is one.
+    """
+    unknown = sorted(entry.keys() - set(keys.split()))
+    if unknown:
+        raise ValueError(f"{unknown[0]} is no key of it: expected {', '.join(keys.split())}")
+
+
+def _convert(file: str, table: str, entry: dict[str, Any], convert: Callable[[dict[str, Any]], _T]) -> _T:
+    try:
+        return convert(entry)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        name = entry.get("name") or entry.get("id") or entry.get("version") or "without a name"
+        why = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
+        raise InvalidSpecificationError(f"{file}: [[{table}]] {name}: {why}") from error

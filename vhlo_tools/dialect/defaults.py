@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
-from vhlo_tools.dialect.data import read_entries
+from vhlo_tools.dialect.data import load_entries
 
 __all__ = ["Computation", "Default", "Equality", "Structure", "known_default", "known_defaults", "load_defaults"]
 
@@ -43,7 +43,7 @@ class Default:
 
 def load_defaults(specs: Traversable | None = None) -> tuple[Default, ...]:
     """Return the defaults of the folder ``specs``, by default of ours."""
-    return tuple(Default(**entry) for entry in read_entries("vhlo/defaults.toml", "default", specs))
+    return load_entries("vhlo/defaults.toml", "default", lambda entry: Default(**entry), specs)
 
 
 @cache

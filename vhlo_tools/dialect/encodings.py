@@ -7,12 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from importlib.resources.abc import Traversable
+from typing import Any, Literal
 
-from vhlo_tools.dialect.data import read_entries
+from vhlo_tools.dialect.data import check_keys, load_entries
 from vhlo_tools.version import Version
 
-__all__ = ["Encoding", "EntryKind", "Field", "Spelling", "encodings_of", "known_dialects", "spellings_of"]
+__all__ = [
+    "Encoding",
+    "EntryKind",
+    "Field",
+    "Spelling",
+    "encodings_of",
+    "known_dialects",
+    "load_spellings",
+    "spellings_of",
+]
 
 EntryKind = Literal["attribute", "type"]
 
@@ -83,22 +93,15 @@ class Spelling:
     max: Version | None = None
 
 
+def load_spellings(dialect: str, kind: EntryKind, specs: Traversable | None = None) -> tuple[Spelling, ...]:
+    """Return the types or the attributes of ``dialect`` in the folder ``specs``, by default in ours."""
+    return load_entries(f"{dialect}/{_FILES[kind]}", kind, _to_spelling, specs)
+
+
 @cache
 def spellings_of(dialect: str, kind: EntryKind) -> tuple[Spelling, ...]:
     """Return the types or the attributes of ``dialect``, in the order of the data."""
-    return tuple(
-        Spelling(
-            name=entry["name"],
-            encodings=tuple(
-                Encoding(entry["name"], each["code"], tuple(map(Field.parse, each.get("fields", ()))))
-                for each in entry["encoding"]
-            ),
-            bits=entry.get("bits"),
-            min=Version(entry["min"]) if "min" in entry else None,
-            max=Version(entry["max"]) if "max" in entry else None,
-        )
-        for entry in read_entries(f"{dialect}/{_FILES[kind]}", kind)
-    )
+    return load_spellings(dialect, kind)
 
 
 @cache
@@ -107,3 +110,17 @@ def encodings_of(dialect: str, kind: EntryKind) -> dict[int, Encoding]:
     if dialect not in known_dialects():
         return {}
     return {each.code: each for spelling in spellings_of(dialect, kind) for each in spelling.encodings}
+
+
+def _to_spelling(entry: dict[str, Any]) -> Spelling:
+    check_keys(entry, "name min max bits encoding")
+    return Spelling(
+        name=entry["name"],
+        encodings=tuple(
+            Encoding(entry["name"], each["code"], tuple(map(Field.parse, each.get("fields", ()))))
+            for each in entry["encoding"]
+        ),
+        bits=entry.get("bits"),
+        min=Version(entry["min"]) if "min" in entry else None,
+        max=Version(entry["max"]) if "max" in entry else None,
+    )

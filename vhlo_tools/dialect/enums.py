@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from vhlo_tools.dialect.data import read_entries
+from vhlo_tools.dialect.data import check_keys, load_entries
 from vhlo_tools.version import Version
 
 __all__ = ["Enum", "EnumCase", "find_enum", "known_enums", "load_enums"]
@@ -55,7 +55,7 @@ class Enum:
 
 def load_enums(specs: Traversable | None = None) -> tuple[Enum, ...]:
     """Return the enums of the folder ``specs``, by default of ours."""
-    return tuple(_to_enum(entry) for entry in read_entries("vhlo/enums.toml", "enum", specs))
+    return load_entries("vhlo/enums.toml", "enum", _to_enum, specs)
 
 
 @cache
@@ -75,5 +75,6 @@ def _by_name() -> dict[str, Enum]:
 
 
 def _to_enum(entry: dict[str, Any]) -> Enum:
+    check_keys(entry, "name min max cases")
     cases = (EnumCase(case["name"], case["value"], Version(case.get("min", entry["min"]))) for case in entry["cases"])
     return Enum(entry["name"], Version(entry["min"]), Version(entry["max"]) if "max" in entry else None, tuple(cases))

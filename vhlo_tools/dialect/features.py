@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources.abc import Traversable
+from typing import Any
 
-from vhlo_tools.dialect.data import read_entries
+from vhlo_tools.dialect.data import load_entries
 from vhlo_tools.findings import FindingKind
 from vhlo_tools.version import Version
 
-__all__ = ["Feature", "known_feature", "known_features"]
+__all__ = ["Feature", "known_feature", "known_features", "load_features"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +37,29 @@ class Feature:
     names: tuple[str, ...] = ()
 
 
+def load_features(specs: Traversable | None = None) -> tuple[Feature, ...]:
+    """Return the features of the folder ``specs``, by default of ours."""
+    return load_entries("vhlo/features.toml", "feature", _to_feature, specs)
+
+
 @cache
 def known_features() -> tuple[Feature, ...]:
     """Return every feature, oldest first."""
-    return tuple(
-        Feature(
-            **{
-                **entry,
-                "introduced": Version(entry["introduced"]),
-                "ops": tuple(entry.get("ops", ())),
-                "names": tuple(entry.get("names", ())),
-            }
-        )
-        for entry in read_entries("vhlo/features.toml", "feature")
-    )
+    return load_features()
 
 
 @cache
 def known_feature(identifier: str) -> Feature:
     """Return the feature called ``identifier``, which must be there."""
     return next(feature for feature in known_features() if feature.id == identifier)
+
+
+def _to_feature(entry: dict[str, Any]) -> Feature:
+    return Feature(
+        **{
+            **entry,
+            "introduced": Version(entry["introduced"]),
+            "ops": tuple(entry.get("ops", ())),
+            "names": tuple(entry.get("names", ())),
+        }
+    )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
-from vhlo_tools.dialect.data import files_in, read_entries
+from vhlo_tools.dialect.data import check_keys, files_in, load_entries
 from vhlo_tools.dialect.defaults import Structure
 from vhlo_tools.version import Version
 
@@ -39,6 +39,9 @@ class Slot:
 
     name: str
     variadic: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}*" if self.variadic else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +173,10 @@ class Op:
 
 def load_ops(specs: Traversable | None = None) -> tuple[Op, ...]:
     """Return the ops of the folder ``specs``, by default of ours, by name."""
-    ops = (
-        _to_op(entry, file.rpartition("/")[2].removesuffix(".toml"))
-        for file in files_in("vhlo/ops", specs)
-        for entry in read_entries(file, "op", specs)
-    )
+    ops: list[Op] = []
+    for file in files_in("vhlo/ops", specs):
+        family = file.rpartition("/")[2].removesuffix(".toml")
+        ops += load_entries(file, "op", partial(_to_op, family=family), specs)
     return tuple(sorted(ops, key=lambda op: op.name))
 
 
@@ -205,6 +207,7 @@ def _versions_by_name() -> dict[str, OpVersion]:
 
 
 def _to_op(entry: dict[str, Any], family: str) -> Op:
+    check_keys(entry, "name version step constraint")
     return Op(
         entry["name"],
         family,
@@ -215,6 +218,7 @@ def _to_op(entry: dict[str, Any], family: str) -> Op:
 
 
 def _to_version(op: str, entry: dict[str, Any]) -> OpVersion:
+    check_keys(entry, "number min max operands results attributes regions")
     return OpVersion(
         op,
         entry["number"],
@@ -232,6 +236,7 @@ def _to_slots(names: list[str]) -> tuple[Slot, ...]:
 
 
 def _to_step(entry: dict[str, Any]) -> Step:
+    check_keys(entry, "between feature added removed single empty")
     older, newer = entry["between"]
     return Step(
         older,
@@ -245,6 +250,7 @@ def _to_step(entry: dict[str, Any]) -> Step:
 
 
 def _to_constraint(entry: dict[str, Any]) -> Constraint:
+    check_keys(entry, "feature since versions requires operands attributes kind value types")
     return Constraint(
         entry["feature"],
         Version(entry["since"]),

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from importlib.resources.abc import Traversable
+from typing import Any
 
-from vhlo_tools.dialect.data import read_entries
+from vhlo_tools.dialect.data import load_entries
 from vhlo_tools.version import Version
 
-__all__ = ["Release", "known_releases"]
+__all__ = ["Release", "known_releases", "load_releases"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,16 @@ class Release:
 _VERSIONS = ("stablehlo", "minimum", "week_4", "week_12")
 
 
+def load_releases(specs: Traversable | None = None) -> tuple[Release, ...]:
+    """Return the releases of the folder ``specs``, by default of ours."""
+    return load_entries("releases.toml", "release", _to_release, specs)
+
+
 @cache
 def known_releases() -> tuple[Release, ...]:
     """Return every release, grouped by package and oldest first."""
-    return tuple(
-        Release(**(entry | {key: Version(entry[key]) for key in _VERSIONS if key in entry}))
-        for entry in read_entries("releases.toml", "release")
-    )
+    return load_releases()
+
+
+def _to_release(entry: dict[str, Any]) -> Release:
+    return Release(**(entry | {key: Version(entry[key]) for key in _VERSIONS if key in entry}))

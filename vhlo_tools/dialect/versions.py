@@ -5,12 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from importlib.resources.abc import Traversable
+from typing import Any
 
-from vhlo_tools.dialect.data import read_entries
+from vhlo_tools.dialect.data import load_entries
 from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.version import Version
 
-__all__ = ["VersionEntry", "bytecode_version_of", "known_versions", "minimum_version", "newest_version"]
+__all__ = [
+    "VersionEntry",
+    "bytecode_version_of",
+    "known_versions",
+    "load_versions",
+    "minimum_version",
+    "newest_version",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +41,15 @@ class VersionEntry:
     brought: str
 
 
+def load_versions(specs: Traversable | None = None) -> tuple[VersionEntry, ...]:
+    """Return the minor versions of the folder ``specs``, by default of ours."""
+    return load_entries("versions.toml", "version", _to_entry, specs)
+
+
 @cache
 def known_versions() -> tuple[VersionEntry, ...]:
     """Return every minor version, oldest first."""
-    return tuple(
-        VersionEntry(**{**entry, "version": Version(entry["version"])})
-        for entry in read_entries("versions.toml", "version")
-    )
+    return load_versions()
 
 
 def minimum_version() -> Version:
@@ -63,3 +74,7 @@ def bytecode_version_of(version: Version) -> int:
         if entry.version <= version:
             return entry.bytecode
     raise UnknownTargetError(f"StableHLO {version} is older than {minimum_version()}, the first that can be written")
+
+
+def _to_entry(entry: dict[str, Any]) -> VersionEntry:
+    return VersionEntry(**{**entry, "version": Version(entry["version"])})

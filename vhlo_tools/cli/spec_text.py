@@ -1,0 +1,129 @@
+"""What ``vhlo spec`` prints for people: lines of at most 80 columns where the names allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from textwrap import wrap
+from typing import Any
+
+from vhlo_tools.dialect.diff import Change
+from vhlo_tools.dialect.rules import RULES, Violation
+from vhlo_tools.dialect.scaffold import NewAttribute
+from vhlo_tools.dialect.specification import Entry, Specification
+from vhlo_tools.dialect.wording import life_text
+from vhlo_tools.version import Version
+
+__all__ = ["change_lines", "description_text", "entry_lines", "remaining", "verdict"]
+
+_WIDTH = 80
+_SIGNS = {"added": "+", "removed": "-", "changed": "~", "allowed": "+", "refused": "-"}
+
+
+def entry_lines(entries: Sequence[Entry]) -> Iterator[str]:
+    """Yield a line for each entry."""
+    width = max((len(entry.name) for entry in entries), default=0)
+    for entry in entries:
+        yield f"{entry.kind:<10} {entry.name:<{width}} {entry.min!s:>7} {entry.max or 'current'!s:>8}"
+
+
+def change_lines(specs: Specification, start: Version, end: Version, changes: Sequence[Change]) -> Iterator[str]:
+    """Yield a changelog, version by version."""
+    bytecode = {entry.version: entry.bytecode for entry in specs.versions}
+    before, after = bytecode[start.minor_release], bytecode[end.minor_release]
+    moved = f"MLIR bytecode {before}" + ("" if before == after else f" to {after}")
+    yield f"StableHLO {start} to {end}: {len(changes)} changes, {moved}"
+    dates = {entry.version: entry.date for entry in specs.versions}
+    for version, group in groupby(changes, key=lambda change: change.version):
+        yield ""
+        yield f"{version} ({dates[version]})" + (" taken back" if start > end else "")
+        for change in group:
+            text = f"{change.kind} {change.name}" + (f": {change.detail}" if change.detail else "")
+            verb = f"{change.action} " if change.action in ("allowed", "refused") else ""
+            yield from _item(f"  {_SIGNS[change.action]} ", verb + text)
+
+
+def verdict(specs: Specification, violations: Sequence[Violation], *, released: bool) -> str:
+    """Return what a lint came to, with a release to compare with or without."""
+    entries = sum(1 for _ in specs.entries())
+    count = len(violations)
+    found = f"{count} violation{'' if count == 1 else 's'}" if count else "no violation"
+    return f"vhlo: {found} in {entries} entries, by {len(RULES)} rules" + (" and the add-only rule" if released else "")
+
+
+def remaining(change: NewAttribute | None) -> Iterator[str]:
+    """Yield what is left to do by hand for a new version."""
+    yield "vhlo: what is left to do:"
+    yield "  say in versions.toml what the version brought and when, if that is not it"
+    if change is not None:
+        yield f"  say in features.toml how {change.feature} is best avoided"
+        yield "  put a value that means something into the test"
+        yield f"  put a program that has it under tests/programs/features, as {change.feature}.mlir"
+    yield "  once it is released: vhlo spec lint --write-baseline"
+
+
+def description_text(description: dict[str, Any]) -> str:
+    """Return what there is to say of one thing."""
+    return "\n".join(_op_lines(description) if description["kind"] == "op" else _other_lines(description))
+
+
+def _op_lines(op: dict[str, Any]) -> Iterator[str]:
+    yield f"{op['name']}: op of the family {op['family']}, {life_text(op['min'], op['max'])}"
+    steps = {step["between"][1]: step for step in op["steps"]}
+    for version in op["versions"]:
+        yield ""
+        step = steps.get(version["name"])
+        if step:
+            yield f"  step {' - '.join(step['between'])}"
+            for does in step["does"]:
+                guard = f" ({step['feature']})" if does["guard"] else ""
+                yield from _labelled(does["direction"], does["what"] + guard, "    ")
+            yield ""
+        yield f"{life_text(version['min'], version['max']):<20} {version['name']}"
+        for key in ("operands", "results", "attributes", "regions"):
+            if version[key] or key != "regions":
+                yield from _labelled(key, ", ".join(version[key]) or "none")
+        for change in version["changes"]:
+            yield from _labelled("changed", change)
+        for refused in version["refuses"]:
+            yield from _labelled("refuses", f"before {refused['before']}: {refused['what']} ({refused['feature']})")
+    yield from _feature_lines(op["features"])
+
+
+def _feature_lines(features: Sequence[dict[str, Any]]) -> Iterator[str]:
+    if features:
+        yield ""
+        yield "features"
+    for feature in features:
+        yield from _item(f"  {feature['introduced']:<7} ", f"{feature['id']}: {feature['title']}")
+
+
+def _other_lines(description: dict[str, Any]) -> Iterator[str]:
+    life = f", {life_text(description['min'], description['max'])}" if "min" in description else ""
+    yield f"{description['name']}: {description['kind']}{life}"
+    for key, value in description.items():
+        if key in ("kind", "name", "min", "max", "features") or value in (None, []):
+            continue
+        label = key.replace("_", " ")
+        for each in value if isinstance(value, list) else [value]:
+            yield from _labelled(label, _words(each))
+            label = ""
+    yield from _feature_lines(description.get("features", ()))
+
+
+def _words(value: Any) -> str:
+    if not isinstance(value, dict):
+        return str(value)
+    if "code" in value:
+        return f"code {value['code']}" + "".join(f"; {field}" for field in value["fields"])
+    return f"{value['name']} = {value['value']}, since {value['min']}"
+
+
+def _labelled(label: str, text: str, indent: str = "  ") -> Iterator[str]:
+    return _item(f"{indent}{label:<12} ", text)
+
+
+def _item(head: str, text: str) -> Iterator[str]:
+    lines = wrap(text, _WIDTH - len(head), break_long_words=False, break_on_hyphens=False)
+    for number, line in enumerate(lines):
+        yield (" " * len(head) if number else head) + line

@@ -1,0 +1,204 @@
+"""``vhlo spec show``: what a specification says of one name, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Any
+
+from vhlo_tools.dialect.defaults import Default
+from vhlo_tools.dialect.diff import diff, what_differs
+from vhlo_tools.dialect.encodings import Encoding, Spelling
+from vhlo_tools.dialect.enums import Enum
+from vhlo_tools.dialect.features import Feature
+from vhlo_tools.dialect.ops import Op, OpVersion
+from vhlo_tools.dialect.specification import ENCODING_KINDS, Specification, defaults_of
+from vhlo_tools.dialect.versions import VersionEntry
+from vhlo_tools.dialect.wording import constraint_text, step_texts
+from vhlo_tools.errors import UnknownTargetError
+from vhlo_tools.version import Version
+
+__all__ = ["describe", "nearest"]
+
+Description = dict[str, Any]
+
+_PREFIXES = ("!vhlo.", "#vhlo.", "vhlo.", "stablehlo.")
+
+
+def describe(specs: Specification, name: str) -> tuple[Description, ...]:
+    """Return what ``specs`` says of all that is called ``name``, with or without its version.
+
+    Raises:
+        UnknownTargetError: If nothing is called so.
+    """
+    plain = next((name.removeprefix(prefix) for prefix in _PREFIXES if name.startswith(prefix)), name)
+    found = tuple(_found(specs, plain))
+    if not found:
+        raise UnknownTargetError(
+            f"{name!r} is no op, type, attribute, enum, feature, default or version here{nearest(specs, plain)}"
+        )
+    return found
+
+
+def nearest(specs: Specification, name: str) -> str:
+    """Return a hint at the names that are closest to ``name``; empty if none is close."""
+    names = {_stem(entry.name) for entry in specs.entries() if entry.kind not in ("constraint", "step")}
+    close = get_close_matches(name, sorted(names), n=3)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _stem(name: str) -> str:
+    stem, _, number = name.rpartition("_v")
+    return stem if number.isdecimal() else name
+
+
+def _found(specs: Specification, name: str) -> Iterator[Description]:
+    for op in specs.ops:
+        if name == op.name or name in {version.name for version in op.versions}:
+            yield _op(specs, op)
+    for kind, spellings in (("type", specs.types), ("attribute", specs.attributes)):
+        for spelling in spellings:
+            if name in (spelling.name, _stem(spelling.name)):
+                yield _spelling(specs, kind, spelling)
+    attributes = {spelling.name for spelling in specs.attributes}
+    for enum in specs.enums:
+        # An enum is an attribute, and described as that where that is specified.
+        by_name = name in (enum.name, _stem(enum.name)) and enum.name not in attributes
+        if by_name or enum.case(name.removeprefix(f"{enum.name}.")):
+            yield _enum(specs, enum)
+    yield from (_feature(specs, feature) for feature in specs.features if feature.id == name)
+    yield from (_default(specs, default) for default in specs.defaults if default.id == name)
+    yield from (_version(specs, entry) for entry in specs.versions if str(entry.version) == name)
+
+
+def _op(specs: Specification, op: Op) -> Description:
+    steps = {(older.number, newer.number): step for _, step, older, newer in specs.steps() if op.name == older.op}
+    before: tuple[OpVersion | None, ...] = (None, *op.versions[:-1])
+    return {
+        "kind": "op",
+        "name": op.name,
+        "family": op.family,
+        "min": _text(op.versions[0].min),
+        "max": _text(op.versions[-1].max),
+        "versions": [
+            {
+                "name": version.name,
+                "min": _text(version.min),
+                "max": _text(version.max),
+                "operands": list(map(str, version.operands)),
+                "results": list(map(str, version.results)),
+                "attributes": list(version.attributes),
+                "regions": list(map(str, version.regions)),
+                "changes": list(what_differs(older, version)) if older else [],
+                "refuses": [
+                    {
+                        "what": constraint_text(constraint),
+                        "before": str(constraint.since),
+                        "feature": constraint.feature,
+                    }
+                    for constraint in op.constraints
+                    if version.number in constraint.versions
+                ],
+            }
+            for older, version in zip(before, op.versions, strict=True)
+        ],
+        "steps": [
+            {
+                "between": [f"{op.name}_v{number}" for number in between],
+                "feature": step.feature,
+                "does": [
+                    {"direction": direction, "what": what, "guard": guard}
+                    for direction, what, guard in step_texts(step)
+                ],
+            }
+            for between, step in sorted(steps.items())
+        ],
+        "features": [_brief(feature) for feature in specs.features_of(op.name)],
+    }
+
+
+def _spelling(specs: Specification, kind: str, spelling: Spelling) -> Description:
+    enum = specs.enum(spelling.name) if kind == "attribute" else None
+    return {
+        "kind": kind,
+        "name": spelling.name,
+        "min": _text(spelling.min),
+        "max": _text(spelling.max),
+        **({"bits": spelling.bits} if spelling.bits else {}),
+        "encodings": [{"code": each.code, "fields": _fields(each)} for each in spelling.encodings],
+        **({"cases": _cases(enum)} if enum else {}),
+        "features": [_brief(feature) for feature in specs.features_of(spelling.name)],
+    }
+
+
+def _fields(encoding: Encoding) -> list[str]:
+    return [
+        f"{field.name}: {field.kind}{f' {field.enum}' if field.enum else ''}{'[]' if field.is_list else ''}"
+        for field in encoding.fields
+    ]
+
+
+def _enum(specs: Specification, enum: Enum) -> Description:
+    features = [_brief(feature) for feature in specs.features_of(enum.name)]
+    life = {"min": _text(enum.min), "max": _text(enum.max)}
+    return {"kind": "enum", "name": enum.name, **life, "cases": _cases(enum), "features": features}
+
+
+def _cases(enum: Enum) -> list[Description]:
+    return [{"name": case.name, "value": case.value, "min": str(case.min)} for case in enum.cases]
+
+
+def _feature(specs: Specification, feature: Feature) -> Description:
+    return {
+        "kind": "encoding" if feature.kind in ENCODING_KINDS else "feature",
+        "name": feature.id,
+        "min": str(feature.introduced),
+        "max": None,
+        "title": feature.title,
+        "is_of_kind": feature.kind,
+        "remedy": feature.remedy,
+        "ops": list(feature.ops),
+        "names": list(feature.names),
+        "steps": [f"{older.name} to {newer.name}" for _, s, older, newer in specs.steps() if s.feature == feature.id],
+        "constraints": [
+            f"{op.name}: no {constraint_text(constraint)}"
+            for _, op, constraint in specs.constraints()
+            if constraint.feature == feature.id
+        ],
+    }
+
+
+def _default(specs: Specification, default: Default) -> Description:
+    return {
+        "kind": "default",
+        "name": default.id,
+        "text": default.text,
+        "equals": default.equals,
+        "computed": default.computed,
+        "of": default.of,
+        "steps": [
+            f"{older.name} to {newer.name}" for _, s, older, newer in specs.steps() if default.id in defaults_of(s)
+        ],
+    }
+
+
+def _version(specs: Specification, entry: VersionEntry) -> Description:
+    before = specs.before(entry.version)
+    return {
+        "kind": "version",
+        "name": str(entry.version),
+        "date": str(entry.date),
+        "bytecode": entry.bytecode,
+        "brought": entry.brought,
+        "changes": [f"{change.action} {change.kind} {change.name}" for change in diff(specs, before, entry.version)]
+        if before
+        else [],
+    }
+
+
+def _brief(feature: Feature) -> Description:
+    return {"id": feature.id, "introduced": str(feature.introduced), "title": feature.title, "remedy": feature.remedy}
+
+
+def _text(version: Version | None) -> str | None:
+    return None if version is None else str(version)

@@ -1,0 +1,182 @@
+"""What must hold of ops, their steps and constraints, and the features these name: more rules of ``vhlo spec lint``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from vhlo_tools.dialect.ops import Slot
+from vhlo_tools.dialect.rules import Complaint, file_of, rule
+from vhlo_tools.dialect.specification import Specification, defaults_of
+
+__all__: list[str] = []
+
+# Ops
+
+
+@rule("attribute-order", "attributes stand in alphabetical order, as in a properties entry", "sort them")
+def _attribute_order(specs: Specification) -> Iterator[Complaint]:
+    for version in specs.op_versions.values():
+        if list(version.attributes) != sorted(set(version.attributes)):
+            op = next(op for op in specs.ops if op.name == version.op)
+            yield file_of(op), version.name, f"its attributes are {', '.join(version.attributes)}"
+
+
+@rule(
+    "step-missing", "there is one step between neighbours, and no other", "add [[op.step]] between them, or remove it"
+)
+def _step_missing(specs: Specification) -> Iterator[Complaint]:
+    for op in specs.ops:
+        neighbours = [(older.number, newer.number) for older, newer in pairwise(op.versions)]
+        steps = Counter((step.older, step.newer) for step in op.steps)
+        for older, newer in neighbours:
+            if not steps[older, newer]:
+                yield file_of(op), op.name, f"there is no step between versions {older} and {newer}"
+        for (older, newer), count in steps.items():
+            if (older, newer) not in neighbours:
+                yield file_of(op), op.name, f"there is a step between {older} and {newer}, which are no neighbours"
+            elif count > 1:
+                yield file_of(op), op.name, f"there are {count} steps between versions {older} and {newer}"
+
+
+@rule(
+    "step-attributes",
+    "steps add and remove what the attributes of both versions differ in",
+    "name each that differs, once",
+)
+def _step_attributes(specs: Specification) -> Iterator[Complaint]:
+    for op, step, older, newer in specs.steps():
+        for verb, said, attributes in (
+            ("added", step.added, set(newer.attributes) - set(older.attributes)),
+            ("removed", step.removed, set(older.attributes) - set(newer.attributes)),
+        ):
+            for name in sorted(attributes - said.keys()):
+                yield (
+                    file_of(op),
+                    f"{op.name}.{step.older}-{step.newer}",
+                    f"{name} is {verb}, which the step does not say",
+                )
+            for name in sorted(said.keys() - attributes):
+                yield (
+                    file_of(op),
+                    f"{op.name}.{step.older}-{step.newer}",
+                    f"the step says that {name} is {verb}, which it is not",
+                )
+
+
+@rule(
+    "step-values",
+    "steps say which operands, results and regions became variadic or are new",
+    "name them in single or empty",
+)
+def _step_values(specs: Specification) -> Iterator[Complaint]:
+    for op, step, older, newer in specs.steps():
+        entry = f"{op.name}.{step.older}-{step.newer}"
+        counts = [(len(version.operands), len(version.results)) for version in (older, newer)]
+        if counts[0] != counts[1] or newer.regions[: len(older.regions)] != older.regions:
+            yield (
+                file_of(op),
+                entry,
+                "the versions differ in operands, results or regions in a way that no step can say",
+            )
+            continue
+        widened = _widened(older.operands, newer.operands) | _widened(older.results, newer.results)
+        if widened != set(step.single):
+            yield file_of(op), entry, f"single must be {sorted(widened)}: these became variadic"
+        added = [slot.name for slot in newer.regions[len(older.regions) :]]
+        if set(added) != set(step.empty):
+            yield file_of(op), entry, f"empty must be {added}: these regions are new"
+
+
+def _widened(older: Iterable[Slot], newer: Iterable[Slot]) -> set[str]:
+    return {slot.name for before, slot in zip(older, newer, strict=True) if slot.variadic and not before.variadic}
+
+
+@rule(
+    "default-unknown",
+    "the defaults of steps are in defaults.toml, and can be looked for",
+    "add the default, or correct its id",
+)
+def _default_unknown(specs: Specification) -> Iterator[Complaint]:
+    for op, step, _, newer in specs.steps():
+        entry = f"{op.name}.{step.older}-{step.newer}"
+        for identifier in sorted(defaults_of(step)):
+            default = specs.default(identifier)
+            if default is None:
+                yield file_of(op), entry, f"there is no default {identifier}"
+            elif default.computed and identifier in step.added.values():
+                yield file_of(op), entry, f"{identifier} is computed: a downgrade cannot look for it"
+            elif default.of is not None and default.of not in {slot.name for slot in newer.operands}:
+                yield file_of(op), entry, f"{identifier} is computed of {default.of}, which is no operand"
+
+
+@rule("constraint-unknown", "constraints name versions, operands and attributes of their op", "correct the name")
+def _constraint_unknown(specs: Specification) -> Iterator[Complaint]:
+    for name, op, constraint in specs.constraints():
+        for number in constraint.versions:
+            version = specs.op_versions.get(f"{op.name}_v{number}")
+            if version is None:
+                yield file_of(op), name, f"there is no version {number} of {op.name}"
+                continue
+            missing = set(constraint.operands) - {slot.name for slot in version.operands}
+            for each in sorted(missing | set(constraint.attributes) - set(version.attributes)):
+                yield file_of(op), name, f"{version.name} has no {each}"
+
+
+# Features
+
+
+@rule(
+    "feature-unknown",
+    "the features of steps and constraints are in features.toml",
+    "add the feature, or correct its id",
+)
+def _feature_unknown(specs: Specification) -> Iterator[Complaint]:
+    used = [(op, f"{op.name}.{step.older}-{step.newer}", step.feature) for op in specs.ops for step in op.steps]
+    used += [(op, name, constraint.feature) for name, op, constraint in specs.constraints()]
+    for op, entry, feature in used:
+        if feature is not None and specs.feature(feature) is None:
+            yield file_of(op), entry, f"there is no feature {feature}"
+
+
+@rule(
+    "feature-guard",
+    "a step that can refuse names the feature that stands in the way, and no other does",
+    "name it, or drop it",
+)
+def _feature_guard(specs: Specification) -> Iterator[Complaint]:
+    for op, step, _, _ in specs.steps():
+        guarded = bool(step.added or step.single or step.empty)
+        if guarded != (step.feature is not None):
+            found = (
+                "it can refuse a downgrade and names no feature"
+                if guarded
+                else f"it names {step.feature} and refuses nothing"
+            )
+            yield file_of(op), f"{op.name}.{step.older}-{step.newer}", found
+
+
+@rule(
+    "feature-introduced", "a feature is introduced by the version that its steps and constraints say", "let them agree"
+)
+def _feature_introduced(specs: Specification) -> Iterator[Complaint]:
+    said = [
+        (op, f"{op.name}.{step.older}-{step.newer}", step.feature, newer.min) for op, step, _, newer in specs.steps()
+    ]
+    said += [(op, name, constraint.feature, constraint.since) for name, op, constraint in specs.constraints()]
+    for op, entry, identifier, version in said:
+        feature = specs.feature(identifier)
+        if feature is not None and feature.introduced != version:
+            yield file_of(op), entry, f"it is of {version}, but the feature {feature.id} of {feature.introduced}"
+
+
+@rule("feature-names", "features name ops, types and attributes that are there", "correct the name")
+def _feature_names(specs: Specification) -> Iterator[Complaint]:
+    ops = {op.name for op in specs.ops}
+    names = specs.kinds["type"].keys() | specs.kinds["attribute"].keys() | {enum.name for enum in specs.enums}
+    for feature in specs.features:
+        # A fork may specify ops alone, or types alone.
+        missing = (set(feature.ops) - ops if ops else set()) | (set(feature.names) - names if names else set())
+        for name in sorted(missing):
+            yield "vhlo/features.toml", feature.id, f"there is no {name}"

@@ -1,0 +1,302 @@
+"""What must hold inside one specification: the rules of ``vhlo spec lint`` that need no release to compare with.
+
+A rule has an id, what it asks for, what to do when it is not so, and a generator of complaints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+from vhlo_tools.dialect.defaults import Structure
+from vhlo_tools.dialect.ops import Op
+from vhlo_tools.dialect.specification import Specification, structures_in
+from vhlo_tools.version import Version
+
+__all__ = ["RULES", "Complaint", "Rule", "Violation", "file_of", "rule"]
+
+#: Where something is wrong: a file, an entry in it, and what is wrong with it.
+Complaint = tuple[str, str, str]
+_T = TypeVar("_T", bound=Hashable)
+_Check = Callable[[Specification], Iterator[Complaint]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule.
+
+    Attributes:
+        id: A stable name.
+        requires: What it asks for.
+        remedy: What to do when it is not so.
+        check: What finds where it is not so.
+    """
+
+    id: str
+    requires: str
+    remedy: str
+    check: _Check
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A place where a rule does not hold.
+
+    Attributes:
+        rule: The id of the rule.
+        file: The file, as a path inside the folder of the specification.
+        entry: The entry in it.
+        message: What was found.
+        remedy: What to do.
+    """
+
+    rule: str
+    file: str
+    entry: str
+    message: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.entry}: {self.rule}: {self.message}\n    {self.remedy}"
+
+
+RULES: list[Rule] = []
+
+
+def rule(identifier: str, requires: str, remedy: str) -> Callable[[_Check], _Check]:
+    """Make a rule of the function that checks it."""
+
+    def register(check: _Check) -> _Check:
+        RULES.append(Rule(identifier, requires, remedy, check))
+        return check
+
+    return register
+
+
+def file_of(op: Op) -> str:
+    """Return the file that ``op`` stands in."""
+    return f"vhlo/ops/{op.family}.toml"
+
+
+# Names
+
+
+@rule("name-form", "names have the form of their kind", "rename the file or the entry")
+def _name_form(specs: Specification) -> Iterator[Complaint]:
+    named = [(file_of(op), op.family, "[a-z][a-z0-9_]*", "a family is words_like_this") for op in specs.ops]
+    named += [(file_of(op), op.name, r"(?!.*_v\d+$)[a-z][a-z0-9_-]*", "an op has no version here") for op in specs.ops]
+    kinds = (("types", specs.types), ("attributes", specs.attributes), ("enums", specs.enums))
+    for file, entries in kinds:
+        named += [
+            (f"vhlo/{file}.toml", e.name, r"[A-Za-z]\w*_v[1-9]\d*", "expected a version, as in f32_v1") for e in entries
+        ]
+    named += [("vhlo/features.toml", f.id, r"[A-Za-z]\w*", "an id is words_like_this") for f in specs.features]
+    for file, name, form, expected in dict.fromkeys(named):
+        if not re.fullmatch(form, name, re.ASCII):
+            yield file, name, f"{name!r} is no name for this: {expected}"
+
+
+@rule("name-unique", "each name is given once", "rename or remove one of them")
+def _name_unique(specs: Specification) -> Iterator[Complaint]:
+    named = [
+        ("vhlo/types.toml", [each.name for each in specs.types]),
+        ("vhlo/attributes.toml", [each.name for each in specs.attributes]),
+        ("builtin/types.toml", [each.name for each in specs.builtin_types]),
+        ("builtin/attributes.toml", [each.name for each in specs.builtin_attributes]),
+        ("vhlo/enums.toml", [each.name for each in specs.enums]),
+        ("vhlo/features.toml", [each.id for each in specs.features]),
+        ("vhlo/defaults.toml", [each.id for each in specs.defaults]),
+    ]
+    for file, names in named:
+        for name in _repeated(names):
+            yield file, name, f"{name} is there {names.count(name)} times"
+
+
+@rule("op-once", "each op stands in one family file, once", "keep it in one place, with all its versions")
+def _op_once(specs: Specification) -> Iterator[Complaint]:
+    for name in _repeated(op.name for op in specs.ops):
+        files = [file_of(op) for op in specs.ops if op.name == name]
+        yield files[-1], name, f"the op is there {len(files)} times: in {' and '.join(files)}"
+
+
+# Versions
+
+
+@rule("version-order", "versions strictly ascend", "put the versions in order, each once")
+def _version_order(specs: Specification) -> Iterator[Complaint]:
+    for older, newer in pairwise(specs.versions):
+        if newer.version <= older.version:
+            yield "versions.toml", str(newer.version), f"{newer.version} stands behind {older.version}"
+
+
+@rule(
+    "bytecode-minor", "a new MLIR bytecode version arrives only with a minor version", "bump the minor version instead"
+)
+def _bytecode_minor(specs: Specification) -> Iterator[Complaint]:
+    for older, newer in pairwise(specs.versions):
+        if newer.version.patch and newer.bytecode != older.bytecode:
+            change = f"from {older.bytecode} to {newer.bytecode}"
+            yield "versions.toml", str(newer.version), f"a patch version changes the MLIR bytecode version {change}"
+
+
+@rule("bytecode-descends", "the MLIR bytecode version never decreases", "write at least the version of the one before")
+def _bytecode_descends(specs: Specification) -> Iterator[Complaint]:
+    for older, newer in list(pairwise(specs.versions))[:-1]:
+        if newer.bytecode < older.bytecode:
+            yield "versions.toml", str(newer.version), f"MLIR bytecode goes from {older.bytecode} to {newer.bytecode}"
+
+
+@rule("bytecode-newest", "the newest version writes the newest MLIR bytecode", "map it to the newest MLIR bytecode")
+def _bytecode_newest(specs: Specification) -> Iterator[Complaint]:
+    last, newest = specs.versions[-1], max(entry.bytecode for entry in specs.versions)
+    if last.bytecode < newest:
+        yield (
+            "versions.toml",
+            str(last.version),
+            f"the newest version writes MLIR bytecode {last.bytecode}, not {newest}",
+        )
+
+
+@rule("version-unknown", "every bound is a version in versions.toml", "add the version to versions.toml, or correct it")
+def _version_unknown(specs: Specification) -> Iterator[Complaint]:
+    known = {entry.version for entry in specs.versions}
+    for file, name, low, high in _lives(specs):
+        for version in (low, high):
+            if version is not None and version not in known:
+                yield file, name, f"{version} is no known version"
+
+
+@rule("range-inverted", "min is not above max", "exchange or correct the bounds")
+def _range_inverted(specs: Specification) -> Iterator[Complaint]:
+    for file, name, low, high in _lives(specs):
+        if high is not None and low is not None and low > high:
+            yield file, name, f"min {low} is above max {high}"
+
+
+@rule("op-numbers", "the versions of an op are counted from 1, oldest first", "number them in order")
+def _op_numbers(specs: Specification) -> Iterator[Complaint]:
+    for op in specs.ops:
+        numbers = [version.number for version in op.versions]
+        if numbers != list(range(1, len(numbers) + 1)):
+            yield file_of(op), op.name, f"its versions are numbered {', '.join(map(str, numbers))}"
+
+
+@rule("range-gap", "a version of an op begins where the one before ends", "let the ranges meet")
+def _range_gap(specs: Specification) -> Iterator[Complaint]:
+    for op in specs.ops:
+        for older, newer in pairwise(op.versions):
+            follows = older.max and specs.after(older.max)
+            if follows and follows < newer.min:
+                missing = f"no version of the op is in {follows}"
+                yield (
+                    file_of(op),
+                    newer.name,
+                    f"{older.name} ends at {older.max} and {newer.name} begins at {newer.min}: {missing}",
+                )
+
+
+@rule(
+    "range-overlap", "no StableHLO version has two versions of an op", "end the older one before the newer one begins"
+)
+def _range_overlap(specs: Specification) -> Iterator[Complaint]:
+    for op in specs.ops:
+        for older, newer in pairwise(op.versions):
+            if older.max is None:
+                yield file_of(op), older.name, f"it has no max although {newer.name} begins at {newer.min}"
+            elif older.max >= newer.min:
+                yield (
+                    file_of(op),
+                    newer.name,
+                    f"{newer.name} begins at {newer.min}, but {older.name} ends at {older.max}",
+                )
+
+
+# Encodings
+
+
+@rule("code-unique", "a code belongs to one type, or to one attribute", "give the newer one the next free code")
+def _code_unique(specs: Specification) -> Iterator[Complaint]:
+    for file, spellings in (
+        ("vhlo/types.toml", specs.types),
+        ("vhlo/attributes.toml", specs.attributes),
+        ("builtin/types.toml", specs.builtin_types),
+        ("builtin/attributes.toml", specs.builtin_attributes),
+    ):
+        owners: dict[int, str] = {}
+        for encoding in (encoding for spelling in spellings for encoding in spelling.encodings):
+            if encoding.code in owners:
+                yield file, encoding.name, f"code {encoding.code} is that of {owners[encoding.code]} already"
+            owners.setdefault(encoding.code, encoding.name)
+
+
+@rule(
+    "case-unique", "the cases of an enum have names and values of their own", "take a new name and the next free value"
+)
+def _case_unique(specs: Specification) -> Iterator[Complaint]:
+    for enum in specs.enums:
+        for value in _repeated(case.value for case in enum.cases):
+            names = " and ".join(case.name for case in enum.cases if case.value == value)
+            yield "vhlo/enums.toml", enum.name, f"{names} have the same value, {value}"
+        for name in _repeated(case.name for case in enum.cases):
+            yield "vhlo/enums.toml", enum.name, f"{name} is there twice"
+
+
+@rule("enum-unknown", "the enums of fields are in enums.toml", "add the enum, or correct its name")
+def _enum_unknown(specs: Specification) -> Iterator[Complaint]:
+    for spelling in specs.attributes:
+        for each in (each for encoding in spelling.encodings for each in encoding.fields):
+            if each.enum is not None and specs.enum(each.enum) is None:
+                yield (
+                    "vhlo/attributes.toml",
+                    spelling.name,
+                    f"the enum {each.enum} of its field {each.name} is not there",
+                )
+
+
+@rule(
+    "kind-unknown", "values name types, attributes and cases that are there", "add what is missing, or correct the name"
+)
+def _kind_unknown(specs: Specification) -> Iterator[Complaint]:
+    values = [("vhlo/defaults.toml", default.id, default.value) for default in specs.defaults]
+    values += [(file_of(op), name, constraint.value) for name, op, constraint in specs.constraints()]
+    for file, name, value in values:
+        for node in structures_in(value):
+            yield from ((file, name, message) for message in _wrong_with(specs, node))
+    every = specs.kinds["type"].keys() | specs.kinds["attribute"].keys()
+    for name, op, constraint in specs.constraints():
+        for kind in (*constraint.types, *([constraint.kind] if constraint.kind else [])):
+            if every and kind not in every:
+                yield file_of(op), name, f"there is no {kind}"
+
+
+def _wrong_with(specs: Specification, node: Structure) -> Iterator[str]:
+    for kind, names in specs.kinds.items():
+        name = node.get(kind)
+        # A fork that specifies ops alone takes the types and attributes of others.
+        if isinstance(name, str) and names and name not in names:
+            yield f"there is no {kind} {name}"
+    enum = specs.enum(str(node.get("attribute")))
+    if enum is not None and "case" in node and enum.case(node["case"]) is None:
+        yield f"{enum.name} has no case {node['case']}"
+
+
+def _lives(specs: Specification) -> Iterator[tuple[str, str, Version | None, Version | None]]:
+    for op in specs.ops:
+        yield from ((file_of(op), version.name, version.min, version.max) for version in op.versions)
+    for name, op, constraint in specs.constraints():
+        yield file_of(op), name, constraint.since, None
+    for file, spellings in (("types", specs.types), ("attributes", specs.attributes)):
+        yield from ((f"vhlo/{file}.toml", spelling.name, spelling.min, spelling.max) for spelling in spellings)
+    for enum in specs.enums:
+        yield "vhlo/enums.toml", enum.name, enum.min, enum.max
+        yield from (("vhlo/enums.toml", f"{enum.name}.{case.name}", case.min, None) for case in enum.cases)
+    for feature in specs.features:
+        yield "vhlo/features.toml", feature.id, feature.introduced, None
+
+
+def _repeated(values: Iterable[_T]) -> list[_T]:
+    return [value for value, count in Counter(values).items() if count > 1]

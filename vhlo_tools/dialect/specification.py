@@ -1,0 +1,222 @@
+"""Everything that one folder of specifications says, as one object: ours, or that of a fork of VHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from vhlo_tools.dialect.data import dialect_specs, files_in
+from vhlo_tools.dialect.defaults import Default, load_defaults
+from vhlo_tools.dialect.encodings import Spelling, load_spellings
+from vhlo_tools.dialect.enums import Enum, load_enums
+from vhlo_tools.dialect.features import Feature, load_features
+from vhlo_tools.dialect.ops import Constraint, Op, OpVersion, Step, load_ops
+from vhlo_tools.dialect.versions import VersionEntry, load_versions
+from vhlo_tools.errors import InvalidSpecificationError
+from vhlo_tools.version import Version
+
+__all__ = [
+    "ENCODING_KINDS",
+    "Entry",
+    "Specification",
+    "defaults_of",
+    "known_specification",
+    "load_specification",
+    "structures_in",
+]
+
+#: The kinds of features that are no op, type, attribute or constraint but a rule of how a file is written.
+ENCODING_KINDS = ("encoding", "dialect")
+
+_FILES = ("versions.toml", "vhlo/types.toml", "vhlo/attributes.toml", "vhlo/enums.toml", "vhlo/features.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that a specification holds, and its life.
+
+    Attributes:
+        kind: ``op``, ``type``, ``attribute``, ``enum``, ``case``, ``constraint``, ``step``, ``feature``, ``encoding``,
+            ``default`` or ``version``.
+        name: Its name, with its version where it has one.
+        min: The first version of VHLO that has it; of a constraint, the first that refuses.
+        max: The last one; ``None`` while it is current.
+    """
+
+    kind: str
+    name: str
+    min: Version
+    max: Version | None
+
+
+# Not slotted: what is asked for often is computed once and kept.
+@dataclass(frozen=True)
+class Specification:
+    """What a folder of specifications says.
+
+    Attributes:
+        folder: The folder.
+        versions: The versions of StableHLO, oldest first.
+        ops: The ops with their versions, steps and constraints, by name.
+        types: The types of VHLO.
+        attributes: The attributes of VHLO.
+        builtin_types: The types of MLIR itself that stand in artifacts.
+        builtin_attributes: The attributes of MLIR itself.
+        enums: The enum attributes with their cases.
+        features: The features, oldest first; those of the kinds in :data:`ENCODING_KINDS` are the encoding rules.
+        defaults: The values that steps set and look for.
+    """
+
+    folder: Traversable
+    versions: tuple[VersionEntry, ...]
+    ops: tuple[Op, ...]
+    types: tuple[Spelling, ...]
+    attributes: tuple[Spelling, ...]
+    builtin_types: tuple[Spelling, ...]
+    builtin_attributes: tuple[Spelling, ...]
+    enums: tuple[Enum, ...]
+    features: tuple[Feature, ...]
+    defaults: tuple[Default, ...]
+
+    @property
+    def newest(self) -> Version:
+        """The newest version."""
+        return self.versions[-1].version
+
+    @cached_property
+    def op_versions(self) -> Mapping[str, OpVersion]:
+        """Every op version, by its name in bytecode."""
+        return {version.name: version for op in self.ops for version in op.versions}
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Mapping[str, Spelling]]:
+        """The ``attribute``s and ``type``s that structures can be of, by name."""
+        return {
+            "attribute": {spelling.name: spelling for spelling in self.attributes},
+            "type": {spelling.name: spelling for spelling in self.types},
+        }
+
+    def op(self, name: str) -> Op | None:
+        """Return the op called ``name``, without version, if there is one."""
+        return next((op for op in self.ops if op.name == name), None)
+
+    def enum(self, name: str) -> Enum | None:
+        """Return the enum called ``name``, if there is one."""
+        return next((enum for enum in self.enums if enum.name == name), None)
+
+    def feature(self, identifier: str | None) -> Feature | None:
+        """Return the feature called ``identifier``, if there is one."""
+        return next((feature for feature in self.features if feature.id == identifier), None)
+
+    def default(self, identifier: str) -> Default | None:
+        """Return the default called ``identifier``, if there is one."""
+        return next((default for default in self.defaults if default.id == identifier), None)
+
+    def features_of(self, name: str) -> tuple[Feature, ...]:
+        """Return the features that name an op without its version, or a type or attribute with it."""
+        return tuple(feature for feature in self.features if name in feature.ops or name in feature.names)
+
+    def before(self, version: Version) -> Version | None:
+        """Return the last version before ``version``, if there is one."""
+        return max((entry.version for entry in self.versions if entry.version < version), default=None)
+
+    def after(self, version: Version) -> Version | None:
+        """Return the first version after ``version``, if there is one."""
+        return min((entry.version for entry in self.versions if entry.version > version), default=None)
+
+    def steps(self) -> Iterator[tuple[Op, Step, OpVersion, OpVersion]]:
+        """Yield every step whose two versions are there, with its op and them."""
+        for op in self.ops:
+            by_number = {version.number: version for version in op.versions}
+            for step in op.steps:
+                if step.older in by_number and step.newer in by_number:
+                    yield op, step, by_number[step.older], by_number[step.newer]
+
+    def constraints(self) -> Iterator[tuple[str, Op, Constraint]]:
+        """Yield every constraint with a name, that of its op and its feature, and with its op."""
+        for op in self.ops:
+            seen: dict[str, int] = {}
+            for constraint in op.constraints:
+                seen[constraint.feature] = seen.get(constraint.feature, 0) + 1
+                nth = f".{seen[constraint.feature]}" if seen[constraint.feature] > 1 else ""
+                yield f"{op.name}.{constraint.feature}{nth}", op, constraint
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all that there is, kind by kind."""
+        for version in self.op_versions.values():
+            yield Entry("op", version.name, version.min, version.max)
+        for kind, spellings in (("type", self.types), ("attribute", self.attributes)):
+            for spelling in spellings:
+                yield Entry(kind, spelling.name, spelling.min or self.versions[0].version, spelling.max)
+        for enum in self.enums:
+            yield Entry("enum", enum.name, enum.min, enum.max)
+        for enum in self.enums:
+            for case in enum.cases:
+                yield Entry("case", f"{enum.name}.{case.name}", case.min, enum.max)
+        for name, op, constraint in self.constraints():
+            refused = [version.min for version in op.versions if version.number in constraint.versions]
+            yield Entry("constraint", name, min(refused, default=constraint.since), self.before(constraint.since))
+        for op, step, _, newer in self.steps():
+            yield Entry("step", f"{op.name}.{step.older}-{step.newer}", newer.min, None)
+        for feature in self.features:
+            kind = "encoding" if feature.kind in ENCODING_KINDS else "feature"
+            yield Entry(kind, feature.id, feature.introduced, None)
+        for default in self.defaults:
+            used = [newer.min for _, step, _, newer in self.steps() if default.id in defaults_of(step)]
+            yield Entry("default", default.id, min(used, default=self.versions[0].version), None)
+        for each in self.versions:
+            yield Entry("version", str(each.version), each.version, each.version)
+
+
+def defaults_of(step: Step) -> set[str]:
+    """Return the ids of the defaults that ``step`` sets or looks for."""
+    return {*step.added.values(), *step.removed.values()}
+
+
+def load_specification(folder: Path | Traversable | None = None) -> Specification:
+    """Return what ``folder``, by default ours, says.
+
+    It has the layout of ``dialect_specs/``, and any file may be missing. Without ``versions.toml`` the versions are
+    those of StableHLO as we know them.
+
+    Raises:
+        InvalidSpecificationError: If there is no such folder, or it holds nothing, or a file in it cannot be read.
+    """
+    specs = folder or dialect_specs()
+    if not any(specs.joinpath(*file.split("/")).is_file() for file in _FILES) and not files_in("vhlo/ops", specs):
+        raise InvalidSpecificationError(
+            f"{specs} holds no specification: expected a folder with versions.toml, vhlo/ops/*.toml or the like"
+        )
+    return Specification(
+        specs,
+        load_versions(specs) or load_versions(),
+        load_ops(specs),
+        load_spellings("vhlo", "type", specs),
+        load_spellings("vhlo", "attribute", specs),
+        load_spellings("builtin", "type", specs),
+        load_spellings("builtin", "attribute", specs),
+        load_enums(specs),
+        load_features(specs),
+        load_defaults(specs),
+    )
+
+
+@cache
+def known_specification() -> Specification:
+    """Return our specification, loaded once."""
+    return load_specification()
+
+
+def structures_in(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every attribute and type in a structure like those in ``defaults.toml``, the outer ones first."""
+    if isinstance(value, Mapping):
+        yield value
+        for inner in value.values():
+            yield from structures_in(inner)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        for inner in value:
+            yield from structures_in(inner)

@@ -1,0 +1,302 @@
+"""Ops moved between versions by the steps and constraints of a specification alone.
+
+An op is plain data here: its attributes and the types of its values are structures as in ``defaults.toml``. Whoever
+reads bytes or text into such an op moves it by the same rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any
+
+from vhlo_tools.dialect.defaults import Default, Structure
+from vhlo_tools.dialect.ops import Constraint, Op, OpVersion, Step
+from vhlo_tools.dialect.specification import Specification, known_specification, structures_in
+from vhlo_tools.dialect.wording import constraint_text
+from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError
+from vhlo_tools.findings import Finding, FindingKind
+from vhlo_tools.version import Version
+
+__all__ = ["Operation", "downgrade", "matches", "obstacles", "upgrade"]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An op of a program.
+
+    Attributes:
+        name: The name of its op version, without dialect: ``my_op_v1``.
+        attributes: Its inherent attributes, by name.
+        operands: The types of its operands.
+        results: The types of its results.
+        regions: The number of its regions.
+    """
+
+    name: str
+    attributes: Mapping[str, Structure] = field(default_factory=dict, hash=False)
+    operands: tuple[Structure, ...] = field(default=(), hash=False)
+    results: tuple[Structure, ...] = field(default=(), hash=False)
+    regions: int = 0
+
+
+def upgrade(operation: Operation, to: Version, specs: Specification | None = None) -> Operation:
+    """Return ``operation`` as it is in version ``to``, which is its own or a newer one.
+
+    Raises:
+        InvalidProgramError: If it is no op of the specification.
+        UnsupportedFeatureError: If the op is gone by then.
+        ValueError: If ``to`` is older than the version of the op.
+    """
+    specs = specs or known_specification()
+    op, version = _checked(operation, specs)
+    if to.minor_release < version.min:
+        raise ValueError(f"{version.name} is of {version.min}: to get it to {to} is a downgrade")
+    while not version.is_in(to):
+        step, newer = _step(op, version, up=True)
+        if step is None or newer is None:
+            gone = f"{version.name} is not in StableHLO {to}: its last version is {version.max}"
+            raise UnsupportedFeatureError(gone, [Finding(version.name, "error", "op", gone, op.name, target=to)])
+        operation = _changed(operation, newer, step.removed, step.added, op, specs)
+        version = newer
+    return operation
+
+
+def downgrade(operation: Operation, to: Version, specs: Specification | None = None) -> Operation:
+    """Return ``operation`` as it is in version ``to``, which is its own or an older one.
+
+    Raises:
+        DowngradeError: If it cannot be there. The findings say which feature stands in the way, and why.
+        InvalidProgramError: If it is no op of the specification.
+        ValueError: If ``to`` is newer than the version of the op.
+    """
+    specs = specs or known_specification()
+    op, version = _checked(operation, specs)
+    if version.max is not None and to.minor_release > version.max:
+        raise ValueError(f"{version.name} is of {version.max}: to get it to {to} is an upgrade")
+    source = operation
+    while not version.is_in(to):
+        step, older = _step(op, version, up=False)
+        if step is None or older is None:
+            reason = f"{op.name} is introduced in {version.min}"
+            feature = next((f.id for f in specs.features_of(op.name) if f.introduced == version.min), op.name)
+            raise _refusal(source, to, [_finding(specs, op, feature, "op", reason, version.min, to)])
+        guards = tuple(_guards(operation, step, version, specs))
+        if guards:
+            feature = step.feature or version.name
+            raise _refusal(
+                source, to, [_finding(specs, op, feature, "attribute", why, version.min, to) for why in guards]
+            )
+        operation = _changed(operation, older, step.added, step.removed, op, specs)
+        version = older
+    found = tuple(obstacles(operation, to, specs))
+    if found:
+        raise _refusal(source, to, found)
+    return operation
+
+
+def obstacles(operation: Operation, to: Version, specs: Specification | None = None) -> Iterator[Finding]:
+    """Yield why ``operation``, whose op version is in ``to``, cannot be there all the same.
+
+    That is by a constraint, or because it holds a type, an attribute or a case that is younger.
+    """
+    specs = specs or known_specification()
+    op, version = _checked(operation, specs)
+    to = to.minor_release
+    for constraint in op.constraints:
+        applies = version.number in constraint.versions and to < constraint.since
+        if applies and not _HOLDS[constraint.requires](constraint, operation, version):
+            reason = f"it has {constraint_text(constraint)}"
+            yield _finding(specs, op, constraint.feature, "constraint", reason, constraint.since, to)
+    young: dict[str, tuple[FindingKind, Version]] = {}
+    for node in structures_in([*operation.attributes.values(), *operation.operands, *operation.results]):
+        young |= {name: (kind, since) for name, kind, since in _introduced(node, specs) if since > to}
+    for name, (kind, since) in young.items():
+        feature = next((f.id for f in specs.features_of(name.partition(".")[0]) if f.introduced == since), name)
+        yield _finding(specs, op, feature, kind, f"it holds {name}", since, to)
+
+
+def _introduced(node: Structure, specs: Specification) -> Iterator[tuple[str, FindingKind, Version]]:
+    kinds: tuple[FindingKind, ...] = ("attribute", "type")
+    for kind in kinds:
+        name = node.get(kind)
+        spelling = specs.kinds[kind].get(name) if isinstance(name, str) else None
+        if spelling is not None and spelling.min is not None:
+            yield spelling.name, kind, spelling.min
+    enum = specs.enum(str(node.get("attribute")))
+    case = enum.case(str(node.get("case"))) if enum else None
+    if enum is not None and case is not None:
+        yield f"{enum.name}.{case.name}", "attribute", case.min
+
+
+def _checked(operation: Operation, specs: Specification) -> tuple[Op, OpVersion]:
+    version = specs.op_versions.get(operation.name)
+    op = specs.op(version.op) if version else None
+    if version is None or op is None:
+        raise InvalidProgramError(f"{operation.name} is no op version of this specification")
+    if set(operation.attributes) != set(version.attributes):
+        expected = ", ".join(version.attributes) or "none"
+        raise InvalidProgramError(f"{operation.name} has the attributes {expected}, not {sorted(operation.attributes)}")
+    for what, slots, count in (
+        ("operands", version.operands, len(operation.operands)),
+        ("results", version.results, len(operation.results)),
+        ("regions", version.regions, operation.regions),
+    ):
+        fixed = sum(not slot.variadic for slot in slots)
+        if count < fixed or (count > fixed and fixed == len(slots)):
+            raise InvalidProgramError(f"{operation.name} cannot have {count} {what}")
+    return op, version
+
+
+def _step(op: Op, version: OpVersion, *, up: bool) -> tuple[Step | None, OpVersion | None]:
+    """Return the step from ``version`` to its neighbour, and the neighbour, where they are there."""
+    for step in op.steps:
+        here, there = (step.older, step.newer) if up else (step.newer, step.older)
+        if here == version.number and abs(here - there) == 1:
+            return step, next((each for each in op.versions if each.number == there), None)
+    return None, None
+
+
+def _changed(
+    operation: Operation,
+    version: OpVersion,
+    dropped: Mapping[str, str],
+    gained: Mapping[str, str],
+    op: Op,
+    specs: Specification,
+) -> Operation:
+    """Return ``operation`` as ``version``, a neighbour of its own."""
+    values = {name: value for name, value in operation.attributes.items() if name not in dropped}
+    values |= {name: _value(_default(specs, default), operation, specs) for name, default in gained.items()}
+    ordered = {name: values[name] for name in version.attributes}
+    return replace(operation, name=version.name, attributes=ordered)
+
+
+def _default(specs: Specification, identifier: str) -> Default:
+    default = specs.default(identifier)
+    if default is None:
+        raise InvalidProgramError(
+            f"the specification has no default {identifier}: `vhlo spec lint` says where it is used"
+        )
+    return default
+
+
+def _value(default: Default, operation: Operation, specs: Specification) -> Structure:
+    if default.value is not None:
+        return default.value
+    # "no_padding", the one computation that there is: two zeros for each spatial dimension.
+    slices = specs.op_versions[operation.name].operand_slices(len(operation.operands))
+    (of,) = operation.operands[slices[str(default.of)]]
+    rank = len(of.get("shape", ()))
+    if of.get("type") != "tensor_v1" or rank < 2:
+        raise InvalidProgramError(f"{operation.name} needs a tensor of two dimensions or more as {default.of}")
+    shape = [rank - 2, 2]
+    type_ = {"type": "tensor_v1", "shape": shape, "element": {"type": "i64_v1"}}
+    return {"attribute": "tensor_v1", "type": type_, "data": bytes(8).hex() if prod(shape) else ""}
+
+
+# Guards
+
+
+def _guards(operation: Operation, step: Step, newer: OpVersion, specs: Specification) -> Iterator[str]:
+    """Yield why ``step`` does not let ``operation`` down."""
+    for name, identifier in step.added.items():
+        if not matches(_default(specs, identifier), operation.attributes[name]):
+            yield f"{name} is not its default, {identifier}"
+    counts = (("operands", newer.operands, operation.operands), ("results", newer.results, operation.results))
+    for what, slots, values in counts:
+        names = [slot.name for slot in slots if slot.variadic and slot.name in step.single]
+        # Variadics of one op share what is there in equal parts.
+        if names and len(values) != len(slots):
+            yield f"it has {len(values)} {what}, and one of each can be written"
+    for name in step.empty:
+        if operation.regions > len([slot for slot in newer.regions if slot.name != name]):
+            yield f"it has {name}"
+
+
+def matches(default: Default, value: Structure) -> bool:
+    """Tell whether a downgrade takes ``value`` for ``default``, as the head of ``defaults.toml`` defines it."""
+    if default.value is None:
+        return False
+    if default.equals == "no_elements":
+        return value.get("attribute") == default.value["attribute"] and not value.get("data")
+    if default.equals == "zero":
+        return _canonical(_with_plain_zeros(value)) == _canonical(_with_plain_zeros(default.value))
+    return _canonical(value) == _canonical(default.value)
+
+
+def _canonical(value: Any) -> str:
+    # Unlike ==, JSON tells 0.0 from -0.0 and True from 1, and does not mind lists or tuples.
+    return json.dumps(value, sort_keys=True)
+
+
+def _with_plain_zeros(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _with_plain_zeros(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_with_plain_zeros(inner) for inner in value]
+    return value + 0.0 if isinstance(value, float) else value
+
+
+# Constraints
+
+
+def _same_element_types(constraint: Constraint, operation: Operation, version: OpVersion) -> bool:
+    pairs = zip(operation.operands, operation.results, strict=False)
+    return all(_canonical(before.get("element")) == _canonical(after.get("element")) for before, after in pairs)
+
+
+def _attributes_are_not(constraint: Constraint, operation: Operation, version: OpVersion) -> bool:
+    values = [operation.attributes[name] for name in constraint.attributes]
+    if constraint.value is None:
+        return all(value.get("attribute") != constraint.kind for value in values)
+    return all(_canonical(value) != _canonical(constraint.value) for value in values)
+
+
+def _operands_are_not(constraint: Constraint, operation: Operation, version: OpVersion) -> bool:
+    return all(type_.get("type") != constraint.kind for type_ in _named_operands(constraint, operation, version))
+
+
+def _operands_do_not_mix(constraint: Constraint, operation: Operation, version: OpVersion) -> bool:
+    operands = _named_operands(constraint, operation, version)
+    elements = {type_.get("element", {}).get("type") for type_ in operands}
+    return len(elements & set(constraint.types)) <= 1
+
+
+def _named_operands(constraint: Constraint, operation: Operation, version: OpVersion) -> list[Structure]:
+    slices = version.operand_slices(len(operation.operands))
+    return [type_ for name in constraint.operands for type_ in operation.operands[slices[name]]]
+
+
+_HOLDS: Mapping[str, Callable[[Constraint, Operation, OpVersion], bool]] = {
+    "same_element_types": _same_element_types,
+    "attributes_are_not": _attributes_are_not,
+    "operands_are_not": _operands_are_not,
+    "operands_do_not_mix": _operands_do_not_mix,
+}
+
+
+# Refusals
+
+
+def _finding(
+    specs: Specification, op: Op, feature: str, kind: FindingKind, reason: str, since: Version, to: Version
+) -> Finding:
+    known = specs.feature(feature)
+    title = f"; {known.title} needs StableHLO {since}" if known else f"; that needs StableHLO {since}"
+    return Finding(
+        feature,
+        "error",
+        known.kind if known else kind,
+        f"{op.name} cannot be in {to}: {reason}{title} ({feature})",
+        op=op.name,
+        introduced=since,
+        target=to,
+        remedy=f"{known.remedy}; or choose {since} or later" if known else f"choose {since} or later",
+    )
+
+
+def _refusal(operation: Operation, to: Version, findings: Sequence[Finding]) -> DowngradeError:
+    return DowngradeError(f"{operation.name} cannot be downgraded to StableHLO {to}", findings)
