@@ -17,7 +17,9 @@ from vhlo_tools.version import Version
 
 CURRENT = get_provider().library.current
 VERSIONS = writable_versions()
-OP_VERSIONS = [(op, version) for op in known_ops() for version in op.versions if version.min <= CURRENT]
+OP_VERSIONS = [
+    (op, version) for op in known_ops() for version in op.versions if version.min <= CURRENT and not version.forgotten
+]
 
 
 class Vhlo:

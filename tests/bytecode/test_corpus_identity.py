@@ -7,9 +7,11 @@ from collections import Counter
 from check_identity import KINDS, check
 from corpus_files import corpus_files
 
+from vhlo_tools.artifact import Artifact
 from vhlo_tools.artifact.inventory import take_inventory
 from vhlo_tools.bytecode import decode, encode, entry_name, strip_locations
 from vhlo_tools.bytecode.printing import print_program
+from vhlo_tools.dialect import find_op_version
 
 
 def test_every_file_is_itself_again() -> None:
@@ -32,6 +34,15 @@ def test_all_of_vhlo_is_known() -> None:
                 if file.decode(kind, index) is None:
                     unknown[entry_name(file, kind, entry)] += 1
     assert not [name for name in unknown if name.startswith("vhlo ")]
+
+
+def test_every_op_of_vhlo_is_specified_and_within_its_life() -> None:
+    for name, data in corpus_files(ordinary=False):
+        artifact = Artifact(data)
+        for op in artifact.dialects.get("vhlo", []):
+            known = find_op_version(op)
+            assert known is not None, (name, op)
+            assert known.is_in(artifact.version), (name, op)
 
 
 def test_every_file_is_described_printed_and_stripped() -> None:
