@@ -37,7 +37,7 @@ class Printer:
     """
 
     def __init__(self, file: File) -> None:
-        self._file = file
+        self.file = file
         self._texts: dict[tuple[EntryKind, int], str] = {}
         self._depth = 0
 
@@ -55,10 +55,10 @@ class Printer:
 
     def string(self, index: int) -> bytes:
         """Return the text of a string attribute of either dialect."""
-        value = self._file.decode("attribute", index)
+        value = self.file.decode("attribute", index)
         if value is None or value.name not in ("string", "string_v1"):
             raise self._at("attribute", index).malformed(f"attribute {index} is no string, although it is used as one")
-        text: bytes = self._file.strings[value.field("value")]
+        text: bytes = self.file.strings[value.field("value")]
         return text
 
     def _entry(self, kind: EntryKind, index: int) -> str:
@@ -75,15 +75,15 @@ class Printer:
         return self._texts[key]
 
     def _at(self, kind: EntryKind, index: int) -> Entry:
-        return (self._file.attributes if kind == "attribute" else self._file.types)[index]
+        return (self.file.attributes if kind == "attribute" else self.file.types)[index]
 
     def _print(self, kind: EntryKind, index: int) -> str:
         entry = self._at(kind, index)
         if not entry.custom:
             return bytes(entry.data).rstrip(b"\0").decode("utf-8", "replace")
-        value = self._file.decode(kind, index)
+        value = self.file.decode(kind, index)
         if value is None:
-            return f"<{entry_name(self._file, kind, entry)}: 0x{bytes(entry.data).hex()}>"
+            return f"<{entry_name(self.file, kind, entry)}: 0x{bytes(entry.data).hex()}>"
         if value.dialect == "vhlo":
             return self._vhlo_type(value) if kind == "type" else self._vhlo_attribute(value)
         table = _BUILTIN_TYPES if kind == "type" else _BUILTIN_ATTRIBUTES
@@ -120,11 +120,11 @@ class Printer:
 
     def builtin_element(self, index: int) -> str:
         """Return the element type ``index`` of VHLO as MLIR's own is called."""
-        value = self._file.decode("type", index)
+        value = self.file.decode("type", index)
         if value is None or value.dialect != "vhlo":
             return self.type(index)
         if value.name == "complex_v1":
-            part = self._file.decode("type", value.field("element"))
+            part = self.file.decode("type", value.field("element"))
             if part is None or part.encoding.fields:
                 raise self._at("type", index).malformed("a complex type is not made of numbers")
             return f"complex<{self.builtin_element(value.field('element'))}>"
@@ -134,7 +134,7 @@ class Printer:
 
     def builtin_tensor(self, index: int) -> tuple[str, tuple[int, ...], str]:
         """Return a tensor type of VHLO or MLIR as MLIR's own is called, with its shape and element type."""
-        value = self._file.decode("type", index)
+        value = self.file.decode("type", index)
         if value is None or value.name not in ("tensor_v1", "tensor"):
             return self.type(index), (), ""
         element = self.builtin_element(value.field("element"))
@@ -155,7 +155,7 @@ class Printer:
     def number(self, value: Value) -> str:
         """Return the value of an integer or float attribute."""
         index, content = value.field("type"), value.field("value")
-        bits, name = bits_of(self._file, index), self.builtin_element(index)
+        bits, name = bits_of(self.file, index), self.builtin_element(index)
         if value.name.startswith("float"):
             return float_of_bits(content, name, bits) if isinstance(content, int) else str(content)
         if bits <= 8 and isinstance(content, int) and not name.startswith("ui"):
@@ -249,7 +249,7 @@ _VHLO_ATTRIBUTES: Final[dict[str, Print]] = {
     ),
     "float_v1": lambda printer, value: f"{printer.number(value)} : {printer.type(value.field('type'))}",
     "integer_v1": lambda printer, value: f"{printer.number(value)} : {printer.builtin_element(value.field('type'))}",
-    "string_v1": lambda printer, value: escaped(printer._file.strings[value.field("value")]),
+    "string_v1": lambda printer, value: escaped(printer.file.strings[value.field("value")]),
     "tensor_v1": Printer.dense,
     "type_v1": lambda printer, value: printer.type(value.field("value")),
 }
@@ -295,7 +295,7 @@ def _dictionary(printer: Printer, value: Value) -> str:
 
 
 def _string(printer: Printer, value: Value) -> str:
-    text = escaped(printer._file.strings[value.field("value")])
+    text = escaped(printer.file.strings[value.field("value")])
     return f"{text} : {printer.type(value.field('type'))}" if value.encoding.code == 3 else text
 
 
