@@ -15,6 +15,7 @@ from vhlo_tools.dialect.specification import known_specification, load_specifica
 
 UNARY, COLLECTIVES = "vhlo/ops/elementwise_unary.toml", "vhlo/ops/collectives.toml"
 TYPES, FEATURES, ENUMS = "vhlo/types.toml", "vhlo/features.toml", "vhlo/enums.toml"
+ATTRIBUTES, DEFAULTS, VERSIONS = "vhlo/attributes.toml", "vhlo/defaults.toml", "versions.toml"
 TANH, ALL_GATHER, ALL_REDUCE = 'name = "tanh"', 'name = "all_gather"', 'name = "all_reduce"'
 AT_THE_END = '[[version]]\nversion = "{}"\ndate = 2026-10-16\ndated_by = "commit"\nbytecode = {}\nbrought = "x"\n'
 
@@ -113,7 +114,7 @@ SEEDS = [
     ("code-unique", TYPES, 'name = "f8E3M4_v1"', "code = 36", "code = 35", "code 35 is that of f8E4M3_v1 already"),
     (
         "code-unique",
-        "vhlo/attributes.toml",
+        ATTRIBUTES,
         'name = "mesh_v1"',
         "code = 25",
         "code = 1",
@@ -130,7 +131,7 @@ SEEDS = [
     ("case-unique", ENUMS, '"WEAKORDER"', "value = 5", "value = 4", "UNSIGNED and WEAKORDER have the same value, 4"),
     (
         "enum-unknown",
-        "vhlo/attributes.toml",
+        ATTRIBUTES,
         "",
         "enum transpose_v1",
         "enum turn_v1",
@@ -138,7 +139,7 @@ SEEDS = [
     ),
     (
         "kind-unknown",
-        "vhlo/defaults.toml",
+        DEFAULTS,
         "",
         '"array_v1"',
         '"array_v9"',
@@ -146,7 +147,7 @@ SEEDS = [
     ),
     (
         "kind-unknown",
-        "vhlo/defaults.toml",
+        DEFAULTS,
         "mode = ",
         '"DEFAULT"',
         '"LOWEST"',
@@ -156,13 +157,13 @@ SEEDS = [
     ("name-form", UNARY, "", 'name = "abs"', 'name = "abs_v2"', "'abs_v2' is no name for this"),
     (
         "bytecode-descends",
-        "versions.toml",
+        VERSIONS,
         '"0.14.0"',
         "bytecode = 4",
         "bytecode = 2",
         "MLIR bytecode goes from 3 to 2",
     ),
-    ("bytecode-newest", "versions.toml", '"1.22.0"', "bytecode = 6", "bytecode = 5", "writes MLIR bytecode 5, not 6"),
+    ("bytecode-newest", VERSIONS, '"1.22.0"', "bytecode = 6", "bytecode = 5", "writes MLIR bytecode 5, not 6"),
 ]
 
 
@@ -209,7 +210,7 @@ def test_op_in_two_files(specs: Path) -> None:
     ],
 )
 def test_versions(version: str, bytecode: int, rule: str, message: str, specs: Path) -> None:
-    with (specs / "versions.toml").open("a") as file:
+    with (specs / VERSIONS).open("a") as file:
         file.write(AT_THE_END.format(version, bytecode))
     rules, text = rules_and_text(found(specs))
     assert rules == {rule}
@@ -256,14 +257,14 @@ CHANGES = [
         'introduced of the feature range_locations is released as "1.9.0"',
     ),
     (
-        "versions.toml",
+        VERSIONS,
         '"0.14.0"',
         "bytecode = 4",
         "bytecode = 5",
         "bytecode of the version 0.14.0 is released as 4, and is now 5",
     ),
     (
-        "vhlo/defaults.toml",
+        DEFAULTS,
         'id = "false"',
         "value = false",
         "value = true",
@@ -292,7 +293,7 @@ def test_released_changed(file: str, after: str, old: str, new: str, message: st
             "the feature range_locations is released and has disappeared",
         ),
         (
-            "versions.toml",
+            VERSIONS,
             '[[version]]\nversion = "0.13.0"',
             "versions.toml: 0.13.0: released-removed: the version 0.13.0",
         ),
@@ -321,7 +322,7 @@ def test_added_to_what_is_released(specs: Path) -> None:
     assert (
         "the op mine_v1 is new, and says that it is in 1.22.0, which is released\n    let it begin after 1.22.0" in text
     )
-    with (specs / "versions.toml").open("a") as file:
+    with (specs / VERSIONS).open("a") as file:
         file.write(AT_THE_END.format("1.23.0", 6))
     mine.write_text(entry.replace("1.22.0", "1.23.0"))
     assert found(specs) == ()
@@ -375,7 +376,7 @@ def test_the_committed_release_is_of_these_data(specs: Path) -> None:
         (UNARY, 'name = "abs"', "name = abs", r"elementwise_unary.toml: Invalid value"),
         (UNARY, "number = 1\n", "", r"\[\[op\]\] abs: the key 'number' is missing"),
         (UNARY, "number = 1\n", "number = 1\nmaximum = 2\n", r"\[\[op\]\] abs: maximum is no key of it"),
-        ("versions.toml", '"0.9.0"', '"0.09.0"', r"versions.toml: \[\[version\]\] 0.09.0: '0.09.0' is not a StableHLO"),
+        (VERSIONS, '"0.9.0"', '"0.09.0"', r"versions.toml: \[\[version\]\] 0.09.0: '0.09.0' is not a StableHLO"),
         (FEATURES, "remedy", "remedies", r"features.toml: \[\[feature\]\] f8E4M3FNUZ_f8E5M2FNUZ: .*'remedies'"),
     ],
 )

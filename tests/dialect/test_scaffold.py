@@ -63,7 +63,7 @@ def test_new_version_end_to_end(specs: Path, capsys: pytest.CaptureFixture[str])
         rules = json.loads((specs / "schemas" / f"{schema}.schema.json").read_text())
         jsonschema.validate(json.loads(json.dumps(tomllib.loads((specs / file).read_text()), default=str)), rules)
 
-    # Every line that was there is there still, in its order, but for nothing.
+    # Every line that was there is there still, in its order.
     for name, data in before.items():
         lines = iter((specs / name).read_text().splitlines())
         assert all(line in lines for line in data.decode().splitlines()), name
@@ -79,12 +79,15 @@ def test_new_version_end_to_end(specs: Path, capsys: pytest.CaptureFixture[str])
         "false",
     )
     failed = pytest_of(specs / "tests")
-    assert (failed.returncode, "2 failed" in failed.stdout or "1 failed" in failed.stdout) == (1, True), failed.stdout
+    assert (failed.returncode, "1 failed, 1 passed" in failed.stdout) == (1, True), failed.stdout
 
 
-@pytest.mark.parametrize("op", known_ops(), ids=lambda op: op.name)
-def test_every_op_can_get_an_attribute(op: object) -> None:
-    name = getattr(op, "name")  # noqa: B009
+# One of each family, and those that are written in another way: a name with dashes, a step with a table of its own.
+SOME = {*{op.family: op.name for op in known_ops()}.values(), "cross-replica-sum", "dot_general"}
+
+
+@pytest.mark.parametrize("name", sorted(SOME))
+def test_ops_of_every_family_can_get_an_attribute(name: str) -> None:
     edits = edits_for(known_specification(), NEXT, NewAttribute(name, "zz_new", "false"))
     assert len(edits) == 4
     # Comments between ops stay with the op that they are about.

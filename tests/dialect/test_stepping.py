@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import Constraint, Op, OpVersion, Step, known_versions
+from vhlo_tools.dialect import Constraint, Op, OpVersion, Step, known_default, known_versions
 from vhlo_tools.dialect.samples import OTHER_VALUE, sample
 from vhlo_tools.dialect.specification import known_specification
 from vhlo_tools.dialect.stepping import Operation, downgrade, matches, obstacles, upgrade
@@ -47,7 +47,7 @@ def test_default_goes_down_and_up_again(op: Op, step: Step, older: OpVersion, ne
     assert lower.name == older.name
     assert list(lower.attributes) == list(older.attributes)
     for name, default in step.removed.items():
-        assert (SPECS.default(default) or pytest.fail()).computed == "no_padding"
+        assert known_default(default).computed == "no_padding"
         assert lower.attributes[name]["type"]["shape"] == [2, 2]
     higher = upgrade(lower, newer.min)
     assert higher == operation
@@ -59,9 +59,7 @@ def test_old_ops_go_up_and_down_again(op: Op, step: Step, older: OpVersion, newe
     operation = sample(SPECS, older)
     higher = upgrade(operation, SPECS.newest)
     assert higher.name == op.versions[-1].name
-    assert all(
-        higher.attributes[name] == (SPECS.default(id_) or pytest.fail()).value for name, id_ in step.added.items()
-    )
+    assert all(higher.attributes[name] == known_default(id_).value for name, id_ in step.added.items())
     if not step.removed:
         assert downgrade(higher, at(older)) == operation
 
@@ -120,17 +118,12 @@ def violating(operation: Operation, constraint: Constraint) -> Operation:
 
 
 def test_constraints_apply_to_what_the_steps_leave() -> None:
-    operation = with_attribute(
-        sample(SPECS, SPECS.op_versions["custom_call_v2"]), "api_version", case("API_VERSION_TYPED_FFI")
-    )
+    typed_ffi = {"attribute": "api_version_v1", "case": "API_VERSION_TYPED_FFI"}
+    operation = with_attribute(sample(SPECS, SPECS.op_versions["custom_call_v2"]), "api_version", typed_ffi)
     assert downgrade(operation, vt.Version("1.3.0")).name == "custom_call_v1"
     with pytest.raises(vt.DowngradeError, match="it has API_VERSION_TYPED_FFI as api_version") as refused:
         downgrade(operation, vt.Version("1.2.0"))
     assert features(refused) == ["custom_call_dictionary_backend_config"]
-
-
-def case(name: str) -> dict[str, str]:
-    return {"attribute": "api_version_v1", "case": name}
 
 
 def test_younger_ops_types_attributes_and_cases() -> None:
@@ -175,7 +168,7 @@ def accuracy(**changes: Any) -> dict[str, Any]:
     ],
 )
 def test_what_counts_as_a_default(identifier: str, value: dict[str, Any], expected: bool) -> None:
-    assert matches(SPECS.default(identifier) or pytest.fail(), value) is expected
+    assert matches(known_default(identifier), value) is expected
 
 
 @pytest.mark.parametrize(("rank", "shape", "data"), [(2, [0, 2], ""), (3, [1, 2], "00" * 8), (5, [3, 2], "00" * 8)])

@@ -38,7 +38,8 @@ def test_my_op_goes_down_only_with_the_default(version: str) -> None:
         downgrade(with_attr(True), vt.Version(version), SPECS)
     assert str(refused.value) == (
         f"my_op_v2 cannot be downgraded to StableHLO {version}\n"
-        f"  my_op cannot be in {version}: attr is not its default, false; attr of my_op needs StableHLO 0.11.0 (my_op_attr)\n"
+        f"  my_op cannot be in {version}: attr is not its default, false; "
+        "attr of my_op needs StableHLO 0.11.0 (my_op_attr)\n"
         "    leave attr at its default, false; or choose 0.11.0 or later"
     )
     assert downgrade(with_attr(True), vt.Version("0.11.0"), SPECS) == with_attr(True)
@@ -59,9 +60,7 @@ def test_console_of_the_readme(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 def test_python_and_shell_of_the_readme(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    check = (
-        "import sys; assert not {'jaxlib', 'jax', 'mlir', 'numpy'} & {name.partition('.')[0] for name in sys.modules}"
-    )
+    check = "import sys; assert not {'jaxlib', 'jax', 'mlir', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", f"{code}\n{check}"], check=True)
     (shell,) = re.findall(r"```sh\nvhlo (.*?)```", README, re.DOTALL)
     assert main(shlex.split(shell)) == 0
