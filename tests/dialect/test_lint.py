@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
+import jsonschema
 import pytest
 from specs_folder import OURS, copy_of, edit, remove_table
 
@@ -363,6 +365,8 @@ def test_write_release(specs: Path) -> None:
 
 def test_the_committed_release_is_of_these_data(specs: Path) -> None:
     # It is written by the tool: nobody edits it.
+    schema = json.loads((OURS / "schemas" / "released.schema.json").read_text())
+    jsonschema.validate(json.loads((OURS / "released.json").read_text()), schema)
     write_release(load_specification(specs))
     assert (specs / "released.json").read_text() == (OURS / "released.json").read_text()
 

@@ -208,6 +208,8 @@ def _versions_by_name() -> dict[str, OpVersion]:
 
 def _to_op(entry: dict[str, Any], family: str) -> Op:
     check_keys(entry, "name version step constraint")
+    if not entry["version"]:
+        raise ValueError("it has no version")
     return Op(
         entry["name"],
         family,
