@@ -379,6 +379,11 @@ def test_the_committed_release_is_of_these_data(specs: Path) -> None:
     [
         (UNARY, 'name = "abs"', "name = abs", r"elementwise_unary.toml: Invalid value"),
         (UNARY, "number = 1\n", "", r"\[\[op\]\] abs: the key 'number' is missing"),
+        (UNARY, "number = 1\n", "number = true\n", r"abs: number is True, which is of another kind"),
+        (UNARY, 'results = ["result"]', "results = [1]", r"abs: results is \[1\], which is of another kind"),
+        (UNARY, "added = { ", "added = { x = 1, ", r"\[\[op\]\] cbrt: added is .* of another kind"),
+        (COLLECTIVES, '"same_element_types"', '"nothing"', r"all_reduce: requires is 'nothing': expected one of same_"),
+        (DEFAULTS, 'equals = "zero"', 'equals = "nothing"', r"default_result_accuracy: equals or computed is none of"),
         (UNARY, "number = 1\n", "number = 1\nmaximum = 2\n", r"\[\[op\]\] abs: maximum is no key of it"),
         (VERSIONS, '"0.9.0"', '"0.09.0"', r"versions.toml: \[\[version\]\] 0.09.0: '0.09.0' is not a StableHLO"),
         (FEATURES, "remedy", "remedies", r"features.toml: \[\[feature\]\] f8E4M3FNUZ_f8E5M2FNUZ: .*'remedies'"),
