@@ -32,7 +32,7 @@ def change_lines(specs: Specification, start: Version, end: Version, changes: Se
     bytecode = {entry.version: entry.bytecode for entry in specs.versions}
     before, after = bytecode[start.minor_release], bytecode[end.minor_release]
     moved = f"MLIR bytecode {before}" + ("" if before == after else f" to {after}")
-    yield f"StableHLO {start} to {end}: {len(changes)} changes, {moved}"
+    yield f"StableHLO {start} to {end}: {_count(changes, 'change')}, {moved}"
     dates = {entry.version: entry.date for entry in specs.versions}
     for version, group in groupby(changes, key=lambda change: change.version):
         yield ""
@@ -46,8 +46,7 @@ def change_lines(specs: Specification, start: Version, end: Version, changes: Se
 def verdict(specs: Specification, violations: Sequence[Violation], *, released: bool) -> str:
     """Return what a lint came to, with a release to compare with or without."""
     entries = sum(1 for _ in specs.entries())
-    count = len(violations)
-    found = f"{count} violation{'' if count == 1 else 's'}" if count else "no violation"
+    found = _count(violations, "violation") if violations else "no violation"
     return f"vhlo: {found} in {entries} entries, by {len(RULES)} rules" + (" and the add-only rule" if released else "")
 
 
@@ -109,6 +108,10 @@ def _other_lines(description: dict[str, Any]) -> Iterator[str]:
             yield from _labelled(label, _words(each))
             label = ""
     yield from _feature_lines(description.get("features", ()))
+
+
+def _count(things: Sequence[object], noun: str) -> str:
+    return f"{len(things)} {noun}" + ("" if len(things) == 1 else "s")
 
 
 def _words(value: Any) -> str:

@@ -17,6 +17,7 @@ from vhlo_tools.dialect.enums import Enum, EnumCase, find_enum, known_enums
 from vhlo_tools.dialect.features import Feature, known_feature, known_features
 from vhlo_tools.dialect.ops import Constraint, Op, OpVersion, Slot, Step, find_op, find_op_version, known_ops
 from vhlo_tools.dialect.releases import Release, known_releases
+from vhlo_tools.dialect.specification import Specification, known_specification, load_specification
 from vhlo_tools.dialect.versions import (
     VersionEntry,
     bytecode_version_of,
@@ -38,6 +39,7 @@ __all__ = [
     "OpVersion",
     "Release",
     "Slot",
+    "Specification",
     "Spelling",
     "Step",
     "VersionEntry",
@@ -54,7 +56,9 @@ __all__ = [
     "known_features",
     "known_ops",
     "known_releases",
+    "known_specification",
     "known_versions",
+    "load_specification",
     "minimum_version",
     "newest_version",
     "spellings_of",

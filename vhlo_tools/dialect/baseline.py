@@ -29,7 +29,7 @@ RELEASED = "released.json"
 Baseline = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 # What is new must come after the release; features are names for what is there, and may be given later.
-_DATED = {"version": "version", "op": "min", "type": "min", "attribute": "min", "enum": "min", "case": "min"}
+_DATED = {"op": "min", "type": "min", "attribute": "min", "enum": "min", "case": "min"}
 _DATED |= {"constraint": "since"}
 _REMEDY = "a release is a promise: take the change back, and add a new version instead"
 
@@ -37,9 +37,7 @@ _REMEDY = "a release is a promise: take the change back, and add a new version i
 def baseline_of(specs: Specification) -> Baseline:
     """Return what ``specs`` promises."""
     return {
-        "version": {
-            str(each.version): {"version": str(each.version), "bytecode": each.bytecode} for each in specs.versions
-        },
+        "version": {str(each.version): {"bytecode": each.bytecode} for each in specs.versions},
         "op": {name: _op_version(version) for name, version in specs.op_versions.items()},
         "step": {
             f"{op.name}.{step.older}-{step.newer}": {
@@ -168,6 +166,10 @@ def broken_promises(specs: Specification, released: Baseline) -> Iterator[Violat
             if newest and name not in released.get(kind, {}) and facts[key] and Version(facts[key]) <= newest:
                 message = f"the {kind} {name} is new, and says that it is in {facts[key]}, which is released"
                 yield violation("released-added", kind, name, message, f"let it begin after {newest}")
+    for version in present["version"]:
+        if newest and version not in released["version"] and Version(version) < newest:
+            message = f"{version} is new, and stands before {newest}, which is released"
+            yield violation("released-added", "version", version, message, f"let it come after {newest}")
 
 
 def _files(specs: Specification) -> Callable[[str, str], str]:

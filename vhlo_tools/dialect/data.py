@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from vhlo_tools.errors import InvalidSpecificationError
 
-__all__ = ["check_keys", "dialect_specs", "files_in", "load_entries", "read_entries"]
+__all__ = ["check_entry", "dialect_specs", "files_in", "load_entries", "read_entries"]
 
 _T = TypeVar("_T")
 
@@ -73,15 +73,29 @@ def load_entries(
     return tuple(_convert(file, table, entry, convert) for entry in read_entries(file, table, specs))
 
 
-def check_keys(entry: dict[str, Any], keys: str) -> None:
-    """Refuse keys of ``entry`` that are not among ``keys``, where they would mean nothing.
+def check_entry(entry: dict[str, Any], **kinds: type | Sequence[type] | Mapping[str, type]) -> None:
+    """Refuse keys that would mean nothing, and values of another kind.
+
+    Args:
+        entry: An entry of a file.
+        kinds: From key to the type of its value: ``[str]`` is a list of strings, ``{"": str}`` a table of them.
 
     Raises:
-        ValueError: If there is one.
+        ValueError: If something does not fit.
     """
-    unknown = sorted(entry.keys() - set(keys.split()))
-    if unknown:
-        raise ValueError(f"{unknown[0]} is no key of it: expected {', '.join(keys.split())}")
+    for key, value in entry.items():
+        if key not in kinds:
+            raise ValueError(f"{key} is no key of it: expected {', '.join(kinds)}")
+        if not _fits(value, kinds[key]):
+            raise ValueError(f"{key} is {value!r}, which is of another kind than expected")
+
+
+def _fits(value: object, kind: type | Sequence[type] | Mapping[str, type]) -> bool:
+    if isinstance(kind, Sequence):
+        return isinstance(value, list) and all(_fits(each, kind[0]) for each in value)
+    if isinstance(kind, Mapping):
+        return isinstance(value, dict) and all(_fits(each, kind[""]) for each in value.values())
+    return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
 
 
 def _convert(file: str, table: str, entry: dict[str, Any], convert: Callable[[dict[str, Any]], _T]) -> _T:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources.abc import Traversable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from vhlo_tools.dialect.data import load_entries
+from vhlo_tools.dialect.data import check_entry, load_entries
 
 __all__ = ["Computation", "Default", "Equality", "Structure", "known_default", "known_defaults", "load_defaults"]
 
@@ -43,7 +43,7 @@ class Default:
 
 def load_defaults(specs: Traversable | None = None) -> tuple[Default, ...]:
     """Return the defaults of the folder ``specs``, by default of ours."""
-    return load_entries("vhlo/defaults.toml", "default", lambda entry: Default(**entry), specs)
+    return load_entries("vhlo/defaults.toml", "default", _to_default, specs)
 
 
 @cache
@@ -56,3 +56,13 @@ def known_defaults() -> tuple[Default, ...]:
 def known_default(identifier: str) -> Default:
     """Return the default called ``identifier``, which must be there."""
     return next(default for default in known_defaults() if default.id == identifier)
+
+
+def _to_default(entry: dict[str, Any]) -> Default:
+    check_entry(entry, id=str, text=str, value=dict, equals=str, computed=str, of=str)
+    default = Default(**entry)
+    if (default.value is None) == (default.computed is None):
+        raise ValueError("expected either a value or how it is computed")
+    if default.equals not in get_args(Equality) or (default.computed and default.computed not in get_args(Computation)):
+        raise ValueError("equals or computed is none of those that are defined")
+    return default

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
-from vhlo_tools.dialect.data import check_keys, load_entries
+from vhlo_tools.dialect.data import check_entry, load_entries
 from vhlo_tools.version import Version
 
 __all__ = [
@@ -113,7 +113,9 @@ def encodings_of(dialect: str, kind: EntryKind) -> dict[int, Encoding]:
 
 
 def _to_spelling(entry: dict[str, Any]) -> Spelling:
-    check_keys(entry, "name min max bits encoding")
+    check_entry(entry, name=str, min=str, max=str, bits=int, encoding=[dict])
+    for each in entry["encoding"]:
+        check_entry(each, code=int, fields=[str])
     return Spelling(
         name=entry["name"],
         encodings=tuple(

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from vhlo_tools.dialect.data import check_keys, load_entries
+from vhlo_tools.dialect.data import check_entry, load_entries
 from vhlo_tools.version import Version
 
 __all__ = ["Enum", "EnumCase", "find_enum", "known_enums", "load_enums"]
@@ -75,6 +75,8 @@ def _by_name() -> dict[str, Enum]:
 
 
 def _to_enum(entry: dict[str, Any]) -> Enum:
-    check_keys(entry, "name min max cases")
+    check_entry(entry, name=str, min=str, max=str, cases=[dict])
+    for case in entry["cases"]:
+        check_entry(case, name=str, value=int, min=str)
     cases = (EnumCase(case["name"], case["value"], Version(case.get("min", entry["min"]))) for case in entry["cases"])
     return Enum(entry["name"], Version(entry["min"]), Version(entry["max"]) if "max" in entry else None, tuple(cases))

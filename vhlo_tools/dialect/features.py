@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from vhlo_tools.dialect.data import load_entries
+from vhlo_tools.dialect.data import check_entry, load_entries
 from vhlo_tools.findings import FindingKind
 from vhlo_tools.version import Version
 
@@ -55,6 +55,7 @@ def known_feature(identifier: str) -> Feature:
 
 
 def _to_feature(entry: dict[str, Any]) -> Feature:
+    check_entry(entry, id=str, title=str, kind=str, introduced=str, remedy=str, ops=[str], names=[str])
     return Feature(
         **{
             **entry,

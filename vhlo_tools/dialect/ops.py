@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.resources.abc import Traversable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from vhlo_tools.dialect.data import check_keys, files_in, load_entries
+from vhlo_tools.dialect.data import check_entry, files_in, load_entries
 from vhlo_tools.dialect.defaults import Structure
 from vhlo_tools.version import Version
 
@@ -209,7 +209,9 @@ def _versions_by_name() -> dict[str, OpVersion]:
 
 
 def _to_op(entry: dict[str, Any], family: str) -> Op:
-    check_keys(entry, "name version step constraint")
+    check_entry(entry, name=str, version=[dict], step=[dict], constraint=[dict])
+    if not entry["version"]:
+        raise ValueError("it has no version")
     return Op(
         entry["name"],
         family,
@@ -220,7 +222,8 @@ def _to_op(entry: dict[str, Any], family: str) -> Op:
 
 
 def _to_version(op: str, entry: dict[str, Any]) -> OpVersion:
-    check_keys(entry, "number min max forgotten operands results attributes regions")
+    names = {key: [str] for key in ("operands", "results", "attributes", "regions")}
+    check_entry(entry, number=int, min=str, max=str, forgotten=bool, **names)
     return OpVersion(
         op,
         entry["number"],
@@ -239,7 +242,8 @@ def _to_slots(names: list[str]) -> tuple[Slot, ...]:
 
 
 def _to_step(entry: dict[str, Any]) -> Step:
-    check_keys(entry, "between feature added removed single empty")
+    defaults = {"": str}
+    check_entry(entry, between=[int], feature=str, added=defaults, removed=defaults, single=[str], empty=[str])
     older, newer = entry["between"]
     return Step(
         older,
@@ -253,7 +257,10 @@ def _to_step(entry: dict[str, Any]) -> Step:
 
 
 def _to_constraint(entry: dict[str, Any]) -> Constraint:
-    check_keys(entry, "feature since versions requires operands attributes kind value types")
+    names = {key: [str] for key in ("operands", "attributes", "types")}
+    check_entry(entry, feature=str, since=str, versions=[int], requires=str, kind=str, value=dict, **names)
+    if entry["requires"] not in get_args(Predicate):
+        raise ValueError(f"requires is {entry['requires']!r}: expected one of {', '.join(get_args(Predicate))}")
     return Constraint(
         entry["feature"],
         Version(entry["since"]),

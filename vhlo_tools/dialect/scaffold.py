@@ -87,8 +87,8 @@ def edits_for(
         specs: What there is, without a violation.
         version: The new version.
         change: The attribute that it brings, if that is what it is for.
-        tests: Where the tests of the change go; by default ``tests/dialect`` beside the folder of ``specs``, or ``tests``
-            in it.
+        tests: Where the tests of the change go; by default ``tests/dialect`` beside the folder of ``specs``, or
+            ``tests`` in it.
         bytecode: The version of MLIR bytecode that it writes, by default that of the version before.
         brought: What it brings, in a sentence; by default made of the other arguments.
         today: Its date.
@@ -234,7 +234,8 @@ def _with_version(text: str, op: Op, last: Version, newer: OpVersion, change: Ne
     lines = text.splitlines(keepends=True)
     sections = _sections_of(lines, op.name)
     versions = [section for section in sections if section[0] == "op.version"]
-    steps = [section for section in sections if section[0] == "op.step"]
+    # A step may have tables of its own: [op.step.added].
+    steps = [section for section in sections if section[0].startswith("op.step")]
     step = (
         f"\n[[op.step]]\nbetween = [{newer.number - 1}, {newer.number}]\n"
         f'feature = "{change.feature}"\nadded = {{ {change.name} = "{change.default}" }}\n'

@@ -100,13 +100,21 @@ class Specification:
             "type": {spelling.name: spelling for spelling in self.types},
         }
 
+    @cached_property
+    def _ops(self) -> Mapping[str, Op]:
+        return {op.name: op for op in self.ops}
+
+    @cached_property
+    def _enums(self) -> Mapping[str, Enum]:
+        return {enum.name: enum for enum in self.enums}
+
     def op(self, name: str) -> Op | None:
         """Return the op called ``name``, without version, if there is one."""
-        return next((op for op in self.ops if op.name == name), None)
+        return self._ops.get(name)
 
     def enum(self, name: str) -> Enum | None:
         """Return the enum called ``name``, if there is one."""
-        return next((enum for enum in self.enums if enum.name == name), None)
+        return self._enums.get(name)
 
     def feature(self, identifier: str | None) -> Feature | None:
         """Return the feature called ``identifier``, if there is one."""

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from vhlo_tools.dialect.data import load_entries
+from vhlo_tools.dialect.data import check_entry, load_entries
 from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.version import Version
 
@@ -77,4 +77,5 @@ def bytecode_version_of(version: Version) -> int:
 
 
 def _to_entry(entry: dict[str, Any]) -> VersionEntry:
+    check_entry(entry, version=str, date=date, dated_by=str, bytecode=int, brought=str)
     return VersionEntry(**{**entry, "version": Version(entry["version"])})

@@ -1,0 +1,66 @@
+"""The worked example of VHLO's document: my_op, shown, linted, upgraded, downgraded and refused, without MLIR."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import vhlo_tools as vt
+from vhlo_tools.cli.main import main
+from vhlo_tools.dialect.specification import load_specification
+from vhlo_tools.dialect.stepping import Operation, downgrade, upgrade
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+README = (ROOT / "examples" / "specs" / "README.md").read_text()
+SPECS = load_specification(ROOT / "examples" / "specs" / "my_op")
+TENSOR = {"type": "tensor_v1", "shape": [4], "element": {"type": "f32_v1"}}
+OLD = Operation("my_op_v1", {}, operands=(TENSOR,), results=(TENSOR,))
+
+
+def with_attr(value: object) -> Operation:
+    return Operation("my_op_v2", {"attr": {"attribute": "bool_v1", "value": value}}, (TENSOR,), (TENSOR,))
+
+
+def test_my_op_goes_up_with_the_default() -> None:
+    assert upgrade(OLD, vt.Version("0.10.0"), SPECS) == OLD
+    assert upgrade(OLD, vt.Version("0.11.0"), SPECS) == with_attr(False)
+
+
+@pytest.mark.parametrize("version", ["0.9.0", "0.10.0"])
+def test_my_op_goes_down_only_with_the_default(version: str) -> None:
+    assert downgrade(with_attr(False), vt.Version(version), SPECS) == OLD
+    with pytest.raises(vt.DowngradeError) as refused:
+        downgrade(with_attr(True), vt.Version(version), SPECS)
+    assert str(refused.value) == (
+        f"my_op_v2 cannot be downgraded to StableHLO {version}\n"
+        f"  my_op cannot be in {version}: attr is not its default, false; "
+        "attr of my_op needs StableHLO 0.11.0 (my_op_attr)\n"
+        "    leave attr at its default, false; or choose 0.11.0 or later"
+    )
+    assert downgrade(with_attr(True), vt.Version("0.11.0"), SPECS) == with_attr(True)
+
+
+def test_console_of_the_readme(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    (console,) = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    commands = re.split(r"^\$ vhlo ", console, flags=re.MULTILINE)[1:]
+    assert len(commands) == 2
+    for command in commands:
+        line, _, expected = command.partition("\n")
+        assert main(shlex.split(line)) == 0
+        out, err = capsys.readouterr()
+        assert out + err == expected
+
+
+def test_python_and_shell_of_the_readme(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    check = "import sys; assert not {'jaxlib', 'jax', 'mlir', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", f"{code}\n{check}"], check=True)
+    (shell,) = re.findall(r"```sh\nvhlo (.*?)```", README, re.DOTALL)
+    assert main(shlex.split(shell)) == 0
