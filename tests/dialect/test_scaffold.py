@@ -45,6 +45,7 @@ def pytest_of(folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_new_version_end_to_end(specs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(specs)
+    (specs.parent / "tests" / "programs" / "features").mkdir(parents=True)
     assert new_version(specs, *TANH) == 0
     out, err = capsys.readouterr()
     assert [line.split()[0] for line in out.splitlines()] == ["changed", "changed", "changed", "wrote"]
