@@ -180,7 +180,7 @@ def test_diff(capsys: pytest.CaptureFixture[str]) -> None:
     assert there["changes"][0]["version"] == "0.10.0"
     back = as_json(capsys, "diff", "1.22.0", "0.9.0")["changes"]
     assert len(back) == len(there["changes"])
-    opposite = {"added": "removed", "allowed": "refused", "changed": "changed"}
+    opposite = {"added": "removed", "removed": "added", "allowed": "refused", "changed": "changed"}
     assert sorted((change["kind"], change["name"], change["action"]) for change in back) == sorted(
         (change["kind"], change["name"], opposite[change["action"]]) for change in there["changes"]
     )
@@ -197,7 +197,7 @@ def test_diff_of_bytecode_versions_and_patches(capsys: pytest.CaptureFixture[str
     )
     assert as_json(capsys, "diff", "1.8.0", "1.8.5")["changes"] == []
     assert spec("diff", "1.8.0", "9.0.0") == 2
-    assert "9.0.0 is no version here: expected one from 0.9.0 to 1.22.0" in capsys.readouterr().err
+    assert "9.0.0 is no version here: expected one from 0.9.0 to" in capsys.readouterr().err
 
 
 def test_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,8 +19,10 @@ from vhlo_tools.dialect.lint import lint
 from vhlo_tools.dialect.scaffold import NewAttribute, edits_for
 from vhlo_tools.dialect.specification import known_specification, load_specification
 
-NEXT = vt.Version("1.23.0")
-TANH = ("--op", "tanh", "--attribute", "my_attr", "--default", "default_result_accuracy")
+NEWEST = known_specification().newest
+NEXT, AFTER_NEXT = (vt.Version(f"{NEWEST.major}.{NEWEST.minor + more}.0") for more in (1, 2))
+(LAST,) = (op.versions[-1] for op in known_ops() if op.name == "tanh")
+TANH = ("--op", "tanh", "--attribute", "new_attr", "--default", "default_result_accuracy")
 
 
 @pytest.fixture
@@ -32,7 +34,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def new_version(specs: Path, *arguments: str, version: str = "1.23.0") -> int:
+def new_version(specs: Path, *arguments: str, version: str = str(NEXT)) -> int:
     return main(["spec", "new-version", "--version", version, *arguments, "--specs", str(specs)])
 
 
@@ -43,17 +45,18 @@ def pytest_of(folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_new_version_end_to_end(specs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = contents(specs)
+    (specs.parent / "tests" / "programs" / "features").mkdir(parents=True)
     assert new_version(specs, *TANH) == 0
     out, err = capsys.readouterr()
     assert [line.split()[0] for line in out.splitlines()] == ["changed", "changed", "changed", "wrote"]
-    assert "put a program that has it under tests/programs/features, as tanh_my_attr.mlir" in err
+    assert "put a program that has it under tests/programs/features, as tanh_new_attr.mlir" in err
 
     scaffolded = load_specification(specs)
     assert lint(scaffolded) == lint(scaffolded, str(OURS)) == ()
     op = scaffolded.op("tanh")
     assert op is not None
-    assert [(str(v.min), str(v.max)) for v in op.versions[1:]] == [("1.10.0", "1.22.0"), ("1.23.0", "None")]
-    assert op.versions[-1].attributes == ("my_attr", "result_accuracy")
+    assert [(v.min, v.max) for v in op.versions[-2:]] == [(LAST.min, NEWEST), (NEXT, None)]
+    assert op.versions[-1].attributes == tuple(sorted((*LAST.attributes, "new_attr")))
     assert [version.version for version in scaffolded.versions][-1] == NEXT
     for file, schema in (
         ("versions.toml", "versions"),
@@ -74,7 +77,7 @@ def test_new_version_end_to_end(specs: Path, capsys: pytest.CaptureFixture[str])
     # The tests are of use: they fail when the step is another one.
     edit(
         specs / "vhlo" / "ops" / "elementwise_unary.toml",
-        'feature = "tanh_my_attr"',
+        'feature = "tanh_new_attr"',
         "default_result_accuracy",
         "false",
     )
@@ -83,7 +86,8 @@ def test_new_version_end_to_end(specs: Path, capsys: pytest.CaptureFixture[str])
 
 
 # One of each family, and those that are written in another way: a name with dashes, a step with a table of its own.
-SOME = {*{op.family: op.name for op in known_ops()}.values(), "cross-replica-sum", "dot_general"}
+GOING_ON = [op for op in known_ops() if op.versions[-1].max is None]
+SOME = {*{op.family: op.name for op in GOING_ON}.values(), "cross-replica-sum", "dot_general"}
 
 
 @pytest.mark.parametrize("name", sorted(SOME))
@@ -115,10 +119,10 @@ def test_dry_run_writes_nothing(specs: Path, capsys: pytest.CaptureFixture[str])
     assert contents(specs) == before
     out = capsys.readouterr().out
     for line in (
-        '+version = "1.23.0"',
-        '+max = "1.22.0"',
-        "+between = [2, 3]",
-        '+id = "tanh_my_attr"',
+        f'+version = "{NEXT}"',
+        f'+max = "{NEWEST}"',
+        f"+between = [{LAST.number}, {LAST.number + 1}]",
+        '+id = "tanh_new_attr"',
         "--- /dev/null",
     ):
         assert f"\n{line}\n" in out
@@ -129,24 +133,25 @@ def test_a_version_without_a_change_of_ops(specs: Path) -> None:
     entry = load_specification(specs).versions[-1]
     assert (entry.bytecode, entry.brought) == (7, "MLIR bytecode moves from version 6 to 7.")
     assert lint(load_specification(specs)) == ()
-    assert new_version(specs, "--brought", "Nothing but a number.", version="1.24.0") == 0
+    assert new_version(specs, "--brought", "Nothing but a number.", version=str(AFTER_NEXT)) == 0
     assert lint(load_specification(specs)) == ()
 
 
 @pytest.mark.parametrize(
     ("version", "arguments", "message"),
     [
-        ("1.22.0", TANH, "1.22.0 is there already; the newest is 1.22.0"),
-        ("1.21.5", TANH, "1.21.5 cannot come next: expected a minor version after 1.22.0"),
-        ("1.23.1", TANH, "1.23.1 cannot come next"),
+        (str(NEWEST), TANH, f"{NEWEST} is there already; the newest is {NEWEST}"),
+        ("1.21.5", TANH, f"1.21.5 cannot come next: expected a minor version after {NEWEST}"),
+        (f"{NEXT.major}.{NEXT.minor}.1", TANH, ".1 cannot come next"),
         ("1.23", TANH, "'1.23' is not a StableHLO version"),
-        ("1.23.0", TANH[:4], "--op, --attribute and --default go together"),
-        ("1.23.0", ("--op", "tanhh", *TANH[2:]), "there is no op tanhh; did you mean tanh"),
-        ("1.23.0", (*TANH[:5], "no_such"), "there is no default no_such in vhlo/defaults.toml: add it there, or take"),
-        ("1.23.0", (*TANH[:3], "result_accuracy", *TANH[4:]), "tanh_v2 has the attribute result_accuracy already"),
-        ("1.23.0", (*TANH[:3], "My attr", *TANH[4:]), "'My attr' is no name for an attribute"),
-        ("1.23.0", (*TANH[:5], "zero_convolution_padding"), "a downgrade cannot look for it"),
-        ("1.23.0", ("--bytecode", "5"), "the newest version writes MLIR bytecode 5, not 6"),
+        (str(NEXT), TANH[:4], "--op, --attribute and --default go together"),
+        (str(NEXT), ("--op", "tanhh", *TANH[2:]), "there is no op tanhh; did you mean tanh"),
+        (str(NEXT), (*TANH[:5], "no_such"), "there is no default no_such in vhlo/defaults.toml: add it there, or take"),
+        (str(NEXT), ("--op", "trace", *TANH[2:]), "trace_v1 has ended with 0.19.0"),
+        (str(NEXT), (*TANH[:3], "result_accuracy", *TANH[4:]), "has the attribute result_accuracy already"),
+        (str(NEXT), (*TANH[:3], "My attr", *TANH[4:]), "'My attr' is no name for an attribute"),
+        (str(NEXT), (*TANH[:5], "zero_convolution_padding"), "a downgrade cannot look for it"),
+        (str(NEXT), ("--bytecode", "5"), "the newest version writes MLIR bytecode 5, not 6"),
     ],
 )
 def test_refusals(
@@ -172,8 +177,8 @@ def test_refused_while_there_are_violations(specs: Path, capsys: pytest.CaptureF
 
 def test_an_existing_test_stays(specs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (specs / "tests").mkdir()
-    (specs / "tests" / "test_tanh_v3.py").write_text("mine")
+    (specs / "tests" / f"test_tanh_v{LAST.number + 1}.py").write_text("mine")
     assert new_version(specs, *TANH) == 2
-    assert "test_tanh_v3.py exists" in capsys.readouterr().err
+    assert f"test_tanh_v{LAST.number + 1}.py exists" in capsys.readouterr().err
     assert new_version(specs, *TANH, "--tests", str(specs.parent / "elsewhere")) == 0
     assert pytest_of(specs.parent / "elsewhere").returncode == 0

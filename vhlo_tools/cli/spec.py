@@ -176,5 +176,5 @@ def new_version(
     write_edits(edits)
     for edit in edits:
         click.echo(f"{'wrote' if edit.before is None else 'changed'} {edit.path}")
-    for line in spec_text.remaining(change):
+    for line in spec_text.remaining(specs, change):
         click.echo(line, err=True)

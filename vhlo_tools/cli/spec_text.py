@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
@@ -17,6 +18,7 @@ from vhlo_tools.version import Version
 __all__ = ["change_lines", "description_text", "entry_lines", "remaining", "verdict"]
 
 _WIDTH = 80
+_PROGRAMS = "tests/programs/features"
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "allowed": "+", "refused": "-"}
 
 
@@ -50,14 +52,16 @@ def verdict(specs: Specification, violations: Sequence[Violation], *, released: 
     return f"vhlo: {found} in {entries} entries, by {len(RULES)} rules" + (" and the add-only rule" if released else "")
 
 
-def remaining(change: NewAttribute | None) -> Iterator[str]:
+def remaining(specs: Specification, change: NewAttribute | None) -> Iterator[str]:
     """Yield what is left to do by hand for a new version."""
     yield "vhlo: what is left to do:"
     yield "  say in versions.toml what the version brought and when, if that is not it"
     if change is not None:
         yield f"  say in features.toml how {change.feature} is best avoided"
         yield "  put a value that means something into the test"
-        yield f"  put a program that has it under tests/programs/features, as {change.feature}.mlir"
+        # A fork need not keep programs as we do.
+        if (Path(str(specs.folder)).parent / _PROGRAMS).is_dir():
+            yield f"  put a program that has it under {_PROGRAMS}, as {change.feature}.mlir"
     yield "  once it is released: vhlo spec lint --write-baseline"
 
 
