@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import signal
+import shlex
 import subprocess
 import sys
 import time
@@ -293,16 +294,17 @@ def test_numbers_that_json_does_not_have(tmp_path: Path, capfd: Any) -> None:
 
 
 def test_closed_streams_and_odd_outputs(tmp_path: Path) -> None:
-    command = f"{sys.executable} -m vhlo_tools.cli.main"
+    command = f"{shlex.quote(sys.executable)} -m vhlo_tools.cli.main"
+    saxpy, folder = shlex.quote(str(SAXPY)), shlex.quote(str(tmp_path))
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     for line, code in (
-        (f"{command} serialize {SAXPY} -o - >&-", 2),
+        (f"{command} serialize {saxpy} -o - >&-", 2),
         (f"{command} inspect - <&-", 2),
-        (f"{command} serialize {SAXPY} -o {tmp_path}/loop", 2),
-        (f"{command} serialize {SAXPY} -o {tmp_path}/no/such/folder", 2),
-        (f"{command} serialize {SAXPY} -o ''", 2),
-        (f"{command} serialize {SAXPY} -o {tmp_path}/{'n' * 250}", 0),
-        (f"{command} serialize {SAXPY} -o /dev/full", 2),
+        (f"{command} serialize {saxpy} -o {folder}/loop", 2),
+        (f"{command} serialize {saxpy} -o {folder}/no/such/folder", 2),
+        (f"{command} serialize {saxpy} -o ''", 2),
+        (f"{command} serialize {saxpy} -o {folder}/{'n' * 250}", 0),
+        (f"{command} serialize {saxpy} -o /dev/full", 2),
     ):
         result = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
         assert (result.returncode, "Traceback" in result.stderr) == (code, False), (line, result.stderr)
