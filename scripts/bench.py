@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import gc
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,7 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from raw import RawLibrary
 
 import vhlo_tools as vt
+from vhlo_tools.artifact import inspect_bytes, read_bytes
 from vhlo_tools.bindings import get_provider
+from vhlo_tools.bytecode import File, decode, encode
 
 MEGABYTE = 1 << 20
 
@@ -135,10 +139,55 @@ def raw_to(raw: RawLibrary, target: str, module: Any) -> object:
     return raw.serialize(module, target)
 
 
-SUITES: dict[str, Callable[[], Iterator[Case]]] = {"serialize": serialize_cases}
+def bytecode_cases() -> Iterator[Case]:
+    """Yield what is read from bytes alone, beside the library's reading of the same bytes."""
+    raw = RawLibrary(get_provider())
+    current = str(get_provider().library.current)
+    vhlo = [sys.executable, "-m", "vhlo_tools.cli.main"]
+    with tempfile.TemporaryDirectory() as folder:
+        large, many = Path(folder) / "large.mlirbc", Path(folder) / "many.mlirbc"
+        large.write_bytes(raw.serialize(module_with_constant(raw, 512 * MEGABYTE), current) or b"")
+        many.write_bytes(raw.serialize(raw.parse(program_of_ops(100_000)), current) or b"")
+        for name, path in (("512 MB constant", large), ("100,000 ops", many)):
+            yield Case(
+                f"inspect, {name}", inspected, lambda given: raw.deserialize(given.read_bytes()), partial(Path, path)
+            )
+        yield Case("all parts decoded, 100,000 ops", loaded, raw.deserialize, many.read_bytes)
+        yield Case(
+            "all parts encoded, 100,000 ops", encode, raw_to_current(raw, current), partial(loaded, many.read_bytes())
+        )
+        yield Case(
+            "vhlo inspect as a process, 512 MB constant; raw: python -c pass",
+            lambda given: subprocess.run([*vhlo, "inspect", str(given)], check=True, capture_output=True),
+            lambda given: subprocess.run([sys.executable, "-c", "pass"], check=True),
+            partial(Path, large),
+        )
+
+
+def inspected(path: Path) -> object:
+    """Describe a file as `vhlo inspect` does."""
+    return inspect_bytes(read_bytes(path), str(path))
+
+
+def loaded(data: bytes) -> File:
+    """Return a file with every part decoded."""
+    file = decode(data)
+    file.load()
+    return file
+
+
+def raw_to_current(raw: RawLibrary, current: str) -> Callable[[Any], object]:
+    """Return the library's writing of a program of many ops, to compare with our encoding of one."""
+    text = program_of_ops(100_000)
+    return lambda given: raw.serialize(raw.parse(text), current)
+
+
+SUITES: dict[str, Callable[[], Iterator[Case]]] = {"bytecode": bytecode_cases, "serialize": serialize_cases}
 NOTES = {
+    "bytecode": "Raw is the library's deserialization of the same file, but where it says otherwise; it parses and "
+    "serializes where ours encodes.",
     "serialize": "Ours includes the copy that leaves the caller's module as it is; the library's call rewrites it to "
-    "VHLO. Below 1.9.0 ours also makes range locations plain, without which such readers refuse the file."
+    "VHLO. Below 1.9.0 ours also makes range locations plain, without which such readers refuse the file.",
 }
 
 

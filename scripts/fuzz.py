@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import vhlo_tools as vt
+from vhlo_tools.artifact.inventory import take_inventory
 from vhlo_tools.bytecode import decode
+from vhlo_tools.bytecode.printing import print_program
 
 ROOT = Path(__file__).parents[1]
 SLOWEST = 1.0
@@ -66,6 +68,8 @@ def take_apart(data: bytes) -> None:
         file.decode("attribute", index)
     for index in range(len(file.types)):
         file.decode("type", index)
+    take_inventory(file)
+    print_program(file, debug_info=True)
 
 
 def flip(data: bytes, bits: Iterable[int]) -> Outcome:

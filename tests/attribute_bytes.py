@@ -5,6 +5,9 @@ from __future__ import annotations
 from vhlo_tools.bytecode import decode
 from vhlo_tools.bytecode.reader import ByteReader
 
+#: The properties of a module: neither of its optional attributes is there.
+OF_MODULE = [0, 0]
+
 
 def attribute_entries(data: bytes) -> list[bytes]:
     """Return the bytes of every attribute, in the order of their indices."""

@@ -5,29 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from check_identity import KINDS, check
 from corpus import EXAMPLES, FEATURES, example_programs, features_of_library, writable_versions
 from raw import RawLibrary
 
 import vhlo_tools as vt
-from vhlo_tools.bytecode import decode, encode, encode_entry
-from vhlo_tools.dialect import EntryKind, Feature
-
-KINDS: tuple[EntryKind, EntryKind] = ("attribute", "type")
+from vhlo_tools.bytecode import decode, encode
+from vhlo_tools.dialect import Feature
 
 
 def assert_identity(data: bytes) -> None:
-    """Take all of ``data`` apart, down to the fields of its attributes and types, and put it together again."""
+    """See that only what no specification describes stays bytes, and that all is itself again."""
+    check(data)
     file = decode(data)
-    file.load()
-    assert encode(file) == data
     for kind, table in zip(KINDS, (file.attributes, file.types), strict=True):
         for index, entry in enumerate(table):
-            value = file.decode(kind, index)
-            if value is not None:
-                assert encode_entry(file, kind, value) == entry.data, (kind, index, value)
-            else:
-                # Only what no specification describes stays bytes.
-                assert file.dialect(entry.dialect) not in ("builtin", "vhlo") or not entry.custom
+            known = not entry.custom or file.dialect(entry.dialect) not in ("builtin", "vhlo")
+            assert known or file.decode(kind, index) is not None
 
 
 @pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from vhlo_tools.bindings import Context, Module
-    from vhlo_tools.convert.deserialization import Emit
     from vhlo_tools.program import Program, ProgramSource
 
 __all__ = ["deserialize", "open_artifact", "program_of", "resolve_target", "retarget", "run", "serialize", "strip"]
 
+Emit = Literal["text", "bytecode", "vhlo"]
 ArtifactSource = str | PathLike[str] | Buffer | Artifact
 
 
@@ -163,17 +163,20 @@ def program_of(artifact: ArtifactSource, emit: Emit, *, debug_info: bool = False
 
     Args:
         artifact: The artifact, its path or its bytes, or those of a jax.export file.
-        emit: ``text`` or ``bytecode`` for StableHLO, ``vhlo`` for VHLO as generic text.
+        emit: ``text`` or ``bytecode`` for StableHLO; ``vhlo`` for VHLO as generic text, which needs no MLIR.
         debug_info: Whether text shows locations.
         provider: The bindings to use, by default the installed ones.
 
     Raises:
         MalformedArtifactError: If it is no artifact, or a damaged one, or one the installed library cannot read.
     """
+    opened = Artifact.open(artifact)
+    if emit == "vhlo":
+        return opened.text(debug_info=debug_info).encode()
     from vhlo_tools.bindings import get_provider
     from vhlo_tools.convert import print_module
 
-    return print_module(Artifact.open(artifact), get_provider(provider), emit, debug_info=debug_info)
+    return print_module(opened, get_provider(provider), emit, debug_info=debug_info)
 
 
 def run(

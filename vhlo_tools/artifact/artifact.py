@@ -8,9 +8,11 @@ from os import PathLike
 from pathlib import Path
 
 from vhlo_tools.artifact.content import ARTIFACT_PRODUCER, Kind, recognise
+from vhlo_tools.artifact.inventory import Inventory, take_inventory
 from vhlo_tools.artifact.jax_export import decode_jax_export
 from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
 from vhlo_tools.bytecode import Chunk, File, Section, decode, encode_chunks, strip_locations
+from vhlo_tools.bytecode.printing import print_program
 from vhlo_tools.errors import InvalidProgramError, InvalidVersionError, MalformedArtifactError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
@@ -109,6 +111,27 @@ class Artifact:
             MalformedArtifactError: If their section is damaged.
         """
         return names_by_dialect(self.file)
+
+    def inventory(self) -> Inventory:
+        """Return what it holds: ops, types, attributes, functions, aliases and constants.
+
+        Raises:
+            MalformedArtifactError: If it is damaged.
+        """
+        return take_inventory(self.file)
+
+    def text(self, *, debug_info: bool = False) -> str:
+        """Return it as generic VHLO text, of whatever version it is.
+
+        What no specification describes, such as attributes of other dialects, is named and cannot be parsed again.
+
+        Args:
+            debug_info: Whether to print locations.
+
+        Raises:
+            MalformedArtifactError: If it is damaged.
+        """
+        return print_program(self.file, debug_info=debug_info)
 
     def stripped(self) -> list[Chunk]:
         """Return its bytes without debug information, in pieces; constants are views into this artifact.

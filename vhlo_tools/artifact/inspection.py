@@ -32,7 +32,28 @@ def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
 
 def _of_artifact(data: Buffer, name: str) -> dict[str, Any]:
     artifact = Artifact(data, name=name)
-    return {"version": str(artifact.version), **_of_file(artifact.file)}
+    inventory = asdict(artifact.inventory())
+    return {
+        "version": str(artifact.version),
+        **_of_file(artifact.file),
+        **inventory,
+        "functions": [_of_function(function) for function in inventory["functions"]],
+    }
+
+
+def _of_function(function: dict[str, Any]) -> dict[str, Any]:
+    """Return a function with the attributes of each argument beside its type."""
+    sides = {"arguments": "argument_attributes", "results": "result_attributes"}
+    return {
+        "name": function["name"],
+        **{
+            side: [
+                {"type": kind, **({"attributes": attributes} if attributes else {})}
+                for kind, attributes in zip(function[side], function[key], strict=True)
+            ]
+            for side, key in sides.items()
+        },
+    }
 
 
 def _of_bytecode(data: Buffer, name: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import flagged, svarint, varint
 from vhlo_tools.dialect import Encoding, EntryKind, Field, encodings_of, spellings_of
+from vhlo_tools.errors import MalformedArtifactError
 
 __all__ = ["Tables", "Value", "decode_entry", "encode_entry", "entry_name"]
 
@@ -37,6 +38,7 @@ class Value:
     Attributes:
         dialect: Its dialect.
         encoding: How it is written.
+        offset: Where in the file it stands; 0 if it is new.
         fields: The values of the fields, in order: indices, numbers, views of bytes, and tuples for lists and pairs.
             A number wider than 64 bits is a tuple of its words.
     """
@@ -44,6 +46,7 @@ class Value:
     dialect: str
     encoding: Encoding
     fields: tuple[Any, ...]
+    offset: int = 0
 
     @property
     def name(self) -> str:
@@ -51,11 +54,19 @@ class Value:
         return self.encoding.name
 
     def field(self, name: str) -> Any:
-        """Return the value of the field ``name``, which the encoding must have."""
+        """Return the value of the field ``name``.
+
+        Raises:
+            MalformedArtifactError: If it has none: something else stands where one with that field belongs.
+        """
         for field, value in zip(self.encoding.fields, self.fields, strict=True):
             if field.name == name:
                 return value
-        raise KeyError(name)
+        raise MalformedArtifactError(
+            f"{self.dialect}.{self.name} stands where something with a {name} belongs",
+            offset=self.offset,
+            section="attr_type",
+        )
 
 
 def decode_entry(tables: Tables, kind: EntryKind, entry: Entry) -> Value | None:
@@ -79,7 +90,7 @@ def decode_entry(tables: Tables, kind: EntryKind, entry: Entry) -> Value | None:
     )
     if reader.remaining:
         raise reader.malformed(f"{reader.remaining} bytes follow the {kind} {dialect}.{encoding.name}")
-    return Value(dialect, encoding, fields)
+    return Value(dialect, encoding, fields, max(entry.offset, 0))
 
 
 def entry_name(tables: Tables, kind: EntryKind, entry: Entry) -> str:
@@ -99,7 +110,7 @@ class _Reader(ByteReader):
 
     def __init__(self, tables: Tables, entry: Entry) -> None:
         self.data = memoryview(entry.data)
-        self.position, self.end, self.section = 0, len(self.data), "attr_type"
+        self.start, self.position, self.end, self.section = 0, 0, len(self.data), "attr_type"
         self._tables = tables
         self._base = max(entry.offset, 0)
         self._bits = 64

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import flagged, varint
+from vhlo_tools.errors import MalformedArtifactError
 
 __all__ = ["Entry", "decode_entries", "encode_entries"]
 
@@ -31,6 +32,10 @@ class Entry(NamedTuple):
     custom: bool
     data: Chunk
     offset: int = -1
+
+    def malformed(self, message: str) -> MalformedArtifactError:
+        """Return the error for what is wrong with it."""
+        return MalformedArtifactError(message, offset=max(self.offset, 0), section="attr_type")
 
 
 def decode_entries(offsets: ByteReader, contents: ByteReader, dialects: int) -> tuple[list[Entry], list[Entry]]:

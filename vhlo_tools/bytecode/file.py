@@ -154,9 +154,9 @@ class File:
     def contents(self, name: str) -> tuple[list[Chunk], int]:
         """Return what the section ``name`` holds now, in pieces, and its alignment."""
         part, build = _SECTIONS[name]
-        if part in self.__dict__:
-            return build(self)
         section = self._container.section(name)
+        if part in self.__dict__:
+            return build(self)[0], section.alignment
         return [self._data[section.offset : section.end]], section.alignment
 
 

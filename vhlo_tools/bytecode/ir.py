@@ -182,6 +182,7 @@ class _Decoder:
         # Indexing bytes is faster than indexing a view, and an IR section holds no constants.
         self.data = bytes(reader.take(reader.remaining))
         self.position = 0
+        self.blocks = 0
         self.version = version
         self.tables = tables
         self.locations_optional = version >= OPTIONAL_LOCATIONS_SINCE
@@ -318,7 +319,7 @@ class _Decoder:
         if mask & _HAS_OPERANDS:
             op.operands = self.indices(self.varint(), values, "values")
         if mask & _HAS_SUCCESSORS:
-            op.successors = self.indices(self.varint(), len(self.data), "blocks")
+            op.successors = self.indices(self.varint(), self.blocks, "blocks")
         if mask & _HAS_USE_LISTS:
             op.use_lists = self.use_lists(len(op.results))
         if mask & _HAS_REGIONS:
@@ -352,7 +353,13 @@ class _Decoder:
         if number == 0:
             return Region()
         defined = self.count("values")
-        return Region(defined, [self.block(values + defined, depth) for _ in range(number)])
+        around, self.blocks = self.blocks, number
+        blocks = [self.block(values + defined, depth) for _ in range(number)]
+        self.blocks = around
+        found = sum(len(block.arguments) + sum([len(op.results) for op in block.operations]) for block in blocks)
+        if found != defined:
+            raise self.malformed(f"a region announces {defined} values, but defines {found}")
+        return Region(defined, blocks)
 
 
 def encode_ir(block: Block, version: int) -> bytes:

@@ -19,11 +19,11 @@ class ByteReader:
     Every method raises :class:`MalformedArtifactError`, with offset and section, when the bytes do not suffice.
     """
 
-    __slots__ = ("data", "end", "position", "section")
+    __slots__ = ("data", "end", "position", "section", "start")
 
     def __init__(self, data: memoryview, start: int = 0, end: int | None = None, section: str | None = None) -> None:
         self.data = data
-        self.position = start
+        self.start = self.position = start
         self.end = len(data) if end is None else end
         self.section = section
 

@@ -97,17 +97,19 @@ def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource
     if kind is not ResourceKind.BLOB:
         return Resource(key, kind, value)
     reader = ByteReader(contents.data, start, start + size, contents.section)
+    base = contents.start
     alignment, length = reader.varint(), reader.varint()
     if alignment == 0 or alignment & (alignment - 1):
         raise reader.malformed(f"alignment {alignment} is not a power of two", start)
-    reader.take(-reader.position % alignment)
+    # In the section, which starts aligned in files of today and did not in all of old.
+    reader.take(-(reader.position - base) % alignment)
     if length != reader.remaining:
         raise reader.malformed(f"a blob of {length} bytes where {reader.remaining} are there")
     return Resource(key, kind, reader.take(length), alignment)
 
 
 def encode_resources(groups: Sequence[ResourceGroup]) -> tuple[bytes, list[Chunk], int]:
-    """Return the two sections, keys and values, and the alignment that the second must have in the file."""
+    """Return the two sections, keys and values, and the alignment that the second should have in the file."""
     keys = [varint(sum(group.external for group in groups))]
     values: list[Chunk] = []
     size, alignment = 0, 1

@@ -15,7 +15,7 @@ def _varint(value: int) -> bytes:
 
 
 # Nearly all numbers in a file are small, and a table is twice as fast as the arithmetic.
-_SMALL: Final = [_varint(value) for value in range(1 << 14)]
+_SMALL: Final = [_varint(value) for value in range(1 << 11)]
 
 
 def varint(value: int) -> bytes:

@@ -7,8 +7,8 @@ from typing import get_args
 import click
 
 from vhlo_tools import api
+from vhlo_tools.api.functions import Emit
 from vhlo_tools.cli import options
-from vhlo_tools.convert.deserialization import Emit
 
 
 @click.command()

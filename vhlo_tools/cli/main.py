@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 
 import click
 
@@ -44,7 +43,7 @@ class _Lazy(click.Group):
 
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(version("vhlo-tools"), prog_name="vhlo")
+@click.version_option(package_name="vhlo-tools", prog_name="vhlo")
 def cli() -> None:
     """StableHLO programs as versioned portable artifacts."""
 

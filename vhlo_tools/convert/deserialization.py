@@ -11,7 +11,7 @@ from vhlo_tools.program import unreadable
 __all__ = ["Emit", "deserialize_artifact", "print_module"]
 
 #: How an artifact can be written out as a program.
-Emit = Literal["text", "bytecode", "vhlo"]
+Emit = Literal["text", "bytecode"]
 
 
 def deserialize_artifact(artifact: Artifact, provider: Provider, context: Context | None = None) -> Module:
@@ -36,7 +36,7 @@ def deserialize_artifact(artifact: Artifact, provider: Provider, context: Contex
 
 
 def print_module(artifact: Artifact, provider: Provider, emit: Emit, *, debug_info: bool = False) -> bytes:
-    """Return ``artifact`` as ``emit`` says: StableHLO as text or as ordinary bytecode, or VHLO as generic text.
+    """Return ``artifact`` as StableHLO, as ``emit`` says: as text or as ordinary bytecode.
 
     Args:
         artifact: The artifact.
@@ -47,12 +47,6 @@ def print_module(artifact: Artifact, provider: Provider, emit: Emit, *, debug_in
     Raises:
         MalformedArtifactError: If the library refuses the artifact.
     """
-    if emit == "vhlo":
-        try:
-            module = provider.parse(provider.new_context(), bytes(artifact))
-        except MLIRFailure as failure:
-            raise unreadable(artifact, provider, failure) from failure
-        return provider.text(module, debug_info=debug_info, generic=True).encode()
     module = deserialize_artifact(artifact, provider)
     if emit == "bytecode":
         return b"".join(provider.bytecode(module, provider.library.current))

@@ -57,6 +57,7 @@ class OpVersion:
         results: Its results, in order.
         attributes: Its inherent attributes, all always present, in the order of a properties entry in the bytecode.
         regions: Its regions, in order.
+        forgotten: Whether the library knows it no more, although artifacts hold it.
     """
 
     op: str
@@ -67,6 +68,7 @@ class OpVersion:
     results: tuple[Slot, ...]
     attributes: tuple[str, ...]
     regions: tuple[Slot, ...] = ()
+    forgotten: bool = False
 
     @property
     def name(self) -> str:
@@ -221,7 +223,7 @@ def _to_op(entry: dict[str, Any], family: str) -> Op:
 
 def _to_version(op: str, entry: dict[str, Any]) -> OpVersion:
     names = {key: [str] for key in ("operands", "results", "attributes", "regions")}
-    check_entry(entry, number=int, min=str, max=str, **names)
+    check_entry(entry, number=int, min=str, max=str, forgotten=bool, **names)
     return OpVersion(
         op,
         entry["number"],
@@ -231,6 +233,7 @@ def _to_version(op: str, entry: dict[str, Any]) -> OpVersion:
         _to_slots(entry["results"]),
         tuple(entry["attributes"]),
         _to_slots(entry.get("regions", ())),
+        entry.get("forgotten", False),
     )
 
 

@@ -106,6 +106,8 @@ def edits_for(
         if op is None:
             raise InvalidSpecificationError(f"there is no op {change.op}{nearest(specs, change.op)}")
         older = op.versions[-1]
+        if older.max is not None:
+            raise InvalidSpecificationError(f"{op.name} is gone since {older.max}, its last version")
         if not re.fullmatch(r"[a-z]\w*", change.name, re.ASCII):
             raise InvalidSpecificationError(f"{change.name!r} is no name for an attribute: expected words_like_this")
         if change.name in older.attributes:

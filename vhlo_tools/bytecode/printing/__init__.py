@@ -1,6 +1,6 @@
 """A file as MLIR text in the generic form, without MLIR."""
 
 from vhlo_tools.bytecode.printing.entries import Printer
-from vhlo_tools.bytecode.printing.operations import print_program
+from vhlo_tools.bytecode.printing.operations import inherent_attributes, print_program
 
-__all__ = ["Printer", "print_program"]
+__all__ = ["Printer", "inherent_attributes", "print_program"]

@@ -6,21 +6,24 @@ are in the MLIR language reference. What is kept as bytes is named, and cannot b
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bytecode.codec import Value, bits_of, entry_name
+from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.bytecode.file import File
 from vhlo_tools.bytecode.printing.literals import bare_or_quoted, double, escaped, float_of_bits
 from vhlo_tools.bytecode.reader import ByteReader
-from vhlo_tools.dialect import EntryKind, find_enum
-from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.dialect import EntryKind, find_enum, spellings_of
 
 __all__ = ["Printer"]
 
 _DYNAMIC: Final = -(1 << 63)
-_DEEPEST: Final = 200
+_DEEPEST: Final = 100
+# What is longer than this, and not for the bytes of a constant, comes of nesting upon nesting.
+_LONGEST: Final = 1 << 24
 
 # VHLO's scalar types whose values MLIR calls otherwise.
 _BUILTIN_NAMES: Final = {"bool_v1": "i1", "index_v1": "index", "tf31_v1": "tf32"}
@@ -34,7 +37,7 @@ class Printer:
     """
 
     def __init__(self, file: File) -> None:
-        self._file = file
+        self.file = file
         self._texts: dict[tuple[EntryKind, int], str] = {}
         self._depth = 0
 
@@ -52,33 +55,35 @@ class Printer:
 
     def string(self, index: int) -> bytes:
         """Return the text of a string attribute of either dialect."""
-        value = self._file.decode("attribute", index)
+        value = self.file.decode("attribute", index)
         if value is None or value.name not in ("string", "string_v1"):
-            raise MalformedArtifactError(
-                f"attribute {index} is no string, although it is used as one", section="attr_type"
-            )
-        text: bytes = self._file.strings[value.field("value")]
+            raise self._at("attribute", index).malformed(f"attribute {index} is no string, although it is used as one")
+        text: bytes = self.file.strings[value.field("value")]
         return text
 
     def _entry(self, kind: EntryKind, index: int) -> str:
         key = (kind, index)
         if key not in self._texts:
             if self._depth > _DEEPEST:
-                raise MalformedArtifactError(
-                    f"{kind}s nest deeper than {_DEEPEST}, or in a circle", section="attr_type"
-                )
+                raise self._at(kind, index).malformed(f"{kind}s nest deeper than {_DEEPEST}, or in a circle")
             self._depth += 1
-            self._texts[key] = self._print(kind, index)
+            text = self._print(kind, index)
             self._depth -= 1
+            if len(text) > _LONGEST + 4 * len(self._at(kind, index).data):
+                raise self._at(kind, index).malformed(f"a nested {kind} unfolds to {len(text)} characters")
+            self._texts[key] = text
         return self._texts[key]
 
+    def _at(self, kind: EntryKind, index: int) -> Entry:
+        return (self.file.attributes if kind == "attribute" else self.file.types)[index]
+
     def _print(self, kind: EntryKind, index: int) -> str:
-        entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
+        entry = self._at(kind, index)
         if not entry.custom:
             return bytes(entry.data).rstrip(b"\0").decode("utf-8", "replace")
-        value = self._file.decode(kind, index)
+        value = self.file.decode(kind, index)
         if value is None:
-            return f"<{entry_name(self._file, kind, entry)}: 0x{bytes(entry.data).hex()}>"
+            return f"<{entry_name(self.file, kind, entry)}: 0x{bytes(entry.data).hex()}>"
         if value.dialect == "vhlo":
             return self._vhlo_type(value) if kind == "type" else self._vhlo_attribute(value)
         table = _BUILTIN_TYPES if kind == "type" else _BUILTIN_ATTRIBUTES
@@ -115,16 +120,21 @@ class Printer:
 
     def builtin_element(self, index: int) -> str:
         """Return the element type ``index`` of VHLO as MLIR's own is called."""
-        value = self._file.decode("type", index)
+        value = self.file.decode("type", index)
         if value is None or value.dialect != "vhlo":
             return self.type(index)
         if value.name == "complex_v1":
+            part = self.file.decode("type", value.field("element"))
+            if part is None or part.encoding.fields:
+                raise self._at("type", index).malformed("a complex type is not made of numbers")
             return f"complex<{self.builtin_element(value.field('element'))}>"
+        if value.encoding.fields:
+            return self.type(index)
         return _BUILTIN_NAMES.get(value.name, value.name.removesuffix("_v1"))
 
     def builtin_tensor(self, index: int) -> tuple[str, tuple[int, ...], str]:
         """Return a tensor type of VHLO or MLIR as MLIR's own is called, with its shape and element type."""
-        value = self._file.decode("type", index)
+        value = self.file.decode("type", index)
         if value is None or value.name not in ("tensor_v1", "tensor"):
             return self.type(index), (), ""
         element = self.builtin_element(value.field("element"))
@@ -135,23 +145,21 @@ class Printer:
         """Return the elements of a tensor with their type."""
         text, shape, element = self.builtin_tensor(value.field("type"))
         data = value.field("data")
-        number = 1
-        for size in shape:
-            number *= size
-        if number == 0:
+        number = math.prod(shape)
+        if number <= 0:
             return f"dense<> : {text}"
-        if element == "i1":
-            return f"dense<{_nested(_booleans(bytes(data), number), shape)}> : {text}"
+        if element == "i1" and (booleans := _booleans(bytes(data), number)):
+            return f"dense<{_nested(booleans, shape)}> : {text}"
         return f'dense<"0x{bytes(data).hex().upper()}"> : {text}'
 
     def number(self, value: Value) -> str:
         """Return the value of an integer or float attribute."""
         index, content = value.field("type"), value.field("value")
-        bits, name = bits_of(self._file, index), self.builtin_element(index)
+        bits, name = bits_of(self.file, index), self.builtin_element(index)
         if value.name.startswith("float"):
             return float_of_bits(content, name, bits) if isinstance(content, int) else str(content)
         if bits <= 8 and isinstance(content, int) and not name.startswith("ui"):
-            content = content - (1 << bits) if content >> (bits - 1) and bits > 1 else content
+            content = content - (1 << bits) if bits > 1 and content >> (bits - 1) else content
         return str(content)
 
 
@@ -176,13 +184,16 @@ def _f64(bits: int) -> str:
 
 
 def _booleans(data: bytes, number: int) -> list[str] | str:
-    """Return the elements of an i1 tensor: eight in a byte, or one byte each in old files, or one for all."""
+    """Return the elements of an i1 tensor: eight in a byte, or one byte each in old files, or one for all.
+
+    None are returned where the bytes fit neither.
+    """
     words = ("false", "true")
     if len(data) == 1 and number > 1 and (number > 8 or data[0] in (0x00, 0xFF)):
         return words[bool(data[0])]
     if len(data) == (number + 7) // 8 and len(data) != number:
         return [words[data[i // 8] >> i % 8 & 1] for i in range(number)]
-    return [words[bool(byte)] for byte in data[:number]]
+    return [words[bool(byte)] for byte in data] if len(data) == number else []
 
 
 def _nested(elements: list[str] | str, shape: Sequence[int]) -> str:
@@ -238,7 +249,7 @@ _VHLO_ATTRIBUTES: Final[dict[str, Print]] = {
     ),
     "float_v1": lambda printer, value: f"{printer.number(value)} : {printer.type(value.field('type'))}",
     "integer_v1": lambda printer, value: f"{printer.number(value)} : {printer.builtin_element(value.field('type'))}",
-    "string_v1": lambda printer, value: escaped(printer._file.strings[value.field("value")]),
+    "string_v1": lambda printer, value: escaped(printer.file.strings[value.field("value")]),
     "tensor_v1": Printer.dense,
     "type_v1": lambda printer, value: printer.type(value.field("value")),
 }
@@ -264,7 +275,8 @@ def _function_type(printer: Printer, value: Value) -> str:
 
 
 _BUILTIN_TYPES: Final[dict[str, Print]] = {
-    **dict.fromkeys(("bf16", "f16", "f32", "f64", "f80", "f128", "index", "none"), _plain),
+    # Those without parameters are printed as they are called.
+    **{each.name: _plain for each in spellings_of("builtin", "type") if not each.encodings[0].fields},
     "complex": lambda printer, value: f"complex<{printer.type(value.field('element'))}>",
     "function": _function_type,
     "integer": _integer_type,
@@ -283,7 +295,7 @@ def _dictionary(printer: Printer, value: Value) -> str:
 
 
 def _string(printer: Printer, value: Value) -> str:
-    text = escaped(printer._file.strings[value.field("value")])
+    text = escaped(printer.file.strings[value.field("value")])
     return f"{text} : {printer.type(value.field('type'))}" if value.encoding.code == 3 else text
 
 

@@ -7,6 +7,7 @@ bytes call isolated is more than what the parser takes for it.
 from __future__ import annotations
 
 from itertools import count
+from typing import Final
 
 from vhlo_tools.bytecode.file import File
 from vhlo_tools.bytecode.ir import Block, Operation, Region
@@ -16,6 +17,8 @@ from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.dialect import find_op_version
 
 __all__ = ["inherent_attributes", "print_program"]
+
+KNOWN: Final = ("builtin", "vhlo")
 
 
 def print_program(file: File, *, debug_info: bool = False) -> str:
@@ -39,12 +42,13 @@ def print_program(file: File, *, debug_info: bool = False) -> str:
 def inherent_attributes(file: File, op: Operation) -> list[tuple[str, int]]:
     """Return the names and indices of the inherent attributes of ``op`` that stand in its properties.
 
-    The properties of an op that is not specified are given by number, ``0``, ``1`` and so on.
+    Those of a VHLO op that is not specified are given by number, ``0``, ``1`` and so on. Ops of other dialects have
+    properties of their own making, of which none are given.
     """
-    if op.properties is None:
+    dialect, _, name = file.op_name(op.name).partition(".")
+    if op.properties is None or dialect not in KNOWN:
         return []
     reader = ByteReader(memoryview(file.properties[op.properties]), section="properties")
-    dialect, _, name = file.op_name(op.name).partition(".")
     if dialect == "builtin":
         found = zip(("sym_name", "sym_visibility"), flagged_indices(reader, len(file.attributes)), strict=False)
         return [(each, index) for each, index in found if index is not None]
@@ -74,6 +78,8 @@ class _Program:
         out.append(f"({', '.join(values[index][0] for index in op.operands)})")
         if op.successors:
             out.append(f"[{', '.join(f'^{self.block_names[index]}' for index in op.successors)}]")
+        if op.properties is not None and self.file.dialect(self.file.dialects.ops[op.name].dialect) not in KNOWN:
+            out.append(f" <properties: 0x{bytes(self.file.properties[op.properties]).hex()}>")
         if inherent := inherent_attributes(self.file, op):
             out.append(f" <{{{', '.join(f'{name} = {self.entries.attribute(index)}' for name, index in inherent)}}}>")
         if op.regions:

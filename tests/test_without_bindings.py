@@ -1,0 +1,100 @@
+"""What works with no bindings installed at all, artifacts of the future included."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from corpus import EXAMPLES
+from environments import run_in
+
+import vhlo_tools as vt
+
+# Whatever would import a binding, here or in a module that it imports, fails.
+BLOCKER = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("jaxlib", "jax", "torch_mlir", "mlir"):
+            raise ImportError(f"{name} is blocked")
+
+sys.meta_path.insert(0, Blocker())
+from vhlo_tools.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+FUTURE = """
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+import sys
+program = '''
+func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xi1> {
+  %0 = stablehlo.compare LT, %a, %b, WEAKORDER : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+  %1 = "stablehlo.custom_call"(%a) {call_target_name = "kernel", result_tilings = [[dense<[4]> : tensor<1xindex>]]}
+    : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xi1>
+}'''
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+context, registry = ir.Context(), ir.DialectRegistry()
+_jax_mlir_ext.register_dialects(registry)
+context.append_dialect_registry(registry)
+stablehlo.register_dialect(context)
+context.load_all_available_dialects()
+sys.stdout.buffer.write(stablehlo.serialize_portable_artifact(ir.Module.parse(program, context), "1.22.0"))
+"""
+
+
+def blocked(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", BLOCKER, *arguments], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("artifacts") / "a.mlirbc"
+    vt.serialize(EXAMPLES / "transformer_step.mlir", "1.4.2").save(path)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["inspect", "{artifact}"],
+        ["inspect", "{artifact}", "--output-format", "json"],
+        ["inspect", str(EXAMPLES / "symbolic_export.jax_export")],
+        ["deserialize", "{artifact}", "--emit", "vhlo", "--debug-info"],
+        ["strip", "{artifact}", "-o", "{output}"],
+        ["spec", "show", "all_reduce"],
+        ["spec", "diff", "1.13.0", "1.22.0"],
+        ["spec", "lint"],
+        ["targets"],
+        ["targets", "jaxlib==0.4.31,12w"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_commands_that_need_none(command: list[str], artifact: str, tmp_path: Path) -> None:
+    result = blocked(*(part.format(artifact=artifact, output=tmp_path / "out") for part in command))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout or (tmp_path / "out").exists() or "no violation" in result.stderr
+
+
+def test_a_command_that_needs_some_says_so(artifact: str) -> None:
+    result = blocked("deserialize", artifact)
+    assert result.returncode == 2
+    assert "no MLIR bindings are installed: install jaxlib" in result.stderr
+
+
+@pytest.mark.releases
+def test_an_artifact_newer_than_the_installed_library(tmp_path: Path) -> None:
+    written = run_in("jaxlib==0.12.0.1", FUTURE)
+    assert written.returncode == 0, written.stderr.decode()
+    artifact = vt.open_artifact(written.stdout)
+    assert artifact.version == vt.Version("1.22.0")
+    inventory = artifact.inventory()
+    assert inventory.ops["vhlo.custom_call_v2"] == inventory.ops["vhlo.compare_v1"] == 1
+    text = artifact.text()
+    assert "compare_type = #vhlo<comparison_type_v1 WEAKORDER>" in text
+    assert "result_tilings = #vhlo.array_v1<[#vhlo.array_v1<[#vhlo.tensor_v1<" in text
+    assert len(vt.strip(artifact)) < len(artifact)
