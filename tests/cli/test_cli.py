@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
-import signal
 import shlex
+import signal
 import subprocess
 import sys
 import time

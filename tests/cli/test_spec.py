@@ -165,6 +165,15 @@ def test_everything_is_shown_in_80_columns(capsys: pytest.CaptureFixture[str]) -
             assert len(line) <= 80 or len(line.split()) == 2 or "#vhlo" in line, line
 
 
+def test_an_op_that_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert spec("show", "trace") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("trace: op of the family forgotten, 0.9.0 to 0.19.0\n")
+    assert "  forgotten    the library dropped it without a version of its own" in out
+    assert spec("diff", "0.19.0", "0.20.0") == 0
+    assert "\n  - op trace_v1\n" in capsys.readouterr().out
+
+
 def test_an_unknown_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert spec("show", "all_redcue") == 2
     assert "did you mean all_reduce or" in capsys.readouterr().err

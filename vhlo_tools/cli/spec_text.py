@@ -86,6 +86,8 @@ def _op_lines(op: dict[str, Any]) -> Iterator[str]:
         for key in ("operands", "results", "attributes", "regions"):
             if version[key] or key != "regions":
                 yield from _labelled(key, ", ".join(version[key]) or "none")
+        if version["forgotten"]:
+            yield from _labelled("forgotten", "the library dropped it without a version of its own")
         for change in version["changes"]:
             yield from _labelled("changed", change)
         for refused in version["refuses"]:

@@ -89,6 +89,7 @@ def _op(specs: Specification, op: Op) -> Description:
                 "results": list(map(str, version.results)),
                 "attributes": list(version.attributes),
                 "regions": list(map(str, version.regions)),
+                "forgotten": version.forgotten,
                 "changes": list(what_differs(older, version)) if older else [],
                 "refuses": [
                     {
