@@ -217,11 +217,11 @@ def test_warnings_of_what_a_consumer_chokes_on(tmp_path: Path, capfd: Any) -> No
     )
 
 
-def test_a_reader_that_stops_is_no_error(artifact: Path) -> None:
-    code = f"{sys.executable} -m vhlo_tools.cli.main targets --format json | head -c 10"
+def test_a_reader_that_stops_is_no_error() -> None:
+    code = f"{shlex.quote(sys.executable)} -m vhlo_tools.cli.main targets --format json | head -c 10"
     result = subprocess.run(["bash", "-o", "pipefail", "-c", code], capture_output=True)
-    assert b"Traceback" not in result.stderr
-    assert b"Error" not in result.stderr
+    assert len(result.stdout) == 10
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -309,19 +309,23 @@ def test_closed_streams_and_odd_outputs(tmp_path: Path) -> None:
         result = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
         assert (result.returncode, "Traceback" in result.stderr) == (code, False), (line, result.stderr)
         assert ".part" not in result.stderr
-    for line in (f"{command} targets | true", f"{command} inspect {SAXPY} | true"):
+    for line in (f"{command} targets | true", f"{command} inspect {saxpy} | true"):
         result = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True)
         assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_no_interrupt_leaves_a_traceback_or_a_file(tmp_path: Path) -> None:
-    out = tmp_path / "out"
+def test_no_interrupt_leaves_half_a_file(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "vhlo_tools.cli.main", "serialize", str(EXAMPLES / "transformer_step.mlir"), "-o"]
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    subprocess.run([*command, str(whole)], check=True)
     for delay in (0.05, 0.1, 0.15, 0.2, 0.3):
-        command = [sys.executable, "-m", "vhlo_tools.cli.main", "serialize", str(EXAMPLES / "transformer_step.mlir")]
-        process = subprocess.Popen([*command, "-o", str(out)], stderr=subprocess.PIPE)
+        process = subprocess.Popen([*command, str(out)], stderr=subprocess.PIPE)
         time.sleep(delay)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         assert process.returncode in (0, 130, 1, -signal.SIGINT)
-        assert process.returncode == 0 or not out.exists()
+        # An interrupt may come after the file was written, while the process ends.
+        assert out.exists() or process.returncode != 0
+        assert not out.exists() or out.read_bytes() == whole.read_bytes()
         out.unlink(missing_ok=True)
+        assert set(tmp_path.iterdir()) == {whole}
