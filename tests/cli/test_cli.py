@@ -74,6 +74,23 @@ def test_inspect(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "StableHLO_v" in out
 
 
+def test_inspect_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, path = tmp_path / "in.mlir", str(tmp_path / "out.mlirbc")
+    program.write_text(
+        "func.func @main(%a: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %b: tensor<f32> {jax.buffer_donor = true})"
+        " -> tensor<4xf32> { %c = stablehlo.broadcast_in_dim %b, dims = [] : (tensor<f32>) -> tensor<4xf32>"
+        " func.return %c : tensor<4xf32> }"
+    )
+    assert main(["serialize", str(program), "-o", path]) == 0
+    assert main(["inspect", path]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["vhlo.broadcast_in_dim_v1:", "1"] in lines
+    assert ["@main(tensor<4xf32>,", "tensor<f32>)", "->", "(tensor<4xf32>)"] in lines
+    assert ["aliases:", "output", "index", "0", "parameter", "number", "0", "kind", "may-alias"] in lines
+    assert ["donors:", "parameter", "number", "1"] in lines
+    assert ["largest:", "none"] in lines
+
+
 def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     x, both = str(tmp_path / "x.npy"), str(tmp_path / "both.npz")
     np.save(x, np.array([1, 2, 3, 4], np.float32))

@@ -10,6 +10,8 @@ import click
 from vhlo_tools.artifact import inspect_bytes
 from vhlo_tools.cli import options
 
+_COUNTS = ("ops", "types", "attributes")
+
 
 @click.command()
 @options.input_argument("FILE")
@@ -35,10 +37,33 @@ def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
             yield label.rstrip()
             for dialect, ops in value.items():
                 yield f"{indent}  {dialect:<18} {', '.join(sorted(ops)) or 'no ops'}"
+        elif key in _COUNTS:
+            yield label.rstrip()
+            # Names of the dialect, which stay as they are spelled.
+            yield from (f"{indent}  {name + ':':<30} {number}" for name, number in value.items())
         elif isinstance(value, dict):
             yield label.rstrip()
             yield from _lines(value, indent + "  ")
-        elif isinstance(value, list):
-            yield label + (", ".join(map(str, value)) or "none")
+        elif key == "functions":
+            yield label.rstrip()
+            yield from (f"{indent}  {_signature(function)}" for function in value)
+        elif isinstance(value, list | tuple):
+            yield label + (", ".join(map(_words, value)) or "none")
         else:
-            yield f"{label}{value}"
+            yield label + ("none" if value is None else str(value))
+
+
+def _signature(function: dict[str, Any]) -> str:
+    sides = (", ".join(each["type"] for each in function[side]) for side in ("arguments", "results"))
+    return "@{}({}) -> ({})".format(function["name"], *sides)
+
+
+def _words(value: Any) -> str:
+    """Return an alias or a donor as words, and anything else as it is."""
+    if not isinstance(value, dict):
+        return str(value)
+    return " ".join(f"{key.replace('_', ' ')} {_path(each)}" for key, each in value.items() if each != ())
+
+
+def _path(value: Any) -> str:
+    return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)
