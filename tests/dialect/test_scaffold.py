@@ -175,6 +175,17 @@ def test_refused_while_there_are_violations(specs: Path, capsys: pytest.CaptureF
         edits_for(load_specification(specs), NEXT)
 
 
+def test_any_sentence_may_be_brought(specs: Path) -> None:
+    sentence = 'quote " backslash \\ é \U0001f600 \x7f \n'
+    assert new_version(specs, "--brought", sentence) == 0
+    assert load_specification(specs).versions[-1].brought == sentence
+
+
+def test_bytecode_zero_is_not_taken_for_none(specs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert new_version(specs, "--bytecode", "0") == 2
+    assert "bytecode-newest: the newest version writes MLIR bytecode 0" in capsys.readouterr().err
+
+
 def test_an_existing_test_stays(specs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (specs / "tests").mkdir()
     (specs / "tests" / f"test_tanh_v{LAST.number + 1}.py").write_text("mine")

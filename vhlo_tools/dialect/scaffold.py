@@ -99,8 +99,9 @@ def edits_for(
     folder = Path(str(specs.folder))
     _check_version(specs, version, folder)
     last = specs.versions[-1]
+    written = last.bytecode if bytecode is None else bytecode
     sentence = brought or _sentence(last.bytecode, bytecode, change)
-    edits = [_appended(folder / "versions.toml", _version_entry(version, today, bytecode or last.bytecode, sentence))]
+    edits = [_appended(folder / "versions.toml", _version_entry(version, today, written, sentence))]
     if change is not None:
         op = specs.op(change.op)
         if op is None:
@@ -197,8 +198,13 @@ def _sentence(old: int, new: int | None, change: NewAttribute | None) -> str:
 def _version_entry(version: Version, today: date | None, bytecode: int, brought: str) -> str:
     return (
         f'[[version]]\nversion = "{version}"\ndate = {today or date.today()}\ndated_by = "commit"\n'
-        f"bytecode = {bytecode}\nbrought = {json.dumps(brought)}\n"
+        f"bytecode = {bytecode}\nbrought = {_quoted(brought)}\n"
     )
+
+
+def _quoted(text: str) -> str:
+    """Return ``text`` as a string of TOML, which unlike JSON has no pairs of surrogates and no bare DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _feature_entry(version: Version, change: NewAttribute) -> str:
