@@ -100,14 +100,17 @@ class _Program:
             self.out.append("{}")
             return
         # Every value of the region is named before it is used, for blocks may use each other's.
-        values = [*outer, *self.named(region)]
+        # They are taken off again at the end: copying those outside would make many small regions cost the square.
+        values, position = outer, len(outer)
+        values += self.named(region)
         names = [f"bb{next(self.labels)}" for _ in region.blocks]
         saved, self.block_names = getattr(self, "block_names", []), names
         self.out.append("{\n")
-        position = len(outer)
+        start = position
         for name, block in zip(names, region.blocks, strict=True):
             position = self.block(name, block, values, position, indent)
         self.out.append(f"{indent}}}")
+        del values[start:]
         self.block_names = saved
 
     def named(self, region: Region) -> list[tuple[str, int]]:
