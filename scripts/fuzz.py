@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import vhlo_tools as vt
-from vhlo_tools.artifact.inventory import take_inventory
+from vhlo_tools.artifact import Artifact
 from vhlo_tools.bytecode import decode
 from vhlo_tools.bytecode.printing import print_program
 
@@ -61,15 +61,17 @@ def subject(program: str, version: str) -> bytes:
 
 
 def take_apart(data: bytes) -> None:
-    """Decode every part of ``data``, down to the fields of attributes and types."""
+    """Decode every part of ``data``, down to the fields of attributes and types, and do what the commands do."""
     file = decode(data)
     file.load()
     for index in range(len(file.attributes)):
         file.decode("attribute", index)
     for index in range(len(file.types)):
         file.decode("type", index)
-    take_inventory(file)
     print_program(file, debug_info=True)
+    artifact = Artifact(data)
+    artifact.inventory()
+    artifact.stripped()
 
 
 def flip(data: bytes, bits: Iterable[int]) -> Outcome:

@@ -11,7 +11,7 @@ from vhlo_tools.artifact.content import ARTIFACT_PRODUCER, Kind, recognise
 from vhlo_tools.artifact.inventory import Inventory, take_inventory
 from vhlo_tools.artifact.jax_export import decode_jax_export
 from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
-from vhlo_tools.bytecode import Chunk, File, Section, decode, encode_chunks, strip_locations
+from vhlo_tools.bytecode import MAGIC, Chunk, File, Section, decode, encode_chunks, strip_locations
 from vhlo_tools.bytecode.printing import print_program
 from vhlo_tools.errors import InvalidProgramError, InvalidVersionError, MalformedArtifactError
 from vhlo_tools.files import write_atomically
@@ -53,6 +53,7 @@ class Artifact:
         except InvalidVersionError as error:
             raise MalformedArtifactError(
                 f"{name} has the producer {self.file.producer!r}, which ends in no version: {error}",
+                offset=bytes(memoryview(data)[: len(MAGIC) + 9 + len(ARTIFACT_PRODUCER)]).index(ARTIFACT_PRODUCER),
                 section="header",
             ) from error
 
@@ -202,7 +203,7 @@ def _require_artifact(data: Buffer, name: str) -> None:
     try:
         kind = recognise(data, name)
     except InvalidProgramError as error:
-        raise MalformedArtifactError(str(error), offset=0) from error
+        raise MalformedArtifactError(str(error), offset=0, section="header") from error
     if kind is Kind.PORTABLE_ARTIFACT:
         return
     found = {
@@ -211,5 +212,7 @@ def _require_artifact(data: Buffer, name: str) -> None:
         Kind.JAX_EXPORT: "a jax.export file, which holds an artifact",
     }[kind]
     raise MalformedArtifactError(
-        f"{name} is {found}: expected a portable artifact; `vhlo serialize` makes one of it", offset=0
+        f"{name} is {found}: expected a portable artifact; `vhlo serialize` makes one of it",
+        offset=0,
+        section="header",
     )

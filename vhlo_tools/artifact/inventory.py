@@ -17,6 +17,8 @@ _ENTRY_FUNCTION: Final = "main"
 
 _DEEPEST: Final = 100
 _LONGEST_LIST: Final = 1000
+# Shared values are built once, but whoever copies or prints them takes them apart: real programs stay far below this.
+_LARGEST: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +158,18 @@ class _Reader:
         self.printer = Printer(file)
         # Shared, so that what is nested many times over is built once.
         self.values: dict[int, Any] = {}
+        # How many plain values each of them is when nothing is shared.
+        self.sizes: dict[int, int] = {}
         self.depth = 0
 
     def attributes_of(self, op: Operation) -> dict[str, int]:
         """Return all attributes of ``op`` by name, wherever its version of the format keeps them."""
         found = dict(inherent_attributes(self.file, op))
         dictionary = self.file.decode("attribute", op.attributes) if op.attributes is not None else None
+        if dictionary is not None and dictionary.name not in ("dictionary", "dict_v1"):
+            raise self.file.attributes[op.attributes or 0].malformed(
+                f"{dictionary.dialect}.{dictionary.name} stands where the dictionary of an op belongs"
+            )
         for key, value in dictionary.field("elements") if dictionary else ():
             found[self.printer.string(key).decode("utf-8", "replace")] = value
         return found
@@ -177,6 +185,12 @@ class _Reader:
             plain = _PLAIN.get(value.name) if value else None
             self.values[index] = plain(self, value) if plain else self.printer.attribute(index)
             self.depth -= 1
+            references = value.field("elements") if value and plain in (_list, _dictionary) else ()
+            contents = (each[1] if isinstance(each, tuple) else each for each in references)
+            self.sizes[index] = 1 + sum(self.sizes[each] for each in contents)
+            if self.sizes[index] > _LARGEST:
+                entry = self.file.attributes[index]
+                raise entry.malformed(f"a nested attribute unfolds to {self.sizes[index]} values")
         return self.values[index]
 
     def type(self, index: int) -> str:

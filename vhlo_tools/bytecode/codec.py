@@ -98,7 +98,7 @@ def entry_name(tables: Tables, kind: EntryKind, entry: Entry) -> str:
     dialect = tables.dialect(entry.dialect)
     if not entry.custom:
         return f"{dialect} (as text)"
-    code = ByteReader(memoryview(entry.data)).varint() if len(entry.data) else -1
+    code = _Reader(tables, entry).varint() if len(entry.data) else -1
     encoding = encodings_of(dialect, kind).get(code)
     return f"{dialect}.{encoding.name}" if encoding else f"{dialect} {kind} code {code}"
 
@@ -164,7 +164,7 @@ def bits_of(tables: Tables, index: int) -> int:
     if not entry.custom:
         return 64
     dialect = tables.dialect(entry.dialect)
-    reader = ByteReader(memoryview(entry.data), section="attr_type")
+    reader = _Reader(tables, entry)
     encoding = encodings_of(dialect, "type").get(reader.varint())
     if encoding is None:
         return 64

@@ -27,6 +27,7 @@ from vhlo_tools.bytecode.properties import decode_properties, encode_properties
 from vhlo_tools.bytecode.resources import ResourceGroup, decode_resources, encode_resources
 from vhlo_tools.bytecode.strings import decode_strings, encode_strings
 from vhlo_tools.dialect import EntryKind
+from vhlo_tools.errors import MalformedArtifactError
 
 __all__ = ["File", "decode", "encode", "encode_chunks"]
 
@@ -147,9 +148,18 @@ class File:
         return decode_entry(self, kind, entry)
 
     def encode(self, kind: EntryKind, value: Value) -> Entry:
-        """Return the entry for ``value``, of a dialect of this file."""
-        dialects = [self.dialect(index) for index in range(len(self.dialects.names))]
-        return Entry(dialects.index(value.dialect), True, encode_entry(self, kind, value))
+        """Return the entry for ``value``, of a dialect of this file.
+
+        Raises:
+            MalformedArtifactError: If the file does not have the dialect.
+        """
+        if value.dialect not in self._dialect_names:
+            raise MalformedArtifactError(
+                f"the file does not have the dialect {value.dialect}, which is needed to write {value.name}",
+                offset=self._container.section("dialect").offset,
+                section="dialect",
+            )
+        return Entry(self._dialect_names.index(value.dialect), True, encode_entry(self, kind, value))
 
     def contents(self, name: str) -> tuple[list[Chunk], int]:
         """Return what the section ``name`` holds now, in pieces, and its alignment."""

@@ -48,8 +48,9 @@ _HEADS: Final = [1 + (mask & _IN_HEAD).bit_count() for mask in range(_KNOWN + 1)
 
 _IR: Final = SECTION_NAMES.index("ir")
 
-# Real programs nest a dozen deep; Python's own stack ends near a thousand.
-_DEEPEST: Final = 200
+# Real programs nest a dozen deep. Python's own stack ends near a thousand, and a level takes four frames of it; whoever
+# calls us may have used some already.
+_DEEPEST: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,13 +334,14 @@ class _Decoder:
         number, op.isolated = head >> 1, bool(head & 1)
         if number > len(self.data) - self.position:
             raise self.malformed(f"{number} regions where {len(self.data) - self.position} bytes are left")
-        if op.isolated and self.version >= _SECTIONS_SINCE:
-            end = self.enter_section()
-            op.regions = [self.region(0, depth) for _ in range(number)]
-            if self.position != end:
-                raise self.malformed(f"a section of regions ends at {self.start + end}, but its regions end here")
-        else:
-            op.regions = [self.region(0 if op.isolated else values, depth) for _ in range(number)]
+        end = self.enter_section() if op.isolated and self.version >= _SECTIONS_SINCE else None
+        regions = []
+        # No comprehension, here and in `region`: each is a frame of its own before Python 3.12.
+        for _ in range(number):
+            regions.append(self.region(0 if op.isolated else values, depth))
+        op.regions = regions
+        if end is not None and self.position != end:
+            raise self.malformed(f"a section of regions ends at {self.start + end}, but its regions end here")
 
     def enter_section(self) -> int:
         mark = self.byte()
@@ -354,7 +356,9 @@ class _Decoder:
             return Region()
         defined = self.count("values")
         around, self.blocks = self.blocks, number
-        blocks = [self.block(values + defined, depth) for _ in range(number)]
+        blocks = []
+        for _ in range(number):
+            blocks.append(self.block(values + defined, depth))
         self.blocks = around
         found = sum(len(block.arguments) + sum([len(op.results) for op in block.operations]) for block in blocks)
         if found != defined:

@@ -22,8 +22,10 @@ __all__ = ["Printer"]
 
 _DYNAMIC: Final = -(1 << 63)
 _DEEPEST: Final = 100
-# What is longer than this, and not for the bytes of a constant, comes of nesting upon nesting.
+# What is longer than this, and than all strings and constants of the file, comes of nesting upon nesting.
 _LONGEST: Final = 1 << 24
+# How much more is joined on the way to one attribute or type: each part counts at every level that it goes through.
+_LEVELS: Final = 8
 
 # VHLO's scalar types whose values MLIR calls otherwise.
 _BUILTIN_NAMES: Final = {"bool_v1": "i1", "index_v1": "index", "tf31_v1": "tf32"}
@@ -40,6 +42,9 @@ class Printer:
         self.file = file
         self._texts: dict[tuple[EntryKind, int], str] = {}
         self._depth = 0
+        # A byte of a string or a constant becomes up to three characters.
+        self._longest = _LONGEST + 4 * sum(section.size for section in file.sections)
+        self._unfolded = 0
 
     def attribute(self, index: int) -> str:
         """Return an attribute as text."""
@@ -63,15 +68,21 @@ class Printer:
 
     def _entry(self, kind: EntryKind, index: int) -> str:
         key = (kind, index)
+        if self._depth == 0:
+            self._unfolded = 0
         if key not in self._texts:
             if self._depth > _DEEPEST:
                 raise self._at(kind, index).malformed(f"{kind}s nest deeper than {_DEEPEST}, or in a circle")
             self._depth += 1
             text = self._print(kind, index)
             self._depth -= 1
-            if len(text) > _LONGEST + 4 * len(self._at(kind, index).data):
+            if len(text) > self._longest:
                 raise self._at(kind, index).malformed(f"a nested {kind} unfolds to {len(text)} characters")
             self._texts[key] = text
+        # Before it is joined to others: a list of many long ones would not fit into memory.
+        self._unfolded += len(self._texts[key])
+        if self._depth and self._unfolded > _LEVELS * self._longest:
+            raise self._at(kind, index).malformed(f"a nested {kind} unfolds to {self._unfolded} characters and more")
         return self._texts[key]
 
     def _at(self, kind: EntryKind, index: int) -> Entry:
@@ -145,6 +156,9 @@ class Printer:
         """Return the elements of a tensor with their type."""
         text, shape, element = self.builtin_tensor(value.field("type"))
         data = value.field("data")
+        if len(shape) > _DEEPEST:
+            # The product of hostile sizes takes for ever, and brackets nest as deep as the shape.
+            return f'dense<"0x{bytes(data).hex().upper()}"> : {text}'
         number = math.prod(shape)
         if number <= 0:
             return f"dense<> : {text}"

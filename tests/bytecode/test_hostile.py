@@ -1,0 +1,154 @@
+"""Files that no library writes: each is read or refused with a place, and none costs more than its size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from corpus import EXAMPLES
+
+import vhlo_tools as vt
+from vhlo_tools.artifact import Artifact, inspect_bytes
+from vhlo_tools.bytecode import Block, Entry, File, Operation, Region, Value, decode, encode
+from vhlo_tools.bytecode.printing import inherent_attributes
+from vhlo_tools.bytecode.writer import varint
+from vhlo_tools.dialect import EntryKind, encodings_of
+
+
+def add(file: File, name: str, *fields: Any, dialect: str = "vhlo", kind: EntryKind = "attribute") -> int:
+    """Add an attribute or a type to ``file``, and return its index."""
+    encoding = next(each for each in encodings_of(dialect, kind).values() if each.name == name)
+    table = file.attributes if kind == "attribute" else file.types
+    table.append(file.encode(kind, Value(dialect, encoding, fields)))
+    return len(table) - 1
+
+
+def function(file: File) -> Operation:
+    return file.ir.operations[0].regions[0].blocks[0].operations[0]
+
+
+def set_argument_attributes(file: File, index: int) -> None:
+    """Let every argument of the function have the attribute ``index``."""
+    op = function(file)
+    arguments = len(op.regions[0].blocks[0].arguments)
+    file.strings.append(b"key")
+    pairs = ((add(file, "string_v1", len(file.strings) - 1), index),)
+    attributes = add(file, "array_v1", (add(file, "dict_v1", pairs),) * arguments)
+    found = inherent_attributes(file, op)
+    file.properties.append(b"".join(varint(attributes if name == "arg_attrs" else old) for name, old in found))
+    op.properties = len(file.properties) - 1
+
+
+@pytest.fixture
+def file() -> File:
+    file = decode(bytes(vt.serialize(EXAMPLES / "saxpy.mlir", "1.9.0")))
+    file.load()
+    return file
+
+
+def inspect(data: bytes) -> None:
+    json.dumps(inspect_bytes(data, "it"), default=str)
+
+
+def text(data: bytes) -> str:
+    return Artifact(data).text(debug_info=True)
+
+
+def strip(data: bytes) -> None:
+    Artifact(data).stripped()
+
+
+def refused(run: Callable[[bytes], object], data: bytes, message: str) -> vt.MalformedArtifactError:
+    with pytest.raises(vt.MalformedArtifactError, match=message) as caught:
+        run(data)
+    assert caught.value.section is not None
+    assert caught.value.offset is not None
+    return caught.value
+
+
+def test_the_attributes_of_an_op_that_are_no_dictionary(file: File) -> None:
+    file.ir.operations[0].attributes = add(file, "array", (0, 0), dialect="builtin")
+    refused(inspect, encode(file), "builtin.array stands where the dictionary of an op belongs")
+
+
+@pytest.mark.parametrize(("width", "levels"), [(2, 60), (5000, 3)])
+def test_lists_of_lists_of_lists(width: int, levels: int, file: File) -> None:
+    index = add(file, "array_v1", ())
+    for _ in range(levels):
+        index = add(file, "array_v1", (index,) * width)
+    set_argument_attributes(file, index)
+    data = encode(file)
+    refused(inspect, data, "a nested attribute unfolds to")
+    refused(text, data, "a nested attribute unfolds to")
+
+
+def test_a_list_of_many_long_ones_is_refused_before_it_is_joined(file: File) -> None:
+    file.strings.append(b"x" * 1000)
+    index = add(file, "string_v1", len(file.strings) - 1)
+    for _ in range(2):
+        index = add(file, "array_v1", (index,) * 10_000)
+    set_argument_attributes(file, index)
+    refused(text, encode(file), "a nested attribute unfolds to .* and more")
+
+
+def test_a_long_string_is_printed(file: File) -> None:
+    file.strings.append(b"x" * (17 << 20))
+    key = add(file, "string", len(file.strings) - 1, dialect="builtin")
+    file.ir.operations[0].attributes = add(file, "dictionary", ((key, key),), dialect="builtin")
+    assert len(text(encode(file))) > 2 * 17 << 20
+
+
+@pytest.mark.parametrize("depth", [100, 190])
+def test_deep_regions(depth: int, file: File) -> None:
+    module = file.ir.operations[0]
+    for _ in range(depth):
+        outer = Operation(module.name, module.location, properties=module.properties, isolated=True)
+        outer.regions = [Region(0, [Block(operations=file.ir.operations)])]
+        file.ir.operations = [outer]
+    data = encode(file)
+    if depth > 128:
+        for run in (inspect, text, strip):
+            refused(run, data, "ops nest deeper than 128")
+    else:
+        assert text(data).count("builtin.module") == depth + 1
+        inspect(data)
+        strip(data)
+
+
+@pytest.mark.parametrize("shape", [(1,) * 3000, (1 << 62,) * 50_000], ids=["of 3000 dimensions", "of a huge product"])
+def test_a_tensor_of_booleans(shape: tuple[int, ...], file: File) -> None:
+    element = add(file, "bool_v1", kind="type")
+    tensor = add(file, "tensor_v1", shape, element, kind="type")
+    set_argument_attributes(file, add(file, "tensor_v1", tensor, b"\1"))
+    assert 'dense<"0x01">' in text(encode(file))
+
+
+def test_strip_of_a_file_without_the_dialect_of_locations(file: File) -> None:
+    file.strings[file.strings.index(b"builtin")] = b"unknown"
+    refused(strip, encode(file), "does not have the dialect builtin")
+
+
+def test_places_within_entries_are_places_in_the_file(file: File) -> None:
+    file.attributes.append(Entry(0, True, b"\x02"))
+    data = encode(file)
+    error = refused(inspect, data, "1 bytes were announced")
+    section = next(each for each in decode(data).sections if each.name == "attr_type")
+    assert error.offset is not None
+    assert section.offset < error.offset <= section.end
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        (b"", "is empty"),
+        (b"ML", "is text"),
+        (b"ML\xefR", "is ordinary MLIR bytecode"),
+        (b"ML\xefR\x0dStableHLO_vX", "ends in no version"),
+    ],
+)
+def test_what_is_no_artifact(start: bytes, message: str, file: File) -> None:
+    data = encode(file)
+    rest = data[data.index(b"\0") :] if len(start) > len(b"ML\xefR") else b""
+    refused(text, start + rest, message)
