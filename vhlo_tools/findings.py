@@ -72,6 +72,9 @@ class Finding:
         target: The version at which it stands in the way.
         remedy: What to do about it.
         count: How often it was seen.
+        path: Where the first op stands in the program: ``@main/4:stablehlo.while/1/2:stablehlo.add``, from the function
+            inwards, each op with its position in its block, and between them the number of the region.
+        function: The function that it stands in.
     """
 
     feature: str
@@ -84,6 +87,8 @@ class Finding:
     target: Version | None = None
     remedy: str | None = None
     count: int = 1
+    path: str | None = None
+    function: str | None = None
 
     def __str__(self) -> str:
         place = f"{self.location}: " if self.location else ""

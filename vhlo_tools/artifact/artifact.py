@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vhlo_tools.artifact.content import ARTIFACT_PRODUCER, Kind, recognise
 from vhlo_tools.artifact.inventory import Inventory, take_inventory
@@ -17,6 +18,9 @@ from vhlo_tools.errors import InvalidProgramError, InvalidVersionError, Malforme
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.compat import Requirements
 
 __all__ = ["Artifact", "other_dialects"]
 
@@ -45,6 +49,7 @@ class Artifact:
         self._data = data
         self.name = name
         self.findings: tuple[Finding, ...] = ()
+        self._requirements: Requirements | None = None
         _require_artifact(data, name)
         self.file = decode(memoryview(data))
         text = self.file.producer.removeprefix(ARTIFACT_PRODUCER.decode())
@@ -112,6 +117,18 @@ class Artifact:
             MalformedArtifactError: If their section is damaged.
         """
         return names_by_dialect(self.file)
+
+    def requirements(self) -> Requirements:
+        """Return what it requires: who can read it, how far down it can go, and why not further.
+
+        Nothing is computed before it is asked of the result.
+        """
+        # Not at the top: what opens an artifact should not wait for the rules of every op.
+        from vhlo_tools.compat.requirements import Requirements
+
+        if self._requirements is None:
+            self._requirements = Requirements(self.file, self.version, self.name)
+        return self._requirements
 
     def inventory(self) -> Inventory:
         """Return what it holds: ops, types, attributes, functions, aliases and constants.

@@ -13,6 +13,7 @@ from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks
 from vhlo_tools.bytecode.ir import Block, BlockArgument, Operation, Region, UseListOrder, walk
 from vhlo_tools.bytecode.resources import Resource, ResourceGroup, ResourceKind
 from vhlo_tools.bytecode.stripping import strip_locations
+from vhlo_tools.bytecode.visiting import Place, visit
 
 __all__ = [
     "MAGIC",
@@ -27,6 +28,7 @@ __all__ = [
     "File",
     "OpName",
     "Operation",
+    "Place",
     "Region",
     "Resource",
     "ResourceGroup",
@@ -42,5 +44,6 @@ __all__ = [
     "encode_entry",
     "entry_name",
     "strip_locations",
+    "visit",
     "walk",
 ]

@@ -1,5 +1,15 @@
-"""Targets: what a consumer needs, in all the ways people say it."""
+"""Who can read what: targets, and what an artifact requires."""
 
+from vhlo_tools.compat.places import attributes_of
+from vhlo_tools.compat.requirements import FeatureCount, Requirements
 from vhlo_tools.compat.targets import Library, Target, newest_released_by, resolve_target
 
-__all__ = ["Library", "Target", "newest_released_by", "resolve_target"]
+__all__ = [
+    "FeatureCount",
+    "Library",
+    "Requirements",
+    "Target",
+    "attributes_of",
+    "newest_released_by",
+    "resolve_target",
+]

@@ -20,7 +20,7 @@ from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFe
 from vhlo_tools.findings import Finding, FindingKind
 from vhlo_tools.version import Version
 
-__all__ = ["Operation", "downgrade", "matches", "obstacles", "upgrade"]
+__all__ = ["Blocker", "Operation", "blockers", "downgrade", "floor_of", "matches", "obstacles", "upgrade"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,66 @@ class Operation:
     operands: tuple[Structure, ...] = field(default=(), hash=False)
     results: tuple[Structure, ...] = field(default=(), hash=False)
     regions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """Why an op cannot be at some versions.
+
+    Attributes:
+        feature: The id of the feature, or the name of the op where it is no feature.
+        kind: What sort of thing that is.
+        reason: What was found, as the end of a sentence that begins with the op.
+        since: The first version that allows it.
+        floor: The first version that refuses it; older ones do not see it any more.
+    """
+
+    feature: str
+    kind: FindingKind
+    reason: str
+    since: Version
+    floor: Version
+
+
+def blockers(operation: Operation, specs: Specification | None = None) -> Iterator[Blocker]:
+    """Yield everything in the versions, steps and constraints of its op that keeps ``operation`` from older versions.
+
+    The types, attributes and cases that it holds are not looked at; :func:`obstacles` does so for one version.
+
+    Raises:
+        InvalidProgramError: If it is no op of the specification.
+    """
+    specs = specs or known_specification()
+    op, version = _checked(operation, specs)
+    oldest = specs.versions[0].version
+    while True:
+        for constraint in op.constraints:
+            applies = version.number in constraint.versions and version.min < constraint.since
+            if applies and not _HOLDS[constraint.requires](constraint, operation, version):
+                reason = f"it has {constraint_text(constraint)}"
+                yield Blocker(constraint.feature, "constraint", reason, constraint.since, version.min)
+        step, older = _step(op, version, up=False)
+        if step is None or older is None:
+            if version.min > oldest:
+                feature = next((f.id for f in specs.features_of(op.name) if f.introduced == version.min), op.name)
+                yield Blocker(feature, "op", f"{op.name} is introduced in {version.min}", version.min, oldest)
+            return
+        for reason in _guards(operation, step, version, specs):
+            yield Blocker(step.feature or version.name, "attribute", reason, version.min, oldest)
+        operation = _changed(operation, older, step.added, step.removed, op, specs)
+        version = older
+
+
+def floor_of(version: OpVersion, attribute: str, specs: Specification | None = None) -> Version:
+    """Return the oldest version of VHLO down to which ``attribute`` of an op stays as it is."""
+    specs = specs or known_specification()
+    op = specs.op(version.op)
+    while op is not None:
+        step, older = _step(op, version, up=False)
+        if step is None or older is None or attribute in step.added:
+            break
+        version = older
+    return version.min
 
 
 def upgrade(operation: Operation, to: Version, specs: Specification | None = None) -> Operation:

@@ -1,0 +1,79 @@
+"""A walk over a program that knows where it is: each op with the types of its operands and its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from vhlo_tools.bytecode.ir import Block, Operation, Region
+
+__all__ = ["Place", "visit"]
+
+
+class Place(NamedTuple):
+    """Where an op stands.
+
+    Attributes:
+        op: The op.
+        index: Its position in its block, counted from 0.
+        region: The number of the region of the op around it.
+        around: The place of that op; ``None`` at the top.
+    """
+
+    op: Operation
+    index: int
+    region: int
+    around: Place | None
+
+
+def visit(
+    block: Block,
+    operation: Callable[[Place, list[int]], None],
+    arguments: Callable[[Block, Place | None], None],
+) -> None:
+    """Walk over the ops of ``block`` and of all regions in it, in the order of the text.
+
+    Args:
+        block: The top of a program.
+        operation: Called with the place of each op, and with the types of all values in its reach, which its
+            ``operands`` index. The list changes as the walk goes on.
+        arguments: Called with each block that has arguments, and with the place of the op around it.
+    """
+    _block(block, [], 0, operation, arguments, 0, None)
+
+
+def _block(
+    block: Block,
+    values: list[int],
+    position: int,
+    operation: Callable[[Place, list[int]], None],
+    arguments: Callable[[Block, Place | None], None],
+    region: int,
+    around: Place | None,
+) -> int:
+    if block.arguments:
+        arguments(block, around)
+        position += len(block.arguments)
+    for index, op in enumerate(block.operations):
+        place = Place(op, index, region, around)
+        operation(place, values)
+        position += len(op.results)
+        for number, inner in enumerate(op.regions):
+            outer = [] if op.isolated else values
+            start = len(outer)
+            # All values of a region are numbered before those inside of its ops.
+            outer += _types_in(inner)
+            at = start
+            for each in inner.blocks:
+                at = _block(each, outer, at, operation, arguments, number, place)
+            del outer[start:]
+    return position
+
+
+def _types_in(region: Region) -> list[int]:
+    types: list[int] = []
+    for block in region.blocks:
+        types += [argument.type for argument in block.arguments]
+        for op in block.operations:
+            types += op.results
+    return types

@@ -1,0 +1,224 @@
+"""Which versions brought the types, attributes and cases in a file: its tables, entry by entry.
+
+VHLO's conversion between versions looks into most types and attributes that hold others, and not into all
+(``isLegalType`` and ``isLegalAttribute`` in ``stablehlo/transforms/VhloToVersion.cpp``). What it does not see, it writes
+for consumers that choke on it; so it is told apart here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Final, NamedTuple
+
+from vhlo_tools.bytecode import Entry, File, Value
+from vhlo_tools.dialect import EntryKind, Field, encodings_of, find_enum, known_feature, known_versions, spellings_of
+from vhlo_tools.findings import FindingKind
+from vhlo_tools.version import Version
+
+__all__ = ["Introductions", "Name", "Needs"]
+
+#: Types and attributes into which the conversion does not look.
+_NOT_LOOKED_INTO: Final = frozenset({"future_v1", "quant_per_axis_v1", "mesh_v1", "mesh_axis_v1"})
+_DEEPEST: Final = 100
+
+
+class Name(NamedTuple):
+    """Something that a version brought.
+
+    Attributes:
+        name: A type, an attribute, a case (``comparison_type_v1.WEAKORDER``), or a feature of the encoding.
+        kind: What sort of thing it is.
+        since: The version that brought it.
+    """
+
+    name: str
+    kind: FindingKind
+    since: Version
+
+
+class Needs(NamedTuple):
+    """What an attribute or a type needs, with all that it holds.
+
+    Attributes:
+        checked: What the conversion between versions looks at.
+        unchecked: What it overlooks.
+    """
+
+    checked: frozenset[Name] = frozenset()
+    unchecked: frozenset[Name] = frozenset()
+
+
+_NOTHING: Final = Needs()
+
+
+class Introductions:
+    """What the entries of a file need.
+
+    Args:
+        file: The file.
+        future: The version that is taken for the introduction of what is not specified yet.
+    """
+
+    def __init__(self, file: File, future: Version) -> None:
+        self._file = file
+        self._future = future
+        self._needs: dict[tuple[EntryKind, int], Needs] = {}
+        self._depth = 0
+
+    def of_tables(self) -> frozenset[Name]:
+        """Return all that the entries need; nothing is decoded but what may be young.
+
+        Raises:
+            MalformedArtifactError: If the tables are damaged.
+        """
+        found: set[Name] = set()
+        tables: tuple[tuple[EntryKind, list[Entry]], ...] = (
+            ("attribute", self._file.attributes),
+            ("type", self._file.types),
+        )
+        for kind, table in tables:
+            dialects = range(len(self._file.dialects.names))
+            old = [_old_bytes(self._file.dialect(index), kind) for index in dialects]
+            seen: set[bytes] = set()
+            for index, entry in enumerate(table):
+                if entry.custom and entry.data and entry.data[0] in old[entry.dialect]:
+                    continue
+                content = bytes(entry.data[:64]) + bytes([entry.dialect & 0xFF])
+                if content not in seen:
+                    seen.add(content)
+                    found.update(self._own(kind, index))
+        return frozenset(found)
+
+    def of(self, kind: EntryKind, index: int) -> Needs:
+        """Return what an entry needs, with all that it holds.
+
+        Raises:
+            MalformedArtifactError: If it is damaged, or nests too deep or in a circle.
+        """
+        key = (kind, index)
+        known = self._needs.get(key)
+        if known is None:
+            if self._depth > _DEEPEST:
+                entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
+                raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST}, or in a circle")
+            self._depth += 1
+            known = self._needs[key] = self._of(kind, index)
+            self._depth -= 1
+        return known
+
+    def all_of(self, kind: EntryKind, indices: Iterable[int]) -> Needs:
+        """Return what several entries need together."""
+        found = [needs for index in indices if (needs := self.of(kind, index)) is not _NOTHING]
+        if not found:
+            return _NOTHING
+        return Needs(
+            frozenset().union(*(each.checked for each in found)), frozenset().union(*(each.unchecked for each in found))
+        )
+
+    def _of(self, kind: EntryKind, index: int) -> Needs:
+        value = self._file.decode(kind, index)
+        own = frozenset(self._own(kind, index, value))
+        if value is None or value.dialect != "vhlo":
+            # The conversion leaves alone whatever is not of VHLO, with all that it holds.
+            inner = [self.of(*each) for each in _held(value)] if value else []
+            return _joined(frozenset(), own, inner, seen=False)
+        inner = [self.of(*each) for each in _held(value)]
+        return _joined(own, frozenset(), inner, seen=value.name not in _NOT_LOOKED_INTO)
+
+    def _own(self, kind: EntryKind, index: int, value: Value | None = None) -> Iterator[Name]:
+        entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
+        dialect = self._file.dialect(entry.dialect)
+        if dialect not in ("vhlo", "builtin"):
+            mixed = known_feature("mixed_dialects")
+            yield Name(f"{mixed.id} {dialect}", mixed.kind, mixed.introduced)
+            return
+        value = value or self._file.decode(kind, index)
+        if dialect == "builtin":
+            if value is not None and value.name == "file_line_col_range":
+                ranges = known_feature("range_locations")
+                yield Name(ranges.id, ranges.kind, ranges.introduced)
+            return
+        if value is None:
+            # Text of VHLO needs a parser that knows it; a code from the future has no name.
+            yield Name(f"an unknown {kind} of VHLO", kind, self._future)
+            return
+        since = _lives(kind)[value.name]
+        if since > _oldest():
+            yield Name(value.name, kind, since)
+        for field, content in zip(value.encoding.fields, value.fields, strict=True):
+            if field.enum is None:
+                continue
+            enum = find_enum(field.enum)
+            case = enum.case_of(content) if enum else None
+            if case is None:
+                yield Name(f"{field.enum}.{content}", kind, self._future)
+            elif case.min > _oldest():
+                yield Name(f"{field.enum}.{case.name}", kind, case.min)
+
+
+def _joined(checked: frozenset[Name], unchecked: frozenset[Name], inner: list[Needs], *, seen: bool) -> Needs:
+    for needs in inner:
+        if needs is _NOTHING:
+            continue
+        if seen:
+            checked |= needs.checked
+            unchecked |= needs.unchecked
+        else:
+            unchecked |= needs.checked | needs.unchecked
+    return Needs(checked, unchecked) if checked or unchecked else _NOTHING
+
+
+def _held(value: Value) -> Iterator[tuple[EntryKind, int]]:
+    """Yield the attributes and types that ``value`` refers to."""
+    for field, content in zip(value.encoding.fields, value.fields, strict=True):
+        for kind, each in _references(field, content):
+            yield kind, each
+
+
+def _references(field: Field, content: object) -> Iterator[tuple[EntryKind, int]]:
+    kind = _REFERENCES.get(field.kind)
+    if kind is None:
+        return
+    for each in content if isinstance(content, tuple) and field.is_list else (content,):
+        for index in each if isinstance(each, tuple) else (each,):
+            if isinstance(index, int):
+                yield kind, index
+
+
+_REFERENCES: Final[dict[str, EntryKind]] = {
+    "attribute": "attribute",
+    "attribute?": "attribute",
+    "flagged attribute": "attribute",
+    "pair": "attribute",
+    "type": "type",
+}
+
+
+@cache
+def _oldest() -> Version:
+    return known_versions()[0].version
+
+
+@cache
+def _lives(kind: EntryKind) -> dict[str, Version]:
+    return {each.name: each.min or _oldest() for each in spellings_of("vhlo", kind)}
+
+
+@cache
+def _old_bytes(dialect: str, kind: EntryKind) -> frozenset[int]:
+    """Return the first bytes of those entries that are as old as VHLO, whatever they hold.
+
+    An entry begins with its code, which is small, and so takes one byte whose lowest bit is set.
+    """
+    old: set[int] = set()
+    for code, encoding in encodings_of(dialect, kind).items():
+        if dialect == "builtin":
+            young = encoding.name == "file_line_col_range"
+        else:
+            enums = [find_enum(field.enum) for field in encoding.fields if field.enum]
+            cases = [case for enum in enums if enum for case in enum.cases]
+            young = _lives(kind)[encoding.name] > _oldest() or any(case.min > _oldest() for case in cases)
+        if not young:
+            old.add(code << 1 | 1)
+    return frozenset(old)

@@ -1,0 +1,307 @@
+"""Every use of something that a version brought, in a program as bytes: one walk over its ops.
+
+Two questions are answered at once, for they need the same walk: what the conversion to older versions would refuse or
+overlook, and what a reader of these very bytes must know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from vhlo_tools.bytecode import Block, File, Place, visit
+from vhlo_tools.compat.introductions import Introductions, Name, Needs
+from vhlo_tools.compat.places import Places, attributes_of, program_name
+from vhlo_tools.compat.structures import Structures
+from vhlo_tools.dialect import Op, OpVersion, Specification, known_feature, known_specification, minimum_version
+from vhlo_tools.dialect.stepping import blockers, floor_of
+from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.findings import FindingKind, Level, SourceLocation
+from vhlo_tools.version import Version
+
+__all__ = ["Survey", "Use"]
+
+_KNOWN_DIALECTS: Final = ("builtin", "vhlo")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A use of something that a version brought.
+
+    Attributes:
+        feature: The id of the feature, or the name of what is none.
+        level: ``error`` where the conversion refuses it, ``warning`` where it overlooks it.
+        kind: What sort of thing it is.
+        what: What was found, in a few words.
+        since: The version that brought it.
+        floor: The oldest version that it matters at.
+        op: The op that holds it, by its name in programs.
+        path: Where that stands in the program.
+        function: The function that it stands in.
+        location: The place in the user's source.
+        by_call: Whether ``location`` is where the function is called, because the op has none of its own.
+        count: How many ops of one function and source line hold it.
+    """
+
+    feature: str
+    level: Level
+    kind: FindingKind
+    what: str
+    since: Version
+    floor: Version
+    op: str | None = None
+    path: str | None = None
+    function: str | None = None
+    location: SourceLocation | None = None
+    by_call: bool = False
+    count: int = 1
+
+    def matters_at(self, version: Version) -> bool:
+        """Tell whether it stands in the way at ``version``."""
+        return self.floor <= version.minor_release < self.since
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is known of an op name of a file."""
+
+    name: str
+    op: Op | None
+    version: OpVersion | None
+    look: bool
+    is_call: bool
+    is_foreign: bool
+
+
+# What one op uses: how the conversion meets it, and how a reader does.
+_Found = tuple[tuple[Use, ...], tuple[Use, ...]]
+
+
+class Survey:
+    """The uses in a file, found on demand.
+
+    Args:
+        file: The file.
+        future: The version that is taken for the introduction of what is not specified yet.
+        name: What the program is called, for places in a program that had no file.
+    """
+
+    def __init__(self, file: File, future: Version, name: str) -> None:
+        self._file = file
+        self._future = future
+        self._specs: Specification = known_specification()
+        self._oldest = minimum_version()
+        self._introductions = Introductions(file, future)
+        self._structures = Structures(file)
+        self._places = Places(file, name)
+        self._found: dict[object, _Found] = {}
+        self._uses: tuple[dict[Use, Use], dict[Use, Use]] = ({}, {})
+
+    @cached_property
+    def names(self) -> frozenset[Name]:
+        """What the attributes and types of the file need, by its tables."""
+        return self._introductions.of_tables()
+
+    @cached_property
+    def op_names(self) -> tuple[_Facts, ...]:
+        return tuple(self._facts(self._file.op_name(index)) for index in range(len(self._file.dialects.ops)))
+
+    @cached_property
+    def needs_walk(self) -> bool:
+        """Whether the tables do not say all: an op must be looked at, or something young stands somewhere."""
+        return bool(self.names) or any(facts.look for facts in self.op_names)
+
+    @cached_property
+    def _walked(self) -> tuple[tuple[Use, ...], tuple[Use, ...]]:
+        self._ranges = any(name.kind == "encoding" for name in self.names)
+        self._everywhere = bool(self.names)
+        visit(self._file.ir, self._operation, self._arguments)
+        written, read = self._uses
+        seen = {use.what for use in read.values()}
+        for name in sorted(self.names, key=lambda each: (each.since, each.name)):
+            if name.name not in seen:
+                use = self._use(name, "warning", self._oldest)
+                read[use] = use
+        return tuple(map(self._placed, written.values())), tuple(map(self._placed, read.values()))
+
+    @property
+    def written(self) -> tuple[Use, ...]:
+        """What the conversion to older versions refuses or overlooks, in the order of the program."""
+        return self._walked[0] if self.needs_walk else ()
+
+    @property
+    def read(self) -> tuple[Use, ...]:
+        """What a reader of the bytes must know, in the order of the program."""
+        return self._walked[1] if self.needs_walk else ()
+
+    def _facts(self, name: str) -> _Facts:
+        dialect, _, short = name.partition(".")
+        version = self._specs.op_versions.get(short) if dialect == "vhlo" else None
+        op = self._specs.op(version.op) if version else None
+        foreign = dialect not in _KNOWN_DIALECTS
+        look = foreign or (dialect == "vhlo" and (op is None or len(op.versions) > 1 or bool(op.constraints)))
+        if version is not None and version.min > self._oldest:
+            look = True
+        if op is not None and version is not None and not self._could_matter(op, version):
+            look = False
+        base = short.rpartition("_v")[0]
+        return _Facts(name, op, version, look, dialect == "vhlo" and base in ("call", "composite"), foreign)
+
+    def _could_matter(self, op: Op, version: OpVersion) -> bool:
+        """Tell whether ``version`` of an op can be kept from any older version of VHLO, as far as the tables say."""
+        if version.min > self._oldest or version.number > 1:
+            return True
+        young = {name.name for name in self.names}
+        for constraint in op.constraints:
+            if version.number not in constraint.versions:
+                continue
+            if constraint.kind is not None and self._is_young_type(constraint.kind) and constraint.kind not in young:
+                continue
+            return True
+        return False
+
+    def _is_young_type(self, name: str) -> bool:
+        spelling = self._specs.kinds["type"].get(name)
+        return spelling is not None and spelling.min is not None and spelling.min > self._oldest
+
+    # The walk
+
+    def _operation(self, place: Place, values: list[int]) -> None:
+        op = place.op
+        facts = self.op_names[op.name]
+        if facts.is_call:
+            self._places.called(place)
+        if self._ranges:
+            self._note(self._located(op.location), place, facts)
+        if not facts.look and not self._everywhere:
+            return
+        operands = tuple([values[index] for index in op.operands])
+        key = (op.name, op.properties, op.attributes, op.results, operands, len(op.regions))
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._of_op(place, facts, operands)
+        if found[0] or found[1]:
+            self._note(found, place, facts)
+
+    def _arguments(self, block: Block, around: Place | None) -> None:
+        if not self._everywhere:
+            return
+        for argument in block.arguments:
+            needs = self._introductions.of("type", argument.type)
+            names = needs.checked | needs.unchecked
+            if argument.location is not None and self._ranges:
+                names |= self._introductions.of("attribute", argument.location).unchecked
+            if names:
+                uses = tuple(self._use(name, "warning", self._oldest) for name in _ordered(names))
+                self._note((uses, uses), around, self.op_names[around.op.name] if around else None)
+
+    def _located(self, location: int) -> _Found:
+        names = self._introductions.of("attribute", location).unchecked
+        uses = tuple(self._use(name, "warning", self._oldest) for name in _ordered(names)) if names else ()
+        return uses, uses
+
+    def _note(self, found: _Found, place: Place | None, facts: _Facts | None) -> None:
+        """Count uses by what they are, the function and the source line; the first of each keeps its place."""
+        if not (found[0] or found[1]):
+            return
+        source = self._places.source(place.op.location) if place else None
+        function = self._places.function(place) if place else None
+        name = program_name(facts.name) if facts else None
+        for uses, table in zip(found, self._uses, strict=True):
+            for use in uses:
+                key = replace(use, op=name, function=function, location=source)
+                known = table.get(key)
+                if known is not None:
+                    table[key] = replace(known, count=known.count + 1)
+                else:
+                    table[key] = replace(key, path=self._places.path(place) if place else None)
+
+    def _placed(self, use: Use) -> Use:
+        """Give a use without a place in the source that of a call."""
+        if use.location is not None or use.function is None:
+            return use
+        source = self._places.call_of(use.function)
+        return replace(use, location=source, by_call=True) if source else use
+
+    # One op
+
+    def _of_op(self, place: Place, facts: _Facts, operands: tuple[int, ...]) -> _Found:
+        op = place.op
+        attributes = attributes_of(self._file, op)
+        written: list[Use] = []
+        read: list[Use] = []
+        if facts.is_foreign:
+            mixed = known_feature("mixed_dialects")
+            dialect = facts.name.partition(".")[0]
+            use = self._use(Name(f"{mixed.id} {dialect}", mixed.kind, mixed.introduced), "warning", self._oldest)
+            written.append(use)
+            read.append(use)
+        if facts.version is not None and facts.look:
+            steps, own = self._by_steps(place, facts.version, attributes, operands)
+            written += steps
+            read += own
+        elif facts.version is None and facts.name.startswith("vhlo."):
+            unknown = Name(facts.name, "op", self._future)
+            written.append(self._use(unknown, "error", self._oldest))
+            read.append(self._use(unknown, "error", self._oldest))
+        types = self._introductions.all_of("type", {*operands, *op.results})
+        names: dict[tuple[Name, Level], Version] = {}
+        self._gather(names, types, self._oldest)
+        for key, index in attributes.items():
+            needs = self._introductions.of("attribute", index)
+            if needs.checked or needs.unchecked:
+                inherent = facts.version is not None and key in facts.version.attributes
+                floor = floor_of(facts.version, key) if inherent and facts.version else self._oldest
+                self._gather(names, needs, floor)
+        for (name, level), floor in sorted(names.items()):
+            use = self._use(name, "warning" if facts.version is None else level, floor)
+            if use.floor < use.since:
+                written.append(use)
+            read.append(use)
+        return _unique(written), _unique(read)
+
+    def _gather(self, names: dict[tuple[Name, Level], Version], needs: Needs, floor: Version) -> None:
+        levels: tuple[tuple[Level, frozenset[Name]], ...] = (("error", needs.checked), ("warning", needs.unchecked))
+        for level, found in levels:
+            for name in found:
+                key = (name, level)
+                names[key] = min(floor, names.get(key, floor))
+
+    def _by_steps(
+        self, place: Place, version: OpVersion, attributes: Mapping[str, int], operands: tuple[int, ...]
+    ) -> tuple[list[Use], list[Use]]:
+        inherent = {key: attributes[key] for key in version.attributes if key in attributes}
+        operation = self._structures.operation(
+            version.name, inherent, operands, place.op.results, len(place.op.regions)
+        )
+        written: list[Use] = []
+        read: list[Use] = []
+        try:
+            for each in blockers(operation):
+                use = Use(each.feature, "error", each.kind, each.reason, each.since, each.floor)
+                written.append(use)
+                if each.since > version.min and each.floor == version.min:
+                    read.append(use)
+        except (InvalidProgramError, ValueError) as error:
+            raise self._file.attributes[place.op.location].malformed(f"vhlo.{version.name}: {error}") from error
+        if version.min > self._oldest:
+            what = f"the op version {version.name}"
+            feature = next((f.id for f in self._specs.features_of(version.op) if f.introduced == version.min), what)
+            read.append(Use(feature, "error", "op", what, version.min, self._oldest))
+        return written, read
+
+    def _use(self, name: Name, level: Level, floor: Version) -> Use:
+        base = name.name.partition(".")[0].partition(" ")[0]
+        features = (feature for feature in self._specs.features_of(base) if feature.introduced == name.since)
+        known = self._specs.feature(base) or next(features, None)
+        return Use(known.id if known else name.name, level, name.kind, name.name, name.since, floor)
+
+
+def _ordered(names: Iterable[Name]) -> Iterator[Name]:
+    yield from sorted(names)
+
+
+def _unique(uses: list[Use]) -> tuple[Use, ...]:
+    return tuple(dict.fromkeys(uses))
