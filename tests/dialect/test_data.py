@@ -34,6 +34,11 @@ from vhlo_tools.version import Version
         ("vhlo/features.toml", "features.schema.json"),
         ("vhlo/enums.toml", "enums.schema.json"),
         ("vhlo/defaults.toml", "defaults.schema.json"),
+        *(
+            (f"{dialect}/{kind}.toml", "encodings.schema.json")
+            for dialect in ("builtin", "vhlo")
+            for kind in ("attributes", "types")
+        ),
         *((family, "ops.schema.json") for family in files_in("vhlo/ops")),
     ],
 )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
-from vhlo_tools.bytecode import Entry, File, Value
+from vhlo_tools.bytecode import Entry, File, Operation, Value, walk
 from vhlo_tools.dialect import EntryKind, Field, encodings_of, find_enum, known_feature, known_versions, spellings_of
 from vhlo_tools.findings import FindingKind
 from vhlo_tools.version import Version
@@ -89,6 +89,25 @@ class Introductions:
                     seen.add(content)
                     found.update(self._own(kind, index))
         return frozenset(found)
+
+    def is_type_of_results(self, name: str) -> bool:
+        """Tell whether some op has a result of the VHLO type ``name``."""
+        types = self._types_called((name,))
+        return bool(types) and any(
+            isinstance(op, Operation) and not types.isdisjoint(op.results) for op in walk(self._file.ir)
+        )
+
+    def has_integers_of(self, names: tuple[str, ...]) -> bool:
+        """Tell whether there is an integer attribute of one of the VHLO types ``names``."""
+        types = self._types_called(names)
+        if not types:
+            return False
+        values = (self._file.decode("attribute", index) for index in range(len(self._file.attributes)))
+        return any(value.name == "integer_v1" and value.field("type") in types for value in values if value is not None)
+
+    def _types_called(self, names: tuple[str, ...]) -> frozenset[int]:
+        values = ((index, self._file.decode("type", index)) for index in range(len(self._file.types)))
+        return frozenset(index for index, value in values if value and value.dialect == "vhlo" and value.name in names)
 
     def of(self, kind: EntryKind, index: int) -> Needs:
         """Return what an entry needs, with all that it holds.

@@ -13,7 +13,7 @@ from typing import Final
 
 from vhlo_tools.bytecode import File
 from vhlo_tools.compat.survey import Survey, Use
-from vhlo_tools.dialect import known_features, known_versions, minimum_version, newest_version
+from vhlo_tools.dialect import find_op_version, known_features, known_versions, minimum_version, newest_version
 from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
 
@@ -109,6 +109,9 @@ class Requirements:
     def reader_findings(self, reader: Version) -> list[Finding]:
         """Return every reason why a reader of the version ``reader`` refuses these very bytes, in program order."""
         found = [self._finding(use, reader, reading=True) for use in self._survey.read if use.since > reader]
+        found += [_withdrawn(name, last, reader) for name, last in self._survey.withdrawn if reader.minor_release > last]
+        if self._survey.has_deadly_integers:
+            found.append(_DEADLY)
         if self._bytecode_since > reader:
             found.append(
                 Finding(
@@ -141,7 +144,7 @@ class Requirements:
 
     @cached_property
     def _bytecode_since(self) -> Version:
-        fitting = (entry.version for entry in known_versions() if entry.bytecode >= self._file.version)
+        fitting = (entry.version for entry in known_versions() if (entry.reads or entry.bytecode) >= self._file.version)
         return next(fitting, self._future)
 
     def _finding(self, use: Use, target: Version, *, reading: bool) -> Finding:
@@ -169,6 +172,26 @@ class Requirements:
             path=use.path,
             function=use.function,
         )
+
+
+_DEADLY: Final = Finding(
+    feature="i2_attribute",
+    level="error",
+    kind="attribute",
+    message="it holds an integer attribute of two bits (i2 or ui2), at which every reader ends its process",
+    remedy="spell the attribute with a wider type",
+)
+
+
+def _withdrawn(name: str, last: Version, reader: Version) -> Finding:
+    return Finding(
+        feature=f"withdrawn_{name}",
+        level="error",
+        kind="op" if find_op_version(name) else "type",
+        message=f"vhlo.{name} is read by StableHLO {last} and older only: later readers dropped it",
+        target=reader,
+        remedy=f"read it with a release of StableHLO {last} or older, and write the program without it",
+    )
 
 
 def _sorted(findings: Iterable[Finding]) -> list[Finding]:

@@ -136,6 +136,22 @@ class Survey:
         """What a reader of the bytes must know, in the order of the program."""
         return self._walked[1] if self.needs_walk else ()
 
+    @cached_property
+    def withdrawn(self) -> tuple[tuple[str, Version], ...]:
+        """What readers have stopped to accept although VHLO never loses anything, and the last version that does."""
+        versions = [facts.version for facts in self.op_names]
+        lost = [(each.name, each.max) for each in versions if each is not None and each.forgotten]
+        for spelling in self._specs.types:
+            # A type in a signature alone does no harm: it is ops that do not take it any more.
+            if spelling.last_read is not None and self._introductions.is_type_of_results(spelling.name):
+                lost.append((spelling.name, spelling.last_read))
+        return tuple((name, last) for name, last in lost if last is not None)
+
+    @cached_property
+    def has_deadly_integers(self) -> bool:
+        """Whether it holds integer attributes of two bits, at which every reader ends its process (``LLVM ERROR``)."""
+        return self._introductions.has_integers_of(("i2_v1", "ui2_v1"))
+
     def _facts(self, name: str) -> _Facts:
         dialect, _, short = name.partition(".")
         version = self._specs.op_versions.get(short) if dialect == "vhlo" else None
@@ -282,7 +298,7 @@ class Survey:
             for each in blockers(operation):
                 use = Use(each.feature, "error", each.kind, each.reason, each.since, each.floor)
                 written.append(use)
-                if each.since > version.min and each.floor == version.min:
+                if each.since > version.min and each.floor == version.min and not each.readers_accept:
                     read.append(use)
         except (InvalidProgramError, ValueError) as error:
             raise self._file.attributes[place.op.location].malformed(f"vhlo.{version.name}: {error}") from error

@@ -84,6 +84,8 @@ class Spelling:
         bits: How wide values of it are, for a type of numbers.
         min: The first version that has it; ``None`` outside of VHLO.
         max: The last version that has it; ``None`` while it is there.
+        last_read: The last version whose readers accept programs that hold it, where StableHLO dropped it although
+            VHLO has it still; ``None`` if all do.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Spelling:
     bits: int | None = None
     min: Version | None = None
     max: Version | None = None
+    last_read: Version | None = None
 
 
 def load_spellings(dialect: str, kind: EntryKind, specs: Traversable | None = None) -> tuple[Spelling, ...]:
@@ -113,7 +116,7 @@ def encodings_of(dialect: str, kind: EntryKind) -> dict[int, Encoding]:
 
 
 def _to_spelling(entry: dict[str, Any]) -> Spelling:
-    check_entry(entry, name=str, min=str, max=str, bits=int, encoding=[dict])
+    check_entry(entry, name=str, min=str, max=str, last_read=str, bits=int, encoding=[dict])
     for each in entry["encoding"]:
         check_entry(each, code=int, fields=[str])
     return Spelling(
@@ -125,4 +128,5 @@ def _to_spelling(entry: dict[str, Any]) -> Spelling:
         bits=entry.get("bits"),
         min=Version(entry["min"]) if "min" in entry else None,
         max=Version(entry["max"]) if "max" in entry else None,
+        last_read=Version(entry["last_read"]) if "last_read" in entry else None,
     )

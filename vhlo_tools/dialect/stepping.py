@@ -52,6 +52,7 @@ class Blocker:
         reason: What was found, as the end of a sentence that begins with the op.
         since: The first version that allows it.
         floor: The first version that refuses it; older ones do not see it any more.
+        readers_accept: Whether a consumer of such a version reads the op as it is all the same.
     """
 
     feature: str
@@ -59,6 +60,7 @@ class Blocker:
     reason: str
     since: Version
     floor: Version
+    readers_accept: bool = False
 
 
 def blockers(operation: Operation, specs: Specification | None = None) -> Iterator[Blocker]:
@@ -77,7 +79,9 @@ def blockers(operation: Operation, specs: Specification | None = None) -> Iterat
             applies = version.number in constraint.versions and version.min < constraint.since
             if applies and not _HOLDS[constraint.requires](constraint, operation, version):
                 reason = f"it has {constraint_text(constraint)}"
-                yield Blocker(constraint.feature, "constraint", reason, constraint.since, version.min)
+                yield Blocker(
+                    constraint.feature, "constraint", reason, constraint.since, version.min, constraint.readers_accept
+                )
         step, older = _step(op, version, up=False)
         if step is None or older is None:
             if version.min > oldest:

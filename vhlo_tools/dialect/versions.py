@@ -32,6 +32,7 @@ class VersionEntry:
         dated_by: What the date is of: upstream's ``tag``, its ``commit``, or the first ``release`` that had it.
         bytecode: The version of MLIR bytecode that is written for it, 0 to 6.
         brought: What it brought, in a sentence.
+        reads: The newest version of MLIR bytecode that its consumers read, where that is not ``bytecode``.
     """
 
     version: Version
@@ -39,6 +40,7 @@ class VersionEntry:
     dated_by: str
     bytecode: int
     brought: str
+    reads: int | None = None
 
 
 def load_versions(specs: Traversable | None = None) -> tuple[VersionEntry, ...]:
@@ -77,5 +79,5 @@ def bytecode_version_of(version: Version) -> int:
 
 
 def _to_entry(entry: dict[str, Any]) -> VersionEntry:
-    check_entry(entry, version=str, date=date, dated_by=str, bytecode=int, brought=str)
+    check_entry(entry, version=str, date=date, dated_by=str, bytecode=int, brought=str, reads=int)
     return VersionEntry(**{**entry, "version": Version(entry["version"])})
