@@ -42,6 +42,7 @@ class Use:
         function: The function that it stands in.
         location: The place in the user's source.
         by_call: Whether ``location`` is where the function is called, because the op has none of its own.
+        accepted_until: The last version whose readers take it all the same; ``None`` if none does.
         count: How many ops of one function and source line hold it.
     """
 
@@ -57,10 +58,16 @@ class Use:
     location: SourceLocation | None = None
     by_call: bool = False
     count: int = 1
+    accepted_until: Version | None = None
 
     def matters_at(self, version: Version) -> bool:
         """Tell whether it stands in the way at ``version``."""
         return self.floor <= version.minor_release < self.since
+
+    def is_refused_by(self, reader: Version) -> bool:
+        """Tell whether a reader of the version ``reader`` refuses the bytes that hold it."""
+        accepted = self.accepted_until is not None and reader.minor_release <= self.accepted_until
+        return reader.minor_release < self.since and not accepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +305,8 @@ class Survey:
             for each in blockers(operation):
                 use = Use(each.feature, "error", each.kind, each.reason, each.since, each.floor)
                 written.append(use)
-                if each.since > version.min and each.floor == version.min and not each.readers_accept:
-                    read.append(use)
+                if each.since > version.min and each.floor == version.min:
+                    read.append(replace(use, accepted_until=each.readers_accept_until))
         except (InvalidProgramError, ValueError) as error:
             raise self._file.attributes[place.op.location].malformed(f"vhlo.{version.name}: {error}") from error
         if version.min > self._oldest:

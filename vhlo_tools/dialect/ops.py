@@ -137,7 +137,7 @@ class Constraint:
         kind: The kind of type or attribute that it is about.
         value: The value that it is about.
         types: The element types that it is about.
-        readers_accept: Whether older consumers read the op all the same, so that only writing is refused.
+        readers_accept_until: The last version whose readers take the op all the same; ``None`` if none does.
     """
 
     feature: str
@@ -149,7 +149,7 @@ class Constraint:
     kind: str | None = None
     value: Structure | None = field(default=None, hash=False)
     types: tuple[str, ...] = ()
-    readers_accept: bool = False
+    readers_accept_until: Version | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ def _to_step(entry: dict[str, Any]) -> Step:
 
 def _to_constraint(entry: dict[str, Any]) -> Constraint:
     names = {key: [str] for key in ("operands", "attributes", "types")}
-    check_entry(entry, feature=str, since=str, versions=[int], requires=str, kind=str, value=dict, readers_accept=bool, **names)
+    check_entry(entry, feature=str, since=str, versions=[int], requires=str, kind=str, value=dict, readers_accept_until=str, **names)
     if entry["requires"] not in get_args(Predicate):
         raise ValueError(f"requires is {entry['requires']!r}: expected one of {', '.join(get_args(Predicate))}")
     return Constraint(
@@ -273,5 +273,5 @@ def _to_constraint(entry: dict[str, Any]) -> Constraint:
         entry.get("kind"),
         entry.get("value"),
         tuple(entry.get("types", ())),
-        entry.get("readers_accept", False),
+        Version(entry["readers_accept_until"]) if "readers_accept_until" in entry else None,
     )

@@ -52,7 +52,7 @@ class Blocker:
         reason: What was found, as the end of a sentence that begins with the op.
         since: The first version that allows it.
         floor: The first version that refuses it; older ones do not see it any more.
-        readers_accept: Whether a consumer of such a version reads the op as it is all the same.
+        readers_accept_until: The last version whose readers take the op as it is all the same, if there is one.
     """
 
     feature: str
@@ -60,7 +60,7 @@ class Blocker:
     reason: str
     since: Version
     floor: Version
-    readers_accept: bool = False
+    readers_accept_until: Version | None = None
 
 
 def blockers(operation: Operation, specs: Specification | None = None) -> Iterator[Blocker]:
@@ -80,7 +80,12 @@ def blockers(operation: Operation, specs: Specification | None = None) -> Iterat
             if applies and not _HOLDS[constraint.requires](constraint, operation, version):
                 reason = f"it has {constraint_text(constraint)}"
                 yield Blocker(
-                    constraint.feature, "constraint", reason, constraint.since, version.min, constraint.readers_accept
+                    constraint.feature,
+                    "constraint",
+                    reason,
+                    constraint.since,
+                    version.min,
+                    constraint.readers_accept_until,
                 )
         step, older = _step(op, version, up=False)
         if step is None or older is None:
