@@ -10,7 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vhlo_tools.api import deserialize, open_artifact, resolve_target, retarget, run, serialize, strip
+    from vhlo_tools.api import (
+        check,
+        deserialize,
+        open_artifact,
+        require,
+        resolve_target,
+        retarget,
+        run,
+        serialize,
+        strip,
+    )
     from vhlo_tools.artifact import Artifact
     from vhlo_tools.errors import (
         DowngradeError,
@@ -45,8 +55,10 @@ __all__ = [
     "UnsupportedFeatureError",
     "Version",
     "VhloToolsError",
+    "check",
     "deserialize",
     "open_artifact",
+    "require",
     "resolve_target",
     "retarget",
     "run",
@@ -55,7 +67,8 @@ __all__ = [
 ]
 
 _HOME_OF = {
-    **dict.fromkeys(["deserialize", "open_artifact", "resolve_target", "retarget", "run", "serialize", "strip"], "api"),
+    **dict.fromkeys(["check", "deserialize", "open_artifact", "require", "resolve_target"], "api"),
+    **dict.fromkeys(["retarget", "run", "serialize", "strip"], "api"),
     "Artifact": "artifact",
     "Version": "version",
     **dict.fromkeys(["Diagnostic", "Finding", "SourceLocation"], "findings"),

@@ -86,9 +86,12 @@ class MalformedArtifactError(VhloToolsError, ValueError):
 
 class _FindingsError(VhloToolsError):
     def __init__(self, message: str, findings: Sequence[Finding]) -> None:
+        # Findings hold versions, whose module needs this one.
+        from vhlo_tools.findings import findings_lines
+
         self.summary = message
         self.findings = tuple(findings)
-        super().__init__("\n".join([message, *(f"  {finding}" for finding in self.findings)]))
+        super().__init__("\n".join([message, *findings_lines(self.findings)]))
 
     def __reduce__(self) -> tuple[type[_FindingsError], tuple[str, tuple[Finding, ...]]]:
         return type(self), (self.summary, self.findings)

@@ -5,12 +5,22 @@ The words and fields are those of the design: a *finding* is one reason why a pr
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from vhlo_tools.version import Version
 
-__all__ = ["Diagnostic", "Finding", "FindingKind", "Level", "SourceLocation"]
+__all__ = [
+    "SHOWN_PLACES",
+    "Diagnostic",
+    "Finding",
+    "FindingKind",
+    "Level",
+    "SourceLocation",
+    "findings_lines",
+    "group_findings",
+]
 
 Level = Literal["error", "warning", "note"]
 FindingKind = Literal["op", "type", "attribute", "constraint", "encoding", "dialect", "alias"]
@@ -92,5 +102,27 @@ class Finding:
 
     def __str__(self) -> str:
         place = f"{self.location}: " if self.location else ""
-        remedy = f"\n    {self.remedy}" if self.remedy else ""
-        return f"{place}{self.message}{remedy}"
+        times = f" ({self.count} times)" if self.count > 1 else ""
+        return f"{place}{self.message}{times}"
+
+
+#: Of one feature, so many places are shown as text; JSON has all.
+SHOWN_PLACES: Final = 10
+
+
+def group_findings(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
+    """Return findings by level, feature and remedy, each group where its first member stands."""
+    groups: dict[tuple[str, str, str | None], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.level, finding.feature, finding.remedy), []).append(finding)
+    return [tuple(group) for group in groups.values()]
+
+
+def findings_lines(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield findings as lines of text: by feature, each with its place, and what to do once for all of them."""
+    for group in group_findings(findings):
+        yield from (f"  {finding}" for finding in group[:SHOWN_PLACES])
+        if len(group) > SHOWN_PLACES:
+            yield f"  and {len(group) - SHOWN_PLACES} places more"
+        if group[0].remedy:
+            yield f"    {group[0].remedy}"

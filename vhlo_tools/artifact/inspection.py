@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
 from vhlo_tools.artifact.content import Kind, recognise
 from vhlo_tools.artifact.jax_export import decode_jax_export
 from vhlo_tools.artifact.storage import Buffer
 from vhlo_tools.bytecode import File, decode
+
+if TYPE_CHECKING:
+    from vhlo_tools.compat import Requirements
 
 __all__ = ["inspect_bytes"]
 
@@ -38,6 +41,18 @@ def _of_artifact(data: Buffer, name: str) -> dict[str, Any]:
         **_of_file(artifact.file),
         **inventory,
         "functions": [_of_function(function) for function in inventory["functions"]],
+        "requirements": _of_requirements(artifact.requirements()),
+    }
+
+
+def _of_requirements(requirements: Requirements) -> dict[str, Any]:
+    return {
+        "readable_since": str(requirements.readable_since),
+        "downgradable_to": str(requirements.downgradable_to),
+        "expandable_to": str(requirements.expandable_to),
+        "features": [
+            {"id": each.id, "introduced": str(each.introduced), "count": each.count} for each in requirements.features
+        ],
     }
 
 

@@ -20,6 +20,7 @@ _COMMANDS = {
     "deserialize": "Turn an artifact into a program.",
     "retarget": "Move an artifact up or down to another version.",
     "strip": "Take the source locations out of an artifact.",
+    "check": "Say who can read programs, and why others cannot.",
     "inspect": "Show what a file is and holds.",
     "run": "Evaluate a program.",
     "targets": "Show versions, releases, and what a target means.",

@@ -16,7 +16,7 @@ import click
 from vhlo_tools.artifact import Artifact, Buffer, read_bytes
 from vhlo_tools.errors import DowngradeError, EngineError, InvalidInputError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.files import write_atomically
-from vhlo_tools.findings import Finding
+from vhlo_tools.findings import Finding, findings_lines, group_findings
 
 __all__ = [
     "artifact_report",
@@ -24,6 +24,7 @@ __all__ = [
     "check_output",
     "echo_json",
     "exit_code_of",
+    "finding_as_json",
     "force_option",
     "format_option",
     "input_argument",
@@ -124,9 +125,9 @@ def reporting(command: Callable[..., dict[str, Any]]) -> Callable[..., None]:
         except VhloToolsError as error:
             findings = getattr(error, "findings", ())
             message = getattr(error, "summary", str(error))
-            echo_json({"ok": False, "message": message, "findings": [_as_json(finding) for finding in findings]})
+            echo_json({"ok": False, "message": message, "findings": [finding_as_json(finding) for finding in findings]})
             click.get_current_context().exit(exit_code_of(error))
-        report["findings"] = [_as_json(finding) for finding in report["findings"]]
+        report["findings"] = [finding_as_json(finding) for finding in report["findings"]]
         echo_json(report)
 
     return run
@@ -143,7 +144,7 @@ def artifact_report(artifact: Artifact, output: str) -> dict[str, Any]:
     }
 
 
-def _as_json(finding: Finding) -> dict[str, Any]:
+def finding_as_json(finding: Finding) -> dict[str, Any]:
     return {**asdict(finding), **{key: str(value) for key, value in _versions(finding)}}
 
 
@@ -195,6 +196,9 @@ def echo_json(value: object) -> None:
 
 
 def report_findings(findings: Iterable[Finding]) -> None:
-    """Print findings on stderr."""
-    for finding in findings:
-        click.echo(f"vhlo: {finding.level}: {finding}", err=True)
+    """Print findings on stderr, by feature."""
+    for group in group_findings(findings):
+        first, *others = findings_lines(group)
+        click.echo(f"vhlo: {group[0].level}: {first.strip()}", err=True)
+        for line in others:
+            click.echo(line, err=True)

@@ -74,7 +74,17 @@ class Requirements:
 
         It can be written for every version since; what only consumers choke on does not count.
         """
-        blocking = [use for use in self._survey.written if use.level == "error"]
+        return self._reach([use for use in self._survey.written if use.level == "error"])
+
+    @cached_property
+    def expandable_to(self) -> Version:
+        """The oldest version that the program can be written for after the library's expansions."""
+        expanded = {feature.id for feature in known_features() if feature.expansion}
+        return self._reach(
+            [use for use in self._survey.written if use.level == "error" and use.feature not in expanded]
+        )
+
+    def _reach(self, blocking: list[Use]) -> Version:
         reached = self._future
         for entry in reversed(known_versions()):
             if any(use.matters_at(entry.version) for use in blocking):
@@ -153,10 +163,17 @@ class Requirements:
         holder = use.op or "the program"
         within = f" in @{use.function}, called here," if use.by_call else ""
         message = f"{holder}{within} needs StableHLO {use.since}: {title}"
+        if use.kind == "encoding" and known:
+            # It is the same whatever op it stands at.
+            message = f"the program has {title}, which StableHLO {use.since} brought"
+        elif use.kind == "dialect":
+            dialect = use.what.rpartition(" ")[2]
+            what = "is" if (use.op or "").startswith(f"{dialect}.") else "holds something"
+            message = f"{holder} {what} of the dialect {dialect}, which readers older than {use.since} refuse"
         remedies = [known.remedy] if known else []
         if reading and self.downgradable_to <= target:
             remedies = [f"bring the file to {target} with `vhlo retarget`"]
-        elif use.level == "warning" and not reading:
+        elif use.level == "warning" and not reading and use.kind != "dialect":
             message += f"; it would be written all the same, and readers older than {use.since} refuse the file"
         return Finding(
             feature=use.feature,

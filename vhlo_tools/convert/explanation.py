@@ -1,34 +1,26 @@
-"""Why a program cannot be written: from diagnostics to findings.
+"""Why a program cannot be written.
 
-The library names the first op at fault, and no version. What it refuses at the target is therefore tried again at newer
-versions, until that op passes; the next op at fault is found from there, and so on up to the version where the whole
-program passes.
+The library names the first op at fault, and no version. Every reason, with its place and version, comes from the bytes of
+the program at the current version; its diagnostics serve only where a program has no such bytes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final
 
-from vhlo_tools.bindings import MLIRFailure, ModuleOp, Operation, source_of
-from vhlo_tools.compat import Target
-from vhlo_tools.convert.passes import to_version
-from vhlo_tools.convert.places import calling_place
-from vhlo_tools.dialect import Feature, known_feature, known_features, known_versions
+from vhlo_tools.bindings import MLIRFailure, Operation, source_of
+from vhlo_tools.compat import Requirements, Target
+from vhlo_tools.convert.fidelity import refused_attributes
+from vhlo_tools.dialect import known_feature
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.findings import Diagnostic, Finding
 from vhlo_tools.program import Program, explain_failure, place_of
-from vhlo_tools.version import Version
 
-__all__ = ["explain_downgrade", "explain_legalization", "explain_other_dialects"]
+__all__ = ["explain_downgrade", "explain_legalization", "explain_other_dialects", "explain_refusal"]
 
 _REFUSED: Final = re.compile(r"failed to legalize operation '([^']+)' that was explicitly marked illegal")
-_OP_VERSION: Final = re.compile(r"vhlo\.(\w+?)_v[0-9]+")
-_VHLO_NAME: Final = re.compile(r"[!#]vhlo[.<](\w+_v[0-9]+)|\bvhlo<(\w+_v[0-9]+)")
 
-# Functions are ops of another dialect in StableHLO programs.
-_PROGRAM_NAMES: Final = {"vhlo.func": "func.func", "vhlo.call": "func.call", "vhlo.return": "func.return"}
 _PROGRAM_DIALECTS: Final = frozenset({"builtin", "func", "stablehlo", "vhlo"})
 
 _DIALECT_OF_NAME: Final = re.compile(r"[#!](\w+)[.<]")
@@ -42,111 +34,34 @@ _RESPELL: Final = "unit attributes, array<i32> and dense_resource constants have
 _SHOWN_CULPRITS: Final = 20
 
 
-def explain_downgrade(program: Program, target: Target, legalized: ModuleOp, failure: MLIRFailure) -> VhloToolsError:
+def explain_downgrade(
+    program: Program, target: Target, requirements: Requirements, failure: MLIRFailure
+) -> VhloToolsError:
     """Return why ``program`` cannot be at ``target``, and the oldest version that it can be at.
 
     Args:
         program: The program.
         target: Where it cannot be.
-        legalized: The program as VHLO of the current version.
+        requirements: What it requires, by its bytes at the current version.
         failure: What the library said.
     """
     if invalid := _invalidity(program):
         return invalid
-    provider = program.provider
-    current = provider.library.current.minor_release
-
-    def blamed_at(version: Version) -> MLIRFailure | None:
-        copy = provider.clone(legalized)
-        try:
-            if version < current:
-                provider.run_passes(copy, to_version(version), verify=False)
-            provider.verify(copy)
-        except MLIRFailure as refused:
-            return refused
-        return None
-
-    if refused := blamed_at(current):
-        # It cannot be written at any version, so that none is to blame.
-        findings = [_refused_op(program, diagnostic) for diagnostic in (refused.diagnostics or failure.diagnostics)[:1]]
-        return UnsupportedFeatureError(f"{program.name} holds what a portable artifact cannot hold", findings)
-    findings = []
-    version: Version = target.version
-    blamed: MLIRFailure | None = failure
-    while blamed is not None:
-        candidates = [entry.version for entry in known_versions() if version < entry.version <= current]
-        culprit = _culprit(blamed)
-        version = _first_that_passes(candidates, culprit, blamed_at)
-        findings.append(_finding(program, culprit, version, target))
-        blamed = blamed_at(version)
-    reach = f"it can be written for StableHLO {version} or later"
+    findings = [finding for finding in requirements.findings(target.version) if finding.level == "error"]
+    if not findings:
+        # The library refuses what our rules allow: its own words are all there is.
+        findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
+        return DowngradeError(f"{program.name} cannot be written for {target}", findings)
+    reach = f"it can be written for StableHLO {requirements.downgradable_to} or later"
     return DowngradeError(f"{program.name} cannot be written for {target}; {reach}", findings)
 
 
-def _culprit(failure: MLIRFailure) -> Diagnostic:
-    for diagnostic in failure.diagnostics:
-        if _REFUSED.match(diagnostic.message):
-            return diagnostic
-    return failure.diagnostics[0] if failure.diagnostics else Diagnostic("error", str(failure), "")
-
-
-def _first_that_passes(
-    versions: list[Version], culprit: Diagnostic, blamed_at: Callable[[Version], MLIRFailure | None]
-) -> Version:
-    """Return the oldest of ``versions`` at which ``culprit`` is not blamed; ops never pass and then fail again."""
-    low, high = 0, len(versions) - 1
-    while low < high:
-        middle = (low + high) // 2
-        blamed = blamed_at(versions[middle])
-        still = blamed is not None and any(
-            (diagnostic.message, diagnostic.location) == (culprit.message, culprit.location)
-            for diagnostic in blamed.diagnostics
-        )
-        low, high = (middle + 1, high) if still else (low, middle)
-    return versions[low]
-
-
-def _finding(program: Program, culprit: Diagnostic, introduced: Version, target: Target) -> Finding:
-    match = _REFUSED.match(culprit.message)
-    vhlo_op = match[1] if match else None
-    op = _program_name(vhlo_op) if vhlo_op else None
-    feature = _feature_in(culprit.message, vhlo_op, introduced)
-    title = feature.title if feature else "what it holds"
-    place, within = place_of(culprit.source, program.name), ""
-    if place is None and op is not None:
-        called = calling_place(program.provider, program.load(), op, culprit.location)
-        if called:
-            place, within = place_of(called[1], program.name), f" in @{called[0]}, called here,"
-    return Finding(
-        feature=feature.id if feature else f"since-{introduced}",
-        level="error",
-        kind=feature.kind if feature else "op",
-        message=f"{op or 'the program'}{within} needs StableHLO {introduced}: {title}",
-        op=op,
-        location=place,
-        introduced=introduced,
-        target=target.version,
-        remedy=f"{feature.remedy}; or choose {introduced} or later" if feature else f"choose {introduced} or later",
-    )
-
-
-def _feature_in(text: str, vhlo_op: str | None, introduced: Version) -> Feature | None:
-    names = {first or second for first, second in _VHLO_NAME.findall(text)}
-    base = _OP_VERSION.fullmatch(vhlo_op) if vhlo_op else None
-    of_version = [feature for feature in known_features() if feature.introduced == introduced]
-    for feature in of_version:
-        if base and base[1] in feature.ops:
-            return feature
-    for feature in of_version:
-        if names.intersection(feature.names):
-            return feature
-    return None
-
-
-def _program_name(vhlo_op: str) -> str:
-    match = _OP_VERSION.fullmatch(vhlo_op)
-    base = f"vhlo.{match[1]}" if match else vhlo_op
-    return _PROGRAM_NAMES.get(base, base.replace("vhlo.", "stablehlo.", 1))
+def explain_refusal(program: Program, failure: MLIRFailure) -> VhloToolsError:
+    """Return why ``program`` cannot be written at any version, although it has a form in VHLO."""
+    if invalid := _invalidity(program):
+        return invalid
+    findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
+    return UnsupportedFeatureError(f"{program.name} holds what a portable artifact cannot hold", findings)
 
 
 def explain_legalization(program: Program, failure: MLIRFailure, *, allow_other_dialects: bool) -> VhloToolsError:
@@ -154,6 +69,7 @@ def explain_legalization(program: Program, failure: MLIRFailure, *, allow_other_
     if invalid := _invalidity(program):
         return invalid
     findings = [] if allow_other_dialects else _ops_without_form(program)
+    findings += refused_attributes(program)
     if not findings:
         findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
     return UnsupportedFeatureError(f"{program.name} holds what a portable artifact cannot hold", findings)

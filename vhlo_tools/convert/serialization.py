@@ -13,14 +13,18 @@ from vhlo_tools.artifact.content import ARTIFACT_PRODUCER
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider
 from vhlo_tools.bytecode import decode_container
 from vhlo_tools.compat import Target
-from vhlo_tools.convert.explanation import explain_downgrade, explain_legalization, explain_other_dialects
+from vhlo_tools.convert.explanation import (
+    explain_downgrade,
+    explain_legalization,
+    explain_other_dialects,
+    explain_refusal,
+)
 from vhlo_tools.convert.passes import to_version, to_vhlo, without_range_locations
 from vhlo_tools.dialect import known_feature
-from vhlo_tools.findings import Finding
 from vhlo_tools.program import Program
 from vhlo_tools.version import Version
 
-__all__ = ["serialize_program"]
+__all__ = ["newest_artifact", "serialize_program"]
 
 
 def serialize_program(program: Program, target: Target, *, allow_other_dialects: bool = False) -> Artifact:
@@ -49,12 +53,30 @@ def serialize_program(program: Program, target: Target, *, allow_other_dialects:
         provider.verify(operation)
         data = _written(provider, operation, target.version)
     except MLIRFailure as failure:
-        again = legalized(program, allow_other_dialects=allow_other_dialects)
-        raise explain_downgrade(program, target, again, failure) from failure
+        newest = newest_artifact(program, allow_other_dialects=allow_other_dialects)
+        raise explain_downgrade(program, target, newest.requirements(), failure) from failure
     artifact = Artifact(data, name=program.name)
     if not allow_other_dialects and other_dialects(artifact):
         raise explain_other_dialects(program, other_dialects(artifact))
-    return artifact.with_findings(_let_through(artifact, target))
+    warnings = [each for each in artifact.requirements().findings(target.version) if each.level == "warning"]
+    return artifact.with_findings(warnings)
+
+
+def newest_artifact(program: Program, *, allow_other_dialects: bool) -> Artifact:
+    """Write ``program`` for the newest version of the provider's library, from which all versions can be judged.
+
+    Raises:
+        UnsupportedFeatureError: If it holds what no artifact can hold.
+        InvalidProgramError: If the program is not valid.
+    """
+    provider = program.provider
+    operation = legalized(program, allow_other_dialects=allow_other_dialects)
+    try:
+        provider.verify(operation)
+        data = _written(provider, operation, provider.library.current)
+    except MLIRFailure as failure:
+        raise explain_refusal(program, failure) from failure
+    return Artifact(data, name=program.name)
 
 
 def legalized(program: Program, *, allow_other_dialects: bool) -> ModuleOp:
@@ -70,25 +92,6 @@ def legalized(program: Program, *, allow_other_dialects: bool) -> ModuleOp:
     except MLIRFailure as failure:
         raise explain_legalization(program, failure, allow_other_dialects=allow_other_dialects) from failure
     return operation
-
-
-def _let_through(artifact: Artifact, target: Target) -> list[Finding]:
-    """Return what the library wrote although consumers of the target choke on it."""
-    mixed = known_feature("mixed_dialects")
-    if target.version >= mixed.introduced:
-        return []
-    return [
-        Finding(
-            feature=mixed.id,
-            level="warning",
-            kind=mixed.kind,
-            message=f"the artifact holds the dialect {dialect}, which readers older than {mixed.introduced} refuse",
-            introduced=mixed.introduced,
-            target=target.version,
-            remedy=f"{mixed.remedy}, or choose {mixed.introduced} or later",
-        )
-        for dialect in sorted(other_dialects(artifact))
-    ]
 
 
 def _written(provider: Provider, operation: ModuleOp, version: Version) -> bytes:

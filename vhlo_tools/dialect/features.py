@@ -25,6 +25,7 @@ class Feature:
         introduced: The version that brought it.
         remedy: What to do when a consumer is older.
         ops: The VHLO ops, without their version suffix, on which it occurs; empty if it is not bound to ops.
+        expansion: The pass of the library that rewrites it into what is older, if there is one.
         names: The VHLO types, attributes and enums, with their version suffix, that it consists of.
     """
 
@@ -35,6 +36,7 @@ class Feature:
     remedy: str
     ops: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    expansion: str | None = None
 
 
 def load_features(specs: Traversable | None = None) -> tuple[Feature, ...]:
@@ -55,7 +57,7 @@ def known_feature(identifier: str) -> Feature:
 
 
 def _to_feature(entry: dict[str, Any]) -> Feature:
-    check_entry(entry, id=str, title=str, kind=str, introduced=str, remedy=str, ops=[str], names=[str])
+    check_entry(entry, id=str, title=str, kind=str, introduced=str, remedy=str, ops=[str], names=[str], expansion=str)
     return Feature(
         **{
             **entry,
