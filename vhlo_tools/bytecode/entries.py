@@ -6,7 +6,7 @@ is for :mod:`vhlo_tools.bytecode.codec`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import flagged, varint
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["Entry", "decode_entries", "encode_entries"]
+__all__ = ["Entry", "decode_entries", "encode_entries", "scan_entries"]
 
 
 class Entry(NamedTuple):
@@ -74,6 +74,44 @@ def _decode_table(offsets: ByteReader, contents: ByteReader, number: int, dialec
             start = stop
     contents.position = start
     return entries
+
+
+def scan_entries(
+    offsets: ByteReader, contents: ByteReader, skipped: Sequence[frozenset[int]]
+) -> Iterator[tuple[bool, Entry]]:
+    """Yield entries, and whether they are types, but for those of each dialect whose first byte is skipped.
+
+    Where nearly all are skipped, this takes a fraction of the time and memory of :func:`decode_entries`.
+
+    Args:
+        offsets: The section with their sizes.
+        contents: The section with their bytes.
+        skipped: First bytes of entries to skip: twice as many sets as there are dialects, first for the attributes of
+            each dialect, then for the types.
+
+    Raises:
+        MalformedArtifactError: If the sections are damaged, or do not fit together.
+    """
+    numbers = offsets.count("attributes"), offsets.count("types")
+    dialects = len(skipped) // 2
+    data, start, end = contents.data, contents.position, contents.end
+    for is_type, number in zip((False, True), numbers, strict=True):
+        left = number
+        while left:
+            dialect = offsets.index(dialects, "dialects")
+            skip = skipped[dialect + dialects * is_type]
+            at = offsets.position
+            size = offsets.varint()
+            if size == 0 or size > left:
+                raise offsets.malformed(f"a group of {size} entries where {left} are left", at)
+            left -= size
+            for length in offsets.varints(size):
+                stop = start + (length >> 1)
+                if stop > end:
+                    raise contents.malformed(f"an entry of {length >> 1} bytes where {end - start} are left", start)
+                if not (length & 1 and stop > start and data[start] in skip):
+                    yield is_type, Entry(dialect, bool(length & 1), data[start:stop], start)
+                start = stop
 
 
 def encode_entries(attributes: Sequence[Entry], types: Sequence[Entry]) -> tuple[bytes, list[Chunk]]:

@@ -6,7 +6,9 @@ the parts: those that were never asked for are passed on as they are, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Final
 
@@ -21,7 +23,7 @@ from vhlo_tools.bytecode.container import (
     encode_section,
 )
 from vhlo_tools.bytecode.dialects import Dialects, decode_dialects, encode_dialects
-from vhlo_tools.bytecode.entries import Entry, decode_entries, encode_entries
+from vhlo_tools.bytecode.entries import Entry, decode_entries, encode_entries, scan_entries
 from vhlo_tools.bytecode.ir import Block, Tables, decode_ir, encode_ir
 from vhlo_tools.bytecode.properties import decode_properties, encode_properties
 from vhlo_tools.bytecode.resources import ResourceGroup, decode_resources, encode_resources
@@ -76,7 +78,23 @@ class File:
         offsets, contents = (
             self._container.section(name).reader(self._data) for name in ("attr_type_offset", "attr_type")
         )
-        return decode_entries(offsets, contents, len(self.dialects.names))
+        with _without_collection():
+            return decode_entries(offsets, contents, len(self.dialects.names))
+
+    def scan(self, skipped: Sequence[frozenset[int]]) -> Iterator[tuple[bool, Entry]]:
+        """Yield entries, and whether they are types, as :func:`vhlo_tools.bytecode.entries.scan_entries` does."""
+        dialects = len(self.dialects.names)
+        if "_entries" not in self.__dict__:
+            offsets, contents = (
+                self._container.section(name).reader(self._data) for name in ("attr_type_offset", "attr_type")
+            )
+            yield from scan_entries(offsets, contents, skipped)
+            return
+        for is_type, table in ((False, self.attributes), (True, self.types)):
+            for entry in table:
+                skip = skipped[entry.dialect + dialects * is_type]
+                if not (entry.custom and len(entry.data) and entry.data[0] in skip):
+                    yield is_type, entry
 
     @property
     def attributes(self) -> list[Entry]:
@@ -97,7 +115,9 @@ class File:
             types=len(self.types),
             properties=len(self.properties),
         )
-        return decode_ir(self._container.section("ir").reader(self._data), self._container.version, tables)
+        reader = self._container.section("ir").reader(self._data)
+        with _without_collection():
+            return decode_ir(reader, self._container.version, tables)
 
     @cached_property
     def properties(self) -> list[Chunk]:
@@ -168,6 +188,23 @@ class File:
         if part in self.__dict__:
             return build(self)[0], section.alignment
         return [self._data[section.offset : section.end]], section.alignment
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keep the garbage collector from running.
+
+    While very many objects are made it runs again and again, takes a quarter of the time, and finds nothing: what is
+    decoded has no cycles.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 _PARTS: Final = ("strings", "dialects", "_entries", "properties", "ir", "resources")

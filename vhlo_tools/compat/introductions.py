@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
-from vhlo_tools.bytecode import Entry, File, Operation, Value, walk
+from vhlo_tools.bytecode import Entry, File, Operation, Value, decode_entry, walk
 from vhlo_tools.dialect import EntryKind, Field, encodings_of, find_enum, known_feature, known_versions, spellings_of
 from vhlo_tools.findings import FindingKind
 from vhlo_tools.version import Version
@@ -73,21 +73,18 @@ class Introductions:
             MalformedArtifactError: If the tables are damaged.
         """
         found: set[Name] = set()
-        tables: tuple[tuple[EntryKind, list[Entry]], ...] = (
-            ("attribute", self._file.attributes),
-            ("type", self._file.types),
-        )
-        for kind, table in tables:
-            dialects = range(len(self._file.dialects.names))
-            old = [_old_bytes(self._file.dialect(index), kind) for index in dialects]
-            seen: set[bytes] = set()
-            for index, entry in enumerate(table):
-                if entry.custom and entry.data and entry.data[0] in old[entry.dialect]:
-                    continue
-                content = bytes(entry.data[:64]) + bytes([entry.dialect & 0xFF])
-                if content not in seen:
-                    seen.add(content)
-                    found.update(self._own(kind, index))
+        dialects = [self._file.dialect(index) for index in range(len(self._file.dialects.names))]
+        kinds: tuple[EntryKind, EntryKind] = ("attribute", "type")
+        old = [_old_bytes(dialect, kind) for kind in kinds for dialect in dialects]
+        seen: set[tuple[bool, int, bytes]] = set()
+        for is_type, entry in self._file.scan(old):
+            # Of VHLO the contents decide; of MLIR itself the code does, and of other dialects nothing needs to.
+            length = {"vhlo": 64, "builtin": 1}.get(dialects[entry.dialect], 0)
+            key = (is_type, entry.dialect, bytes(entry.data[:length]))
+            if key not in seen:
+                seen.add(key)
+                kind = kinds[is_type]
+                found.update(self._own(kind, entry, decode_entry(self._file, kind, entry)))
         return frozenset(found)
 
     def is_type_of_results(self, name: str) -> bool:
@@ -136,8 +133,9 @@ class Introductions:
         )
 
     def _of(self, kind: EntryKind, index: int) -> Needs:
-        value = self._file.decode(kind, index)
-        own = frozenset(self._own(kind, index, value))
+        entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
+        value = decode_entry(self._file, kind, entry)
+        own = frozenset(self._own(kind, entry, value))
         if value is None or value.dialect != "vhlo":
             # The conversion leaves alone whatever is not of VHLO, with all that it holds.
             inner = [self.of(*each) for each in _held(value)] if value else []
@@ -145,14 +143,12 @@ class Introductions:
         inner = [self.of(*each) for each in _held(value)]
         return _joined(own, frozenset(), inner, seen=value.name not in _NOT_LOOKED_INTO)
 
-    def _own(self, kind: EntryKind, index: int, value: Value | None = None) -> Iterator[Name]:
-        entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
+    def _own(self, kind: EntryKind, entry: Entry, value: Value | None) -> Iterator[Name]:
         dialect = self._file.dialect(entry.dialect)
         if dialect not in ("vhlo", "builtin"):
             mixed = known_feature("mixed_dialects")
             yield Name(f"{mixed.id} {dialect}", mixed.kind, mixed.introduced)
             return
-        value = value or self._file.decode(kind, index)
         if dialect == "builtin":
             if value is not None and value.name == "file_line_col_range":
                 ranges = known_feature("range_locations")

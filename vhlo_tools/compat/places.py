@@ -55,6 +55,8 @@ class Places:
         self._file = file
         self._name = name
         self._sources: dict[int, SourceLocation | None] = {}
+        # By the identity of ops, which live as long as the file.
+        self._symbols: dict[int, str | None] = {}
         # Of each function: the functions that call it, and where.
         self._calls: dict[str, list[tuple[str | None, int]]] = {}
 
@@ -139,6 +141,11 @@ class Places:
         return None
 
     def _symbol(self, op: Operation) -> str | None:
+        if id(op) not in self._symbols:
+            self._symbols[id(op)] = self._symbol_of(op)
+        return self._symbols[id(op)]
+
+    def _symbol_of(self, op: Operation) -> str | None:
         if not self._file.op_name(op.name).startswith("vhlo.func_v"):
             return None
         index = attributes_of(self._file, op).get("sym_name")

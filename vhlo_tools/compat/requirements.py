@@ -65,7 +65,7 @@ class Requirements:
         dialects count as :data:`1.11.0`; whether the consumer knows them is another question.
         """
         needed = [minimum_version(), self._bytecode_since, *(name.since for name in self._survey.names)]
-        needed += [use.since for use in self._survey.read]
+        needed += [use.since for use in self._survey.summary[1]]
         return max(needed)
 
     @cached_property
@@ -74,14 +74,14 @@ class Requirements:
 
         It can be written for every version since; what only consumers choke on does not count.
         """
-        return self._reach([use for use in self._survey.written if use.level == "error"])
+        return self._reach([use for use in self._survey.summary[0] if use.level == "error"])
 
     @cached_property
     def expandable_to(self) -> Version:
         """The oldest version that the program can be written for after the library's expansions."""
         expanded = {feature.id for feature in known_features() if feature.expansion}
         return self._reach(
-            [use for use in self._survey.written if use.level == "error" and use.feature not in expanded]
+            [use for use in self._survey.summary[0] if use.level == "error" and use.feature not in expanded]
         )
 
     def _reach(self, blocking: list[Use]) -> Version:

@@ -78,6 +78,7 @@ class _Facts:
     op: Op | None
     version: OpVersion | None
     look: bool
+    about_operands: bool
     is_call: bool
     is_foreign: bool
 
@@ -103,7 +104,7 @@ class Survey:
         self._introductions = Introductions(file, future)
         self._structures = Structures(file)
         self._places = Places(file, name)
-        self._found: dict[object, _Found] = {}
+        self._found: dict[tuple[object, ...], _Found] = {}
         self._uses: tuple[dict[Use, Use], dict[Use, Use]] = ({}, {})
 
     @cached_property
@@ -116,12 +117,45 @@ class Survey:
         return tuple(self._facts(self._file.op_name(index)) for index in range(len(self._file.dialects.ops)))
 
     @cached_property
-    def needs_walk(self) -> bool:
-        """Whether the tables do not say all: an op must be looked at, or something young stands somewhere."""
-        return bool(self.names) or any(facts.look for facts in self.op_names)
+    def _young(self) -> bool:
+        """Whether the tables hold types, attributes or cases that not every version has."""
+        return any(name.kind not in ("encoding", "dialect") for name in self.names)
+
+    @cached_property
+    def summary(self) -> tuple[frozenset[Use], frozenset[Use]]:
+        """What is used, as in :attr:`written` and :attr:`read`, but without places; far cheaper than these.
+
+        What the tables alone say, and never stops a conversion, is left out: see :attr:`names`.
+        """
+        if not self._young and not any(facts.look for facts in self.op_names):
+            return frozenset(), frozenset()
+        def operation(place: Place, values: list[int]) -> None:
+            facts = self.op_names[place.op.name]
+            if facts.look or self._young:
+                self._found_in(place, facts, values)
+
+        visit(self._file.ir, operation, lambda block, around: None)
+        every = self._found.values()
+        written, read = (frozenset(use for found in every for use in found[side]) for side in (0, 1))
+        return written, read
+
+    def _found_in(self, place: Place, facts: _Facts, values: list[int]) -> _Found:
+        op = place.op
+        if self._young or facts.about_operands:
+            operands = tuple([values[index] for index in op.operands])
+            key = (op.name, op.properties, op.attributes, op.results, operands, len(op.regions))
+        else:
+            key = (op.name, op.properties, op.attributes)
+        found = self._found.get(key)
+        if found is None:
+            types = tuple([values[index] for index in op.operands])
+            found = self._found[key] = self._of_op(place, facts, types)
+        return found
 
     @cached_property
     def _walked(self) -> tuple[tuple[Use, ...], tuple[Use, ...]]:
+        if not self.names and not any(facts.look for facts in self.op_names):
+            return (), ()
         self._ranges = any(name.kind == "encoding" for name in self.names)
         self._everywhere = bool(self.names)
         visit(self._file.ir, self._operation, self._arguments)
@@ -136,12 +170,12 @@ class Survey:
     @property
     def written(self) -> tuple[Use, ...]:
         """What the conversion to older versions refuses or overlooks, in the order of the program."""
-        return self._walked[0] if self.needs_walk else ()
+        return self._walked[0]
 
     @property
     def read(self) -> tuple[Use, ...]:
         """What a reader of the bytes must know, in the order of the program."""
-        return self._walked[1] if self.needs_walk else ()
+        return self._walked[1]
 
     @cached_property
     def withdrawn(self) -> tuple[tuple[str, Version], ...]:
@@ -170,7 +204,8 @@ class Survey:
         if op is not None and version is not None and not self._could_matter(op, version):
             look = False
         base = short.rpartition("_v")[0]
-        return _Facts(name, op, version, look, dialect == "vhlo" and base in ("call", "composite"), foreign)
+        about_operands = op is not None and bool(op.constraints or any(step.removed or step.single for step in op.steps))
+        return _Facts(name, op, version, look, about_operands, dialect == "vhlo" and base in ("call", "composite"), foreign)
 
     def _could_matter(self, op: Op, version: OpVersion) -> bool:
         """Tell whether ``version`` of an op can be kept from any older version of VHLO, as far as the tables say."""
@@ -200,11 +235,7 @@ class Survey:
             self._note(self._located(op.location), place, facts)
         if not facts.look and not self._everywhere:
             return
-        operands = tuple([values[index] for index in op.operands])
-        key = (op.name, op.properties, op.attributes, op.results, operands, len(op.regions))
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = self._of_op(place, facts, operands)
+        found = self._found_in(place, facts, values)
         if found[0] or found[1]:
             self._note(found, place, facts)
 
