@@ -2,17 +2,23 @@
 
 from vhlo_tools.artifact.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import Kind, recognise
+from vhlo_tools.artifact.diff import diff_artifacts
+from vhlo_tools.artifact.difference import DIFFERENCE_KINDS, Difference, DifferenceKind
 from vhlo_tools.artifact.inspection import inspect_bytes
 from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
 from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
 
 __all__ = [
+    "DIFFERENCE_KINDS",
     "Artifact",
     "Buffer",
+    "Difference",
+    "DifferenceKind",
     "JaxExport",
     "Kind",
     "as_bytes",
     "decode_jax_export",
+    "diff_artifacts",
     "inspect_bytes",
     "other_dialects",
     "read_bytes",

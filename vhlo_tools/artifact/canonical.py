@@ -1,0 +1,258 @@
+"""What stands in two files, as numbers: the same number where the same stands, whatever their tables look like."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Final
+
+from vhlo_tools.artifact.elements import same_bytes, shortest_form
+from vhlo_tools.bytecode import Block, File, Operation, Value
+from vhlo_tools.bytecode.codec import bits_of
+from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.compat.places import attributes_of
+from vhlo_tools.dialect import EntryKind, Field
+from vhlo_tools.errors import MalformedArtifactError
+
+__all__ = ["Canon", "Numbers"]
+
+_DEEPEST: Final = 100
+# Shorter blobs are keys as they are; longer ones are compared with those of the same length and the same head.
+_SHORT: Final = 256
+_DICTIONARIES: Final = ("dictionary", "dict_v1")
+_KNOWN: Final = ("builtin", "vhlo")
+
+#: The attributes of ops that name functions.
+SYMBOLS: Final = frozenset({"callee", "called_computations", "decomposition"})
+
+
+class Numbers:
+    """Numbers for things that are equal or not, shared by the files that are compared."""
+
+    def __init__(self) -> None:
+        self._of: dict[Hashable, int] = {}
+        self._blobs: dict[tuple[int, bytes], list[memoryview]] = {}
+
+    def of(self, key: Hashable) -> int:
+        """Return the number of ``key``."""
+        return self._of.setdefault(key, len(self._of))
+
+    def of_blob(self, data: memoryview) -> Hashable:
+        """Return a key for ``data``, which is read only as far as it takes to tell it from others."""
+        if len(data) <= _SHORT:
+            return bytes(data)
+        bucket = (len(data), bytes(data[:_SHORT]))
+        known = self._blobs.setdefault(bucket, [])
+        for position, each in enumerate(known):
+            if same_bytes(each, data):
+                return (*bucket, position)
+        known.append(data)
+        return (*bucket, len(known) - 1)
+
+
+class Canon:
+    """The contents of one file, by numbers.
+
+    Args:
+        file: The file.
+        numbers: The numbers, shared with the other file.
+
+    Attributes:
+        renamed: Functions that are called otherwise in the other file, with the name that counts for both.
+    """
+
+    def __init__(self, file: File, numbers: Numbers) -> None:
+        self.file = file
+        self.numbers = numbers
+        self.renamed: dict[int, int] = {}
+        self.names = [file.op_name(index) for index in range(len(file.dialects.ops))]
+        self._name_numbers = [numbers.of(("op", name)) for name in self.names]
+        self._entries: dict[tuple[EntryKind, int], int] = {}
+        self._types: dict[tuple[int, ...], Hashable] = {}
+        self._attributes: dict[tuple[int, int | None, int | None], Mapping[str, int]] = {}
+        self._attribute_keys: dict[tuple[int, int | None, int | None, bool], int] = {}
+        self._blocks: dict[tuple[int, bool], list[int]] = {}
+        self._depth = 0
+
+    # Attributes and types
+
+    def attribute(self, index: int) -> int:
+        """Return the number of an attribute; locations are attributes."""
+        return self._entry("attribute", index)
+
+    def type(self, index: int) -> int:
+        """Return the number of a type."""
+        return self._entry("type", index)
+
+    def string(self, text: bytes) -> int:
+        """Return the number that the string attribute ``text`` of VHLO has."""
+        return self.numbers.of(("attribute", "vhlo", "string_v1", (("value", text),)))
+
+    def _entry(self, kind: EntryKind, index: int) -> int:
+        key = (kind, index)
+        found = self._entries.get(key)
+        if found is None:
+            entry = (self.file.attributes if kind == "attribute" else self.file.types)[index]
+            if self._depth > _DEEPEST:
+                raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST}, or in a circle")
+            self._depth += 1
+            value = self.file.decode(kind, index)
+            content: Hashable
+            if value is None:
+                dialect = self.file.dialect(entry.dialect)
+                content = (kind, dialect, entry.custom, self.numbers.of_blob(memoryview(entry.data)))
+            else:
+                content = (kind, value.dialect, *self._value(value))
+            self._depth -= 1
+            found = self._entries[key] = self.numbers.of(content)
+        return found
+
+    def _value(self, value: Value) -> tuple[Hashable, ...]:
+        if value.name in ("tensor_v1", "dense") and any(field.kind == "blob" for field in value.encoding.fields):
+            return value.name, self.type(value.field("type")), self.numbers.of_blob(self.elements(value))
+        if value.name in ("file_line_col", "file_line_col_range"):
+            # A place without an end is written either way, by versions of MLIR.
+            ranged = value.name == "file_line_col_range"
+            numbers = value.field("lines_and_columns") if ranged else (value.field("line"), value.field("column"))
+            return "file_line_col", self.attribute(value.field("file")), tuple(numbers)
+        fields = zip(value.encoding.fields, value.fields, strict=True)
+        return value.name, tuple((field.name, self._field(field, content)) for field, content in fields)
+
+    def elements(self, value: Value) -> memoryview:
+        """Return the elements of a dense tensor in their shortest form."""
+        tensor = self.file.decode("type", value.field("type"))
+        data = memoryview(value.field("data"))
+        if tensor is None or tensor.name not in ("tensor_v1", "tensor", "vector"):
+            return data
+        element = self.file.decode("type", tensor.field("element"))
+        parts = 1
+        index = tensor.field("element")
+        if element is not None and element.name in ("complex_v1", "complex"):
+            parts, index = 2, element.field("element")
+        return shortest_form(data, tensor.field("shape"), parts * bits_of(self.file, index))
+
+    def _field(self, field: Field, content: Any) -> Hashable:
+        if not field.is_list:
+            return self._plain(field.kind, content)
+        items = [self._plain(field.kind, each) for each in content]
+        # The pairs of a dictionary have no order of their own.
+        return frozenset(items) if field.kind == "pair" else tuple(items)
+
+    def _plain(self, kind: str, content: Any) -> Hashable:
+        match kind:
+            case "type":
+                return self.type(content)
+            case "attribute" | "attribute?" | "flagged attribute":
+                return None if content is None else self.attribute(content)
+            case "pair":
+                return self.attribute(content[0]), self.attribute(content[1])
+            case "string":
+                text: bytes = self.file.strings[content]
+                return text
+            case "blob":
+                return self.numbers.of_blob(memoryview(content))
+            case "resource":
+                return self._resource(content)
+        plain: Hashable = content
+        return plain
+
+    def _resource(self, index: int) -> Hashable:
+        held = [each for group in self.file.resources if not group.external for each in group.resources]
+        if index >= len(held):
+            return index
+        return self.file.strings[held[index].key], self.numbers.of_blob(memoryview(held[index].data))
+
+    # Ops
+
+    def attributes_of(self, op: Operation) -> Mapping[str, int]:
+        """Return the attributes of an op by name, its properties among them."""
+        key = (op.name, op.properties, op.attributes)
+        if key not in self._attributes:
+            self._attributes[key] = {**self._foreign_properties(op), **attributes_of(self.file, op)}
+        return self._attributes[key]
+
+    def _foreign_properties(self, op: Operation) -> dict[str, int]:
+        """Return the properties of an op of another dialect, which MLIR writes as one dictionary by default."""
+        if op.properties is None or self.names[op.name].partition(".")[0] in _KNOWN:
+            return {}
+        reader = ByteReader(memoryview(self.file.properties[op.properties]), section="properties")
+        try:
+            index = reader.index(len(self.file.attributes), "attributes")
+        except MalformedArtifactError:
+            return {}
+        return self.dictionary(index) if not reader.remaining else {}
+
+    def dictionary(self, index: int) -> dict[str, int]:
+        """Return a dictionary by the names in it; anything else is empty."""
+        value = self.file.decode("attribute", index)
+        if value is None or value.name not in _DICTIONARIES:
+            return {}
+        return {self._text(key): each for key, each in value.field("elements")}
+
+    def opaque_properties(self, op: Operation) -> bytes | None:
+        """Return the properties of an op of another dialect that writes them in a form of its own."""
+        foreign = op.properties is not None and self.names[op.name].partition(".")[0] not in _KNOWN
+        return bytes(self.file.properties[op.properties or 0]) if foreign and not self._foreign_properties(op) else None
+
+    def _text(self, index: int) -> str:
+        value = self.file.decode("attribute", index)
+        if value is None or value.name not in ("string", "string_v1"):
+            raise self.file.attributes[index].malformed(f"attribute {index} is no string, although it is used as one")
+        return self.file.string(value.field("value"))
+
+    def types(self, indices: tuple[int, ...]) -> Hashable:
+        """Return a key for a list of types."""
+        if indices not in self._types:
+            self._types[indices] = tuple(map(self.type, indices))
+        found: Hashable = self._types[indices]
+        return found
+
+    def named(self, name: str, index: int) -> int:
+        """Return the number of the attribute ``name`` of an op, with functions as they are called on both sides."""
+        number = self.attribute(index)
+        if not self.renamed or name not in SYMBOLS:
+            return number
+        value = self.file.decode("attribute", index)
+        if value is not None and value.name in ("array", "array_v1"):
+            names = [self.attribute(each) for each in value.field("elements")]
+            if any(each in self.renamed for each in names):
+                return self.numbers.of(("renamed", tuple(self.renamed.get(each, each) for each in names)))
+        return self.renamed.get(number, number)
+
+    def attributes_key(self, op: Operation, *, blind: bool = False) -> int:
+        """Return the number of all attributes of an op; ``blind`` to the names of functions that it calls."""
+        key = (op.name, op.properties, op.attributes, blind)
+        if key not in self._attribute_keys:
+            held = self.attributes_of(op).items()
+            pairs = frozenset(
+                (name, self.named(name, index)) for name, index in held if not (blind and name in SYMBOLS)
+            )
+            opaque = self.opaque_properties(op)
+            self._attribute_keys[key] = self.numbers.of(("attributes", pairs, opaque))
+        return self._attribute_keys[key]
+
+    def op(self, op: Operation, *, blind: bool = False) -> int:
+        """Return the number of an op with all that is in it, but without its operands and locations."""
+        inner: Hashable = ()
+        if op.regions:
+            inner = tuple(
+                tuple((self._arguments(block), tuple(self.block(block, blind=blind))) for block in region.blocks)
+                for region in op.regions
+            )
+        name = self._name_numbers[op.name]
+        attributes = self.attributes_key(op, blind=blind)
+        return self.numbers.of((name, attributes, self.types(op.results), len(op.operands), op.successors, inner))
+
+    def block(self, block: Block, *, blind: bool = False) -> list[int]:
+        """Return the numbers of the ops of a block. Blocks live as long as their file, and are looked at once."""
+        key = (id(block), blind)
+        if key not in self._blocks:
+            self._blocks[key] = [self.op(op, blind=blind) for op in block.operations]
+        return self._blocks[key]
+
+    def forget_blocks(self) -> None:
+        """Look at ops afresh, after :attr:`renamed` has changed."""
+        self._blocks.clear()
+        self._attribute_keys.clear()
+
+    def _arguments(self, block: Block) -> Hashable:
+        return self.types(tuple(argument.type for argument in block.arguments))

@@ -1,0 +1,136 @@
+"""Attributes and types in few words, as far as possible in those of StableHLO."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from vhlo_tools.artifact.canonical import Canon
+from vhlo_tools.artifact.elements import digest, element_texts
+from vhlo_tools.bytecode import Operation, Value, entry_name
+from vhlo_tools.bytecode.printing import Printer
+from vhlo_tools.compat.places import program_name
+
+__all__ = ["Describer", "shortened"]
+
+# More elements than these are named by their digest.
+_MOST_ELEMENTS: Final = 16
+_LONGEST: Final = 240
+# How much of an attribute of another making is printed at all.
+_LONGEST_ENTRY: Final = 1 << 16
+_DEEPEST: Final = 100
+_DIGITS: Final = 16
+_NAMES_SHOWN: Final = 4
+
+
+class Describer:
+    """Describes what stands in one file.
+
+    Args:
+        canon: The contents of the file.
+    """
+
+    def __init__(self, canon: Canon) -> None:
+        self._canon = canon
+        self._file = canon.file
+        self._printer = Printer(canon.file)
+
+    def type(self, index: int) -> str:
+        """Return a type as StableHLO spells it, or as VHLO does where it has no short spelling."""
+        value = self._file.decode("type", index)
+        if value is not None and value.name == "tensor_v1" and value.encoding.code == 20:
+            return self._printer.builtin_tensor(index)[0]
+        return self._printer.type(index)
+
+    def types(self, indices: Iterable[int]) -> str:
+        """Return a list of types."""
+        return f"({', '.join(map(self.type, indices))})"
+
+    def location(self, index: int | None) -> str:
+        """Return a location as MLIR prints it."""
+        return "unknown" if index is None else shortened(self._printer.location(index))
+
+    def attribute(self, index: int) -> str:
+        """Return an attribute; large ones by their digest."""
+        return shortened(self._attribute(index, 0))
+
+    def kind(self, index: int) -> str:
+        """Return what an attribute is called."""
+        return entry_name(self._file, "attribute", self._file.attributes[index])
+
+    def op(self, op: Operation) -> str:
+        """Return an op by its name in programs, with the types of its results."""
+        name = program_name(self._canon.names[op.name])
+        return shortened(f"{name} : {', '.join(map(self.type, op.results))}" if op.results else name)
+
+    def ops(self, ops: Iterable[Operation]) -> str:
+        """Return how many ops there are, and of what kind most of them are."""
+        counts = Counter(program_name(self._canon.names[op.name]) for op in ops)
+        most = [f"{number} {name}" for name, number in counts.most_common(_NAMES_SHOWN)]
+        if len(counts) > _NAMES_SHOWN:
+            most.append("...")
+        return f"{counts.total()} ops: {', '.join(most)}" if counts else "no ops"
+
+    def _attribute(self, index: int, depth: int) -> str:
+        value = self._file.decode("attribute", index)
+        if depth > _DEEPEST:
+            raise self._file.attributes[index].malformed(f"attributes nest deeper than {_DEEPEST}, or in a circle")
+        if value is not None and value.name in ("tensor_v1", "dense"):
+            return self._tensor(value)
+        if value is not None and value.name in ("array", "array_v1"):
+            return f"[{self._joined((('', each) for each in value.field('elements')), depth)}]"
+        if value is not None and value.name in ("dictionary", "dict_v1"):
+            pairs = (
+                (self._printer.string(key).decode("utf-8", "replace"), each) for key, each in value.field("elements")
+            )
+            return f"{{{self._joined(pairs, depth)}}}"
+        if len(self._file.attributes[index].data) > _LONGEST_ENTRY:
+            data = memoryview(self._file.attributes[index].data)
+            return f"{self.kind(index)}, {len(data)} bytes, sha256 {digest(data)[:_DIGITS]}"
+        if value is not None and value.name == "type_v1":
+            return self.type(value.field("value"))
+        return _bare(self._printer.attribute(index))
+
+    def _joined(self, items: Iterable[tuple[str, int]], depth: int) -> str:
+        """Return attributes with their names, as many as are shown anyway."""
+        parts: list[str] = []
+        size = 0
+        for name, index in items:
+            parts.append(f"{name} = {self._attribute(index, depth + 1)}" if name else self._attribute(index, depth + 1))
+            size += len(parts[-1])
+            if size > 2 * _LONGEST:
+                parts.append("...")
+                break
+        return ", ".join(parts)
+
+    def _tensor(self, value: Value) -> str:
+        text, shape, element = self._printer.builtin_tensor(value.field("type"))
+        data = self._canon.elements(value)
+        number = math.prod(shape) if len(shape) <= _DEEPEST else -1
+        shown = element_texts(data, element, _MOST_ELEMENTS)
+        if shown is None or number < 0:
+            return f"{text}, {len(data)} bytes, sha256 {digest(data)[:_DIGITS]}"
+        body = shown[0] if len(shown) == 1 and (number > 1 or not shape) else f"[{', '.join(shown)}]" if shown else ""
+        return f"dense<{body}> : {text}"
+
+
+def shortened(text: str) -> str:
+    """Return ``text``, or its beginning and what tells it from others that begin so."""
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST - 40]}... (sha256 {digest(memoryview(text.encode()))[:_DIGITS]})"
+
+
+def _bare(text: str) -> str:
+    """Return an attribute of VHLO without the marks of its dialect where they say nothing."""
+    if text.startswith("#vhlo<") and text.endswith(">"):
+        return text.removeprefix("#vhlo<").removesuffix(">").partition(" ")[2]
+    for name, mark in _MARKS.items():
+        if text.startswith(mark):
+            return text.removeprefix(mark).removesuffix(">") if text.endswith(">") else name
+    return text
+
+
+_MARKS: Final[Mapping[str, str]] = {name: f"#vhlo.{name}_v1<" for name in ("bool", "float", "integer", "string")}
