@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vhlo_tools.api import (
         check,
         deserialize,
+        diff,
         open_artifact,
         require,
         resolve_target,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
         serialize,
         strip,
     )
-    from vhlo_tools.artifact import Artifact
+    from vhlo_tools.artifact import Artifact, Difference
     from vhlo_tools.errors import (
         DowngradeError,
         EngineError,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Artifact",
     "Diagnostic",
+    "Difference",
     "DowngradeError",
     "EngineError",
     "Finding",
@@ -57,6 +59,7 @@ __all__ = [
     "VhloToolsError",
     "check",
     "deserialize",
+    "diff",
     "open_artifact",
     "require",
     "resolve_target",
@@ -69,7 +72,8 @@ __all__ = [
 _HOME_OF = {
     **dict.fromkeys(["check", "deserialize", "open_artifact", "require", "resolve_target"], "api"),
     **dict.fromkeys(["retarget", "run", "serialize", "strip"], "api"),
-    "Artifact": "artifact",
+    "diff": "api",
+    **dict.fromkeys(["Artifact", "Difference"], "artifact"),
     "Version": "version",
     **dict.fromkeys(["Diagnostic", "Finding", "SourceLocation"], "findings"),
 }

@@ -1,6 +1,7 @@
 """The public functions, which choose the engine and the layer for what they are given."""
 
 from vhlo_tools.api.checking import Checked, check, prepare_check, require
+from vhlo_tools.api.comparison import diff
 from vhlo_tools.api.functions import (
     deserialize,
     open_artifact,
@@ -16,6 +17,7 @@ __all__ = [
     "Checked",
     "check",
     "deserialize",
+    "diff",
     "open_artifact",
     "prepare_check",
     "program_of",

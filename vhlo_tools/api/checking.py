@@ -20,7 +20,7 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
 
-__all__ = ["Checked", "check", "prepare_check", "require"]
+__all__ = ["Checked", "as_artifact", "check", "prepare_check", "require"]
 
 _MIXED: Final = "mixed_dialects"
 KEEP_OR_LOWER: Final = (
@@ -83,7 +83,7 @@ def prepare_check(
         InvalidProgramError: If it is no valid program.
         MalformedArtifactError: If it is a damaged artifact.
     """
-    artifact = _as_artifact(program, name)
+    artifact = as_artifact(program, name)
     if artifact is not None:
         contradiction = artifact.requirements().contradiction
         return Checked(artifact, (contradiction,) if contradiction else (), strict=False)
@@ -157,7 +157,7 @@ def require(artifact: ArtifactSource, reader: str | Version, *, as_of: date | No
     return target
 
 
-def _as_artifact(program: ProgramSource, name: str | None) -> Artifact | None:
+def as_artifact(program: ProgramSource, name: str | None) -> Artifact | None:
     """Return ``program`` as an artifact if it is one, or a file that holds one."""
     if isinstance(program, Artifact):
         return program

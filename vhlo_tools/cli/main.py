@@ -21,6 +21,7 @@ _COMMANDS = {
     "retarget": "Move an artifact up or down to another version.",
     "strip": "Take the source locations out of an artifact.",
     "check": "Say who can read programs, and why others cannot.",
+    "diff": "Show how two programs differ.",
     "inspect": "Show what a file is and holds.",
     "run": "Evaluate a program.",
     "targets": "Show versions, releases, and what a target means.",

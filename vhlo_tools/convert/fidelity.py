@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -9,7 +10,7 @@ from vhlo_tools.bindings import Operation, source_of
 from vhlo_tools.findings import Finding
 from vhlo_tools.program import Program, place_of
 
-__all__ = ["changed_attributes", "refused_attributes"]
+__all__ = ["ChangedForm", "changed_attributes", "changed_forms", "refused_attributes"]
 
 # By the class of the bindings, and what it is in words. Source: `convertGeneric` in
 # stablehlo/transforms/StablehloLegalizeToVhlo.cpp, and what comes back of each from jaxlib 0.10.2 and 0.12.0.1.
@@ -33,6 +34,21 @@ class _Held(NamedTuple):
     holder: str
     name: str
     what: str
+    attribute: Any
+    path: str
+    word: str
+
+
+class ChangedForm(NamedTuple):
+    """An attribute that comes back from an artifact in another form.
+
+    Attributes:
+        holder: What holds it: ``module``, ``function``, ``argument``, ``result`` or ``op``.
+        text: Its own form.
+    """
+
+    holder: str
+    text: str
 
 
 def refused_attributes(program: Program) -> list[Finding]:
@@ -63,6 +79,22 @@ def changed_attributes(program: Program) -> list[Finding]:
     ]
 
 
+def changed_forms(program: Program) -> dict[str, ChangedForm]:
+    """Return what :func:`changed_attributes` is about by path, as differences between artifacts spell it.
+
+    Ops are told apart by how many such came before.
+    """
+    found: dict[str, ChangedForm] = {}
+    ops: Counter[str] = Counter()
+    for held in _attributes(program, _CHANGED, dotted=True):
+        path = f"{held.path} {held.name}"
+        if held.word == "op":
+            ops[path] += 1
+            path = f"{held.path} #{ops[path] - 1} {held.name}"
+        found[path] = ChangedForm(held.word, str(held.attribute))
+    return found
+
+
 def _finding(program: Program, held: _Held, *, level: Any, says: str, remedy: str) -> Finding:
     return Finding(
         feature="attribute_fidelity",
@@ -91,7 +123,9 @@ def _attributes(program: Program, kinds: dict[str, str], *, dotted: bool) -> Ite
             what = kinds.get(type(attribute).__name__)
             if what is not None and ("." in name or not dotted):
                 holder = f"@{attributes['sym_name'].value}" if function else f"{op.name}"
-                yield _Held(op, holder, name, what)
+                word = "function" if function else "module" if op.name == "builtin.module" else "op"
+                path = "module" if word == "module" else holder
+                yield _Held(op, holder, name, what, attribute, path, word)
         if not function:
             continue
         for key, word in (("arg_attrs", "argument"), ("res_attrs", "result")):
@@ -101,7 +135,9 @@ def _attributes(program: Program, kinds: dict[str, str], *, dotted: bool) -> Ite
                 for name, attribute in _named(dictionary):
                     what = kinds.get(type(attribute).__name__)
                     if what is not None:
-                        yield _Held(op, f"{word} {number} of @{attributes['sym_name'].value}", name, what)
+                        function_name = f"@{attributes['sym_name'].value}"
+                        holder, path = f"{word} {number} of {function_name}", f"{function_name} {word} {number}"
+                        yield _Held(op, holder, name, what, attribute, path, word)
 
 
 def _named(attributes: Any) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,112 @@
+"""How two programs differ, of whatever kind they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from vhlo_tools.api.checking import as_artifact
+from vhlo_tools.artifact import DIFFERENCE_KINDS, Artifact, Difference, DifferenceKind, diff_artifacts
+
+if TYPE_CHECKING:
+    from vhlo_tools.program import Program, ProgramSource
+
+__all__ = ["diff"]
+
+
+def diff(
+    before: ProgramSource,
+    after: ProgramSource,
+    *,
+    locations: bool = False,
+    ignore: Iterable[DifferenceKind] = (),
+    names: tuple[str | None, str | None] = (None, None),
+    provider: str | None = None,
+) -> list[Difference]:
+    """Return how two programs differ; nothing if they are the same.
+
+    Two artifacts of one version are compared from their bytes, without MLIR. Of anything else both are first written at
+    the newest version of the library, so that only what they mean is compared, and not how their versions spell it.
+
+    Args:
+        before: Anything that :func:`vhlo_tools.serialize` takes.
+        after: The same.
+        locations: Whether source locations are compared too.
+        ignore: Kinds of differences that do not count, such as ``version``.
+        names: What to call the programs in messages, by default their paths.
+        provider: The bindings to use where they are needed.
+
+    Returns:
+        The differences, by kind: versions only of two artifacts; ops by the positions of ``before``.
+
+    Raises:
+        InvalidProgramError: If one of them is no valid program.
+        MalformedArtifactError: If one is a damaged artifact, or one the installed library cannot read.
+        UnsupportedFeatureError: If one holds what no artifact can hold.
+        ProviderError: If bindings are needed and there are none.
+        ValueError: If ``ignore`` names no kind.
+    """
+    ignored = frozenset((ignore,) if isinstance(ignore, str) else ignore)
+    if unknown := sorted(ignored.difference(DIFFERENCE_KINDS)):
+        raise ValueError(f"{unknown[0]!r} is no kind of difference: expected one of {', '.join(DIFFERENCE_KINDS)}")
+    sources = (before, after)
+    artifacts = [as_artifact(source, name) for source, name in zip(sources, names, strict=True)]
+    one, other = artifacts
+    if one is not None and other is not None and one.version.minor_release == other.version.minor_release:
+        found = diff_artifacts(one, other, locations=locations)
+    else:
+        found = _diff_programs(sources, artifacts, names, provider, locations=locations)
+        if one is not None and other is not None:
+            found.insert(0, Difference("version", "", str(one.version), str(other.version)))
+    return [each for each in found if each.kind not in ignored]
+
+
+def _diff_programs(
+    sources: tuple[ProgramSource, ProgramSource],
+    artifacts: list[Artifact | None],
+    names: tuple[str | None, str | None],
+    provider: str | None,
+    *,
+    locations: bool,
+) -> list[Difference]:
+    from vhlo_tools.convert import newest_artifact
+    from vhlo_tools.program import load_program
+
+    programs = [
+        load_program(source if artifact is None else artifact, name=name, provider=provider)
+        for source, artifact, name in zip(sources, artifacts, names, strict=True)
+    ]
+    written = [newest_artifact(program, allow_other_dialects=True) for program in programs]
+    found = diff_artifacts(written[0], written[1], locations=locations)
+    changed = _changed_attributes(programs, artifacts)
+    places = {each.path for each in found}
+    merged = [*found, *(each for each in changed if each.path not in places)]
+    return sorted(merged, key=lambda each: DIFFERENCE_KINDS.index(each.kind))
+
+
+def _changed_attributes(programs: list[Program], artifacts: list[Artifact | None]) -> list[Difference]:
+    """Return attributes that one program has in a form that artifacts do not keep, and the other in another."""
+    from vhlo_tools.convert import changed_forms
+
+    # What an artifact holds has the form already that it comes back in.
+    forms = [
+        changed_forms(program) if artifact is None else {}
+        for program, artifact in zip(programs, artifacts, strict=True)
+    ]
+    found = []
+    for path in {**forms[0], **forms[1]}:
+        before, after = forms[0].get(path), forms[1].get(path)
+        if before != after:
+            holder = next(each.holder for each in (before, after) if each is not None)
+            texts = ("a dense tensor" if each is None else each.text for each in (before, after))
+            found.append(Difference(_KINDS.get(holder, "op"), path, *texts))
+    return found
+
+
+# By what holds the attribute.
+_KINDS: Final[dict[str, DifferenceKind]] = {
+    "argument": "argument attribute",
+    "function": "function attribute",
+    "module": "module attribute",
+    "result": "result attribute",
+}
