@@ -6,11 +6,11 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
 from vhlo_tools.artifact.elements import same_bytes, shortest_form
-from vhlo_tools.bytecode import Block, File, Operation, Value
+from vhlo_tools.bytecode import Block, Entry, File, Operation, Value, decode_entry
 from vhlo_tools.bytecode.codec import bits_of
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.compat.places import attributes_of
-from vhlo_tools.dialect import EntryKind, Field
+from vhlo_tools.dialect import EntryKind, Field, foreign_encodings
 from vhlo_tools.errors import MalformedArtifactError
 
 __all__ = ["Canon", "Numbers"]
@@ -20,6 +20,17 @@ _DEEPEST: Final = 100
 _SHORT: Final = 256
 _DICTIONARIES: Final = ("dictionary", "dict_v1")
 _KNOWN: Final = ("builtin", "vhlo")
+
+# How ops of Shardy keep their attributes, all of them required, in the order of the bytes.
+# Source: shardy/dialect/sdy/ir/ops.td in openxla/shardy.
+_PROPERTIES: Final = {
+    "sdy.manual_computation": ("in_shardings", "manual_axes", "out_shardings"),
+    "sdy.mesh": ("mesh", "sym_name"),
+    "sdy.propagation_barrier": ("allowed_direction",),
+    "sdy.reshard": ("sharding",),
+    "sdy.sharding_constraint": ("sharding",),
+    "sdy.sharding_group": ("group_id",),
+}
 
 #: The attributes of ops that name functions.
 SYMBOLS: Final = frozenset({"callee", "called_computations", "decomposition"})
@@ -95,16 +106,43 @@ class Canon:
             if self._depth > _DEEPEST:
                 raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST}, or in a circle")
             self._depth += 1
-            value = self.file.decode(kind, index)
-            content: Hashable
-            if value is None:
-                dialect = self.file.dialect(entry.dialect)
-                content = (kind, dialect, entry.custom, self.numbers.of_blob(memoryview(entry.data)))
-            else:
-                content = (kind, value.dialect, *self._value(value))
-            self._depth -= 1
+            try:
+                value = self.decode(kind, index)
+                own = (self._opaque(entry),) if value is None else self._value(value)
+            finally:
+                self._depth -= 1
+            content = (kind, self.file.dialect(entry.dialect), *own)
             found = self._entries[key] = self.numbers.of(content)
         return found
+
+    def decode(self, kind: EntryKind, index: int) -> Value | None:
+        """Return an attribute or a type taken apart, those of the dialects beside VHLO too."""
+        value = self.file.decode(kind, index)
+        entry = (self.file.attributes if kind == "attribute" else self.file.types)[index]
+        foreign = foreign_encodings(self.file.dialect(entry.dialect)) if value is None and kind == "attribute" else None
+        return decode_entry(self.file, kind, entry, foreign) if foreign else value
+
+    def _opaque(self, entry: Entry) -> Hashable:
+        return entry.custom, self._of_own_making(memoryview(entry.data)) if entry.custom else bytes(entry.data)
+
+    def _of_own_making(self, data: memoryview) -> Hashable:
+        """Return a key for what nothing is known of: its bytes, and what they may refer to.
+
+        The same bytes mean another thing where the tables differ. What is the same may be told apart for that, but what
+        is not the same is never taken for it.
+        """
+        if len(data) > _SHORT:
+            return self.numbers.of_blob(data)
+        reader, referred = ByteReader(data, section="attr_type"), list[int]()
+        try:
+            while reader.remaining:
+                index = reader.varint()
+                if index < len(self.file.attributes):
+                    referred.append(self.attribute(index))
+        except MalformedArtifactError:
+            # Numbers that happen to be read as a reference to itself, or that are none.
+            pass
+        return bytes(data), tuple(referred)
 
     def _value(self, value: Value) -> tuple[Hashable, ...]:
         if value.name in ("tensor_v1", "dense") and any(field.kind == "blob" for field in value.encoding.fields):
@@ -171,15 +209,20 @@ class Canon:
         return self._attributes[key]
 
     def _foreign_properties(self, op: Operation) -> dict[str, int]:
-        """Return the properties of an op of another dialect, which MLIR writes as one dictionary by default."""
+        """Return the properties of an op of another dialect: those that are known, or MLIR's default, a dictionary."""
         if op.properties is None or self.names[op.name].partition(".")[0] in _KNOWN:
             return {}
         reader = ByteReader(memoryview(self.file.properties[op.properties]), section="properties")
+        found: list[int] = []
         try:
-            index = reader.index(len(self.file.attributes), "attributes")
+            while reader.remaining:
+                found.append(reader.index(len(self.file.attributes), "attributes"))
         except MalformedArtifactError:
             return {}
-        return self.dictionary(index) if not reader.remaining else {}
+        names = _PROPERTIES.get(self.names[op.name], ())
+        if len(names) == len(found):
+            return dict(zip(names, found, strict=True))
+        return self.dictionary(found[0]) if len(found) == 1 else {}
 
     def dictionary(self, index: int) -> dict[str, int]:
         """Return a dictionary by the names in it; anything else is empty."""
@@ -192,6 +235,11 @@ class Canon:
         """Return the properties of an op of another dialect that writes them in a form of its own."""
         foreign = op.properties is not None and self.names[op.name].partition(".")[0] not in _KNOWN
         return bytes(self.file.properties[op.properties or 0]) if foreign and not self._foreign_properties(op) else None
+
+    def opaque_key(self, op: Operation) -> Hashable:
+        """Return a key for such properties."""
+        own = self.opaque_properties(op)
+        return None if own is None else self._of_own_making(memoryview(own))
 
     def _text(self, index: int) -> str:
         value = self.file.decode("attribute", index)
@@ -226,7 +274,7 @@ class Canon:
             pairs = frozenset(
                 (name, self.named(name, index)) for name, index in held if not (blind and name in SYMBOLS)
             )
-            opaque = self.opaque_properties(op)
+            opaque = self.opaque_key(op)
             self._attribute_keys[key] = self.numbers.of(("attributes", pairs, opaque))
         return self._attribute_keys[key]
 

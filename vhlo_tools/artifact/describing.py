@@ -12,12 +12,13 @@ from vhlo_tools.artifact.elements import digest, element_texts
 from vhlo_tools.bytecode import Operation, Value, entry_name
 from vhlo_tools.bytecode.printing import Printer
 from vhlo_tools.compat.places import program_name
+from vhlo_tools.dialect import known_dialects
 
 __all__ = ["Describer", "shortened"]
 
 # More elements than these are named by their digest.
 _MOST_ELEMENTS: Final = 16
-_LONGEST: Final = 240
+_LONGEST: Final = 400
 # How much of an attribute of another making is printed at all.
 _LONGEST_ENTRY: Final = 1 << 16
 _DEEPEST: Final = 100
@@ -65,6 +66,11 @@ class Describer:
         name = program_name(self._canon.names[op.name])
         return shortened(f"{name} : {', '.join(map(self.type, op.results))}" if op.results else name)
 
+    def properties(self, op: Operation) -> str | None:
+        """Return properties in a form that is not known."""
+        own = self._canon.opaque_properties(op)
+        return None if own is None else shortened(f"0x{own.hex()}")
+
     def ops(self, ops: Iterable[Operation]) -> str:
         """Return how many ops there are, and of what kind most of them are."""
         counts = Counter(program_name(self._canon.names[op.name]) for op in ops)
@@ -74,7 +80,7 @@ class Describer:
         return f"{counts.total()} ops: {', '.join(most)}" if counts else "no ops"
 
     def _attribute(self, index: int, depth: int) -> str:
-        value = self._file.decode("attribute", index)
+        value = self._canon.decode("attribute", index)
         if depth > _DEEPEST:
             raise self._file.attributes[index].malformed(f"attributes nest deeper than {_DEEPEST}, or in a circle")
         if value is not None and value.name in ("tensor_v1", "dense"):
@@ -91,7 +97,25 @@ class Describer:
             return f"{self.kind(index)}, {len(data)} bytes, sha256 {digest(data)[:_DIGITS]}"
         if value is not None and value.name == "type_v1":
             return self.type(value.field("value"))
+        if value is not None and value.dialect not in known_dialects():
+            return self._fields(value, depth)
         return _bare(self._printer.attribute(index))
+
+    def _fields(self, value: Value, depth: int) -> str:
+        """Return an attribute of another dialect by its fields."""
+        parts = []
+        for field, content in zip(value.encoding.fields, value.fields, strict=True):
+            if content is None:
+                continue
+            if "attribute" in field.kind:
+                items = [("", each) for each in (content if field.is_list else (content,))]
+                text = self._joined(items, depth)
+            elif field.kind == "string":
+                text = self._file.string(content)
+            else:
+                text = ", ".join(map(str, content)) if field.is_list else str(content)
+            parts.append(f"{field.name} = {f'[{text}]' if field.is_list else text}")
+        return f"{value.name}<{', '.join(parts)}>"
 
     def _joined(self, items: Iterable[tuple[str, int]], depth: int) -> str:
         """Return attributes with their names, as many as are shown anyway."""

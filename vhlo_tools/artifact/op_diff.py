@@ -13,7 +13,7 @@ from typing import Final
 
 from vhlo_tools.artifact.alignment import Pairs, Script, align, paired
 from vhlo_tools.artifact.canonical import Canon
-from vhlo_tools.artifact.describing import Describer, shortened
+from vhlo_tools.artifact.describing import Describer
 from vhlo_tools.artifact.difference import Difference, DifferenceKind
 from vhlo_tools.bytecode import Block, Operation, Region
 from vhlo_tools.compat.places import program_name
@@ -111,9 +111,8 @@ class OpDiff:
         held_a, held_b = a.attributes_of(one), b.attributes_of(other)
         for name in sorted({**held_a, **held_b}.keys() - skipped):
             self.attribute(kind_of(name), f"{path} {name}", held_a.get(name), held_b.get(name), name)
-        opaque = a.opaque_properties(one), b.opaque_properties(other)
-        if opaque[0] != opaque[1]:
-            texts = (None if each is None else shortened(f"0x{each.hex()}") for each in opaque)
+        if a.opaque_key(one) != b.opaque_key(other):
+            texts = (side.describe.properties(op) for side, op in ((self._a, one), (self._b, other)))
             self._say(kind_of(""), f"{path} properties", *texts)
 
     def attribute(self, kind: DifferenceKind, path: str, one: int | None, other: int | None, name: str = "") -> None:

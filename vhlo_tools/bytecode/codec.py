@@ -5,7 +5,7 @@ What is not specified (another dialect's, or a code from the future) stays bytes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -69,8 +69,16 @@ class Value:
         )
 
 
-def decode_entry(tables: Tables, kind: EntryKind, entry: Entry) -> Value | None:
+def decode_entry(
+    tables: Tables, kind: EntryKind, entry: Entry, encodings: Mapping[int, Encoding] | None = None
+) -> Value | None:
     """Return an attribute or a type taken apart; ``None`` if nothing is known of its encoding.
+
+    Args:
+        tables: The tables it refers to.
+        kind: Whether it is an attribute or a type.
+        entry: Its bytes.
+        encodings: The encodings of its dialect by code, by default those that are specified.
 
     Raises:
         MalformedArtifactError: If its bytes are not what its encoding says.
@@ -78,7 +86,7 @@ def decode_entry(tables: Tables, kind: EntryKind, entry: Entry) -> Value | None:
     if not entry.custom:
         return None
     dialect = tables.dialect(entry.dialect)
-    encodings = encodings_of(dialect, kind)
+    encodings = encodings_of(dialect, kind) if encodings is None else encodings
     if not encodings:
         return None
     reader = _Reader(tables, entry)

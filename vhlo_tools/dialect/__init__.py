@@ -10,6 +10,7 @@ from vhlo_tools.dialect.encodings import (
     Field,
     Spelling,
     encodings_of,
+    foreign_encodings,
     known_dialects,
     spellings_of,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "find_enum",
     "find_op",
     "find_op_version",
+    "foreign_encodings",
     "known_default",
     "known_defaults",
     "known_dialects",

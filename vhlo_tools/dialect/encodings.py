@@ -19,6 +19,7 @@ __all__ = [
     "Field",
     "Spelling",
     "encodings_of",
+    "foreign_encodings",
     "known_dialects",
     "load_spellings",
     "spellings_of",
@@ -27,6 +28,7 @@ __all__ = [
 EntryKind = Literal["attribute", "type"]
 
 _FILES: dict[EntryKind, str] = {"attribute": "attributes.toml", "type": "types.toml"}
+_FOREIGN = ("sdy",)
 
 
 def known_dialects() -> tuple[str, ...]:
@@ -113,6 +115,18 @@ def encodings_of(dialect: str, kind: EntryKind) -> dict[int, Encoding]:
     if dialect not in known_dialects():
         return {}
     return {each.code: each for spelling in spellings_of(dialect, kind) for each in spelling.encodings}
+
+
+@cache
+def foreign_encodings(dialect: str) -> dict[int, Encoding]:
+    """Return the encodings of the attributes of a dialect that stands beside VHLO, by code; none if it is not known.
+
+    The conversions carry such attributes as bytes; whoever compares those of two files must look into them.
+    """
+    if dialect not in _FOREIGN:
+        return {}
+    spellings = load_spellings(dialect, "attribute")
+    return {each.code: each for spelling in spellings for each in spelling.encodings}
 
 
 def _to_spelling(entry: dict[str, Any]) -> Spelling:
