@@ -65,6 +65,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> str:
         ["inspect", "{artifact}", "--output-format", "json"],
         ["inspect", str(EXAMPLES / "symbolic_export.jax_export")],
         ["deserialize", "{artifact}", "--emit", "vhlo", "--debug-info"],
+        ["diff", "{artifact}", "{artifact}", "--locations", "--output-format", "json"],
         ["strip", "{artifact}", "-o", "{output}"],
         ["spec", "show", "all_reduce"],
         ["spec", "diff", "1.13.0", "1.22.0"],
@@ -82,6 +83,14 @@ def test_commands_that_need_none(command: list[str], artifact: str, tmp_path: Pa
 
 def test_a_command_that_needs_some_says_so(artifact: str) -> None:
     result = blocked("deserialize", artifact)
+    assert result.returncode == 2
+    assert "no MLIR bindings are installed: install jaxlib" in result.stderr
+
+
+def test_a_diff_between_versions_needs_some(artifact: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.mlirbc"
+    vt.serialize(EXAMPLES / "transformer_step.mlir", "1.9.0").save(other)
+    result = blocked("diff", artifact, str(other))
     assert result.returncode == 2
     assert "no MLIR bindings are installed: install jaxlib" in result.stderr
 

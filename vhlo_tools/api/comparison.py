@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.checking import as_artifact
 from vhlo_tools.artifact import DIFFERENCE_KINDS, Artifact, Difference, DifferenceKind, diff_artifacts
+from vhlo_tools.errors import MalformedArtifactError
 
 if TYPE_CHECKING:
     from vhlo_tools.program import Program, ProgramSource
@@ -50,7 +51,7 @@ def diff(
     if unknown := sorted(ignored.difference(DIFFERENCE_KINDS)):
         raise ValueError(f"{unknown[0]!r} is no kind of difference: expected one of {', '.join(DIFFERENCE_KINDS)}")
     sources = (before, after)
-    artifacts = [as_artifact(source, name) for source, name in zip(sources, names, strict=True)]
+    artifacts = [_opened(source, name) for source, name in zip(sources, names, strict=True)]
     one, other = artifacts
     if one is not None and other is not None and one.version.minor_release == other.version.minor_release:
         found = diff_artifacts(one, other, locations=locations)
@@ -59,6 +60,16 @@ def diff(
         if one is not None and other is not None:
             found.insert(0, Difference("version", "", str(one.version), str(other.version)))
     return [each for each in found if each.kind not in ignored]
+
+
+def _opened(source: ProgramSource, name: str | None) -> Artifact | None:
+    try:
+        return as_artifact(source, name)
+    except MalformedArtifactError as error:
+        # Of two inputs, the message must say which.
+        if name and name not in str(error):
+            error.args = (f"{name}: {error}",)
+        raise
 
 
 def _diff_programs(

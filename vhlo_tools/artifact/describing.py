@@ -77,7 +77,8 @@ class Describer:
         most = [f"{number} {name}" for name, number in counts.most_common(_NAMES_SHOWN)]
         if len(counts) > _NAMES_SHOWN:
             most.append("...")
-        return f"{counts.total()} ops: {', '.join(most)}" if counts else "no ops"
+        number = counts.total()
+        return f"{number} op{'s' if number > 1 else ''}: {', '.join(most)}" if counts else "no ops"
 
     def _attribute(self, index: int, depth: int) -> str:
         value = self._canon.decode("attribute", index)

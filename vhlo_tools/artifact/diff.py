@@ -13,6 +13,7 @@ from vhlo_tools.artifact.difference import DIFFERENCE_KINDS, Difference
 from vhlo_tools.artifact.function_diff import FunctionDiff, is_function, kind_of
 from vhlo_tools.artifact.op_diff import OpDiff, Side
 from vhlo_tools.bytecode import Block, Operation
+from vhlo_tools.errors import MalformedArtifactError
 
 __all__ = ["diff_artifacts"]
 
@@ -36,9 +37,25 @@ def diff_artifacts(before: Artifact, after: Artifact, *, locations: bool = False
     if before.version != after.version:
         found.append(Difference("version", "", str(before.version), str(after.version)))
     numbers = Numbers()
-    one, other = (Side(Canon(each.file, numbers)) for each in (before, after))
-    _ProgramDiff(one, other, found, locations).programs(before.file.ir, after.file.ir)
+    try:
+        one, other = (Side(Canon(each.file, numbers)) for each in (before, after))
+        _ProgramDiff(one, other, found, locations).programs(before.file.ir, after.file.ir)
+    except MalformedArtifactError as error:
+        # Two files are read at once; an error that names neither helps nobody.
+        error.args = (f"{_damaged(before, after)}: {error}",)
+        raise
     return sorted(found, key=lambda each: DIFFERENCE_KINDS.index(each.kind))
+
+
+def _damaged(*artifacts: Artifact) -> str:
+    """Return the names of the artifacts whose parts cannot all be told apart; of all, if those of all can."""
+    damaged = []
+    for artifact in artifacts:
+        try:
+            artifact.file.load()
+        except MalformedArtifactError:
+            damaged.append(artifact.name)
+    return " and ".join(damaged) or " or ".join(artifact.name for artifact in artifacts)
 
 
 class _ProgramDiff:
