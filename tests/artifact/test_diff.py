@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -223,3 +224,29 @@ def test_attributes_of_shardy_by_what_they_mean() -> None:
     assert kinds('"y"=4', '"y"=8') == [("op", "module/0:sdy.mesh mesh")]
     assert kinds("p3", "p4") == [("argument attribute", "@main argument 0 sdy.sharding")]
     assert kinds('{"x"}', '{"y"}') == [("op", "@main/1:sdy.sharding_constraint sharding")]
+
+
+def test_flipped_bits_are_differences_or_refused(before: vt.Artifact) -> None:
+    whole = bytes(before)
+    for at in range(40, len(whole), 7):
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << at % 8
+        try:
+            found = diff_artifacts(before, vt.Artifact(bytes(flipped)), locations=True)
+        except vt.MalformedArtifactError:
+            continue
+        assert all(str(each) for each in found)
+
+
+def test_many_differences_are_told_in_few_words() -> None:
+    def program(ops: list[str]) -> vt.Artifact:
+        lines = [f"%{i + 1} = stablehlo.{op} %{i}, %{i} : tensor<f32>" for i, op in enumerate(ops)]
+        text = "\n".join(["func.func @main(%0: tensor<f32>) -> tensor<f32> {", *lines])
+        return vt.serialize(f"{text}\nreturn %{len(ops)} : tensor<f32>\n}}")
+
+    chance = random.Random(0)
+    one, other = (program(["add", *chance.choices(("add", "multiply", "power"), k=6000), "add"]) for _ in range(2))
+    found = diff_artifacts(one, other)
+    assert len(found) == 1
+    assert found[0].path.endswith(" and on")
+    assert "stablehlo.power" in str(found[0])

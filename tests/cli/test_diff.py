@@ -60,9 +60,9 @@ def test_as_json(changed: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    garbage, unit = tmp_path / "garbage.mlirbc", tmp_path / "unit.mlir"
+    garbage, broken = tmp_path / "garbage.mlirbc", tmp_path / "broken.mlir"
     garbage.write_bytes(b"ML\xefR\x0dStableHLO_v1.4.0\0\xff")
-    unit.write_text("func.func @main(%a: tensor<f32> {some.mark}) { return }")
+    broken.write_text("func.func @main(%a: tensor<f32>) { return %a")
     vt.serialize(SAXPY).save(tmp_path / "damaged.mlirbc")
     damaged = bytearray((tmp_path / "damaged.mlirbc").read_bytes())
     section = next(each for each in vt.open_artifact(bytes(damaged)).sections if each.name == "ir")
@@ -73,7 +73,7 @@ def test_what_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[s
     vt.serialize(SAXPY).save(one)
     assert main(["diff", one, str(tmp_path / "damaged.mlirbc")]) == 2
     assert "damaged.mlirbc: " in capsys.readouterr().err
-    for path in (garbage, unit, tmp_path / "missing"):
+    for path in (garbage, broken, tmp_path / "missing"):
         assert main(["diff", str(SAXPY), str(path)]) == 2, path
         assert str(path) in capsys.readouterr().err
     assert main(["diff", "-", "-"]) == 2
@@ -92,6 +92,18 @@ def test_an_array_that_comes_back_as_a_tensor(tmp_path: Path, capsys: pytest.Cap
         "    + a dense tensor",
     ]
     assert vt.diff(artifact, vt.deserialize(artifact), ignore=["argument attribute"]) == []
+
+
+def test_programs_that_no_artifact_can_hold() -> None:
+    program = """func.func @main() -> tensor<2xf32> attributes {some.list = array<i32: 1>} {
+        %0 = stablehlo.constant dense_resource<blob> : tensor<2xf32>
+        return %0 : tensor<2xf32>
+      }
+      {-# dialect_resources: { builtin: { blob: "0x040000000000803F00000040" } } #-}"""
+    assert vt.diff(program, program) == []
+    assert [each.path for each in vt.diff(program, program.replace("i32: 1", "i32: 2"))] == ["@main some.list"]
+    (found,) = vt.diff(program, program.replace("803F", "8040"))
+    assert found.path.startswith("@main/0:stablehlo.constant")
 
 
 def test_kinds_to_ignore_are_known() -> None:
