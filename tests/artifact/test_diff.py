@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from corpus_files import read_corpus_file
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import diff_artifacts
@@ -250,3 +251,14 @@ def test_many_differences_are_told_in_few_words() -> None:
     assert len(found) == 1
     assert found[0].path.endswith(" and on")
     assert "stablehlo.power" in str(found[0])
+
+
+def test_functions_may_use_values_of_the_module() -> None:
+    # Reading a program with ops of other dialects moves their constants out of its functions.
+    inside = vt.open_artifact(read_corpus_file("jaxlib-0.10.2/mixed_arith@0.17.0.mlirbc"))
+    outside = vt.serialize(vt.deserialize(inside), inside.version, allow_other_dialects=True)
+    assert '"arith.constant"' in outside.text().partition("vhlo.func_v1")[0]
+    assert diff_artifacts(outside, outside, locations=True) == []
+    found = list(map(str, diff_artifacts(inside, outside)))
+    assert "op: module/0:arith.constant: added arith.constant : tensor<4xf32>" in found
+    assert not [each for each in found if "cast" in each.partition("operands")[0]]

@@ -70,20 +70,20 @@ class _ProgramDiff:
         """Compare two programs, each a module; anything else is compared op by op."""
         modules = [self._module(side, block) for side, block in ((self._a, one), (self._b, other))]
         if modules[0] is None or modules[1] is None:
-            self._ops.block("", one, other)
+            self._ops.module("", one, other)
             return
         a, b = modules[0], modules[1]
         self._ops.attributes("module", a, b, lambda name: kind_of(name, "module attribute"))
         self._ops.op_location("module", a, b)
         body_a, body_b = (each.regions[0].blocks[0] for each in (a, b))
-        FunctionDiff(self._a, self._b, self._ops, self._found.append).functions(body_a, body_b)
         # Held, for blocks are known by their identity.
         rest = [
             Block(operations=[op for op in each.operations if not is_function(side, op)])
             for side, each in ((self._a, body_a), (self._b, body_b))
         ]
-        self._ops.block("module", *rest)
+        self._ops.module("module", *rest)
         self._held.append(rest)
+        FunctionDiff(self._a, self._b, self._ops, self._found.append).functions(body_a, body_b)
 
     def _module(self, side: Side, block: Block) -> Operation | None:
         """Return the module that ``block`` holds, if that is what it holds."""

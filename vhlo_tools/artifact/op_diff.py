@@ -86,15 +86,20 @@ class OpDiff:
         self._token = 0
         self._starts: list[Starts] = []
         self._root = ""
+        # Of the values of the module: those that functions may use.
+        self._outer: tuple[list[int], list[int]] = ([], [])
 
     def function(self, path: str, one: Operation, other: Operation) -> None:
-        """Compare what is in two functions: regions that use no values from outside."""
+        """Compare what is in two functions of modules that :meth:`module` has compared."""
         self._root = path
         if len(one.regions) != len(other.regions):
             self._say("op", f"{path} regions", str(len(one.regions)), str(len(other.regions)))
             return
         for a, b in zip(one.regions, other.regions, strict=True):
-            self._region(path, a, b, [], [])
+            of_a, of_b = (
+                [] if op.isolated else list(outer) for op, outer in zip((one, other), self._outer, strict=True)
+            )
+            self._region(path, a, b, of_a, of_b)
 
     def attributes(
         self,
@@ -143,11 +148,13 @@ class OpDiff:
         if self._locations:
             self._location(path, one.location, other.location)
 
-    def block(self, path: str, one: Block, other: Block) -> None:
-        """Compare two blocks that use no values from outside."""
+    def module(self, path: str, one: Block, other: Block) -> None:
+        """Compare the ops of two modules beside their functions.
+
+        Functions may use their values: the conversion to VHLO moves constants of other dialects out of them.
+        """
         self._root = path
-        of_a: list[int] = []
-        of_b: list[int] = []
+        of_a, of_b = self._outer = ([], [])
         self._compared(path, one, other, self._defined(path, one, other, of_a, of_b), of_a, of_b)
 
     def _say(self, kind: DifferenceKind, path: str, before: str | None, after: str | None) -> None:
