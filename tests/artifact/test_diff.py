@@ -9,7 +9,7 @@ import pytest
 from corpus_files import read_corpus_file
 
 import vhlo_tools as vt
-from vhlo_tools.artifact import diff_artifacts
+from vhlo_tools.artifact.diff import diff_artifacts
 from vhlo_tools.artifact.difference import DifferenceKind
 from vhlo_tools.bytecode import Value, encode
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from corpus_files import corpus_files
 
 import vhlo_tools as vt
-from vhlo_tools.artifact import diff_artifacts
+from vhlo_tools.artifact.diff import diff_artifacts
 
 
 def test_every_artifact_of_the_corpus() -> None:

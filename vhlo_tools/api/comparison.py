@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.checking import as_artifact
-from vhlo_tools.artifact import DIFFERENCE_KINDS, Artifact, Difference, DifferenceKind, diff_artifacts
+from vhlo_tools.artifact import DIFFERENCE_KINDS, Artifact, Difference, DifferenceKind
 from vhlo_tools.errors import MalformedArtifactError
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ def diff(
         ProviderError: If bindings are needed and there are none.
         ValueError: If ``ignore`` names no kind.
     """
+    # Not at the top: what only opens artifacts should not wait for what compares them.
+    from vhlo_tools.artifact.diff import diff_artifacts
+
     ignored = frozenset((ignore,) if isinstance(ignore, str) else ignore)
     if unknown := sorted(ignored.difference(DIFFERENCE_KINDS)):
         raise ValueError(f"{unknown[0]!r} is no kind of difference: expected one of {', '.join(DIFFERENCE_KINDS)}")
@@ -80,6 +83,7 @@ def _diff_programs(
     *,
     locations: bool,
 ) -> list[Difference]:
+    from vhlo_tools.artifact.diff import diff_artifacts
     from vhlo_tools.convert import newest_artifact
     from vhlo_tools.program import load_program
 

@@ -2,7 +2,6 @@
 
 from vhlo_tools.artifact.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import Kind, recognise
-from vhlo_tools.artifact.diff import diff_artifacts
 from vhlo_tools.artifact.difference import DIFFERENCE_KINDS, Difference, DifferenceKind
 from vhlo_tools.artifact.inspection import inspect_bytes
 from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
@@ -18,7 +17,6 @@ __all__ = [
     "Kind",
     "as_bytes",
     "decode_jax_export",
-    "diff_artifacts",
     "inspect_bytes",
     "other_dialects",
     "read_bytes",
