@@ -119,7 +119,9 @@ class Requirements:
     def reader_findings(self, reader: Version) -> list[Finding]:
         """Return every reason why a reader of the version ``reader`` refuses these very bytes, in program order."""
         found = [self._finding(use, reader, reading=True) for use in self._survey.read if use.is_refused_by(reader)]
-        found += [_withdrawn(name, last, reader) for name, last in self._survey.withdrawn if reader.minor_release > last]
+        found += [
+            _withdrawn(name, last, reader) for name, last in self._survey.withdrawn if reader.minor_release > last
+        ]
         if self._survey.has_deadly_integers:
             found.append(_DEADLY)
         if self._bytecode_since > reader:

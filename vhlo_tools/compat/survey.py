@@ -114,6 +114,7 @@ class Survey:
 
     @cached_property
     def op_names(self) -> tuple[_Facts, ...]:
+        """What is known of each op name of the file."""
         return tuple(self._facts(self._file.op_name(index)) for index in range(len(self._file.dialects.ops)))
 
     @cached_property
@@ -129,6 +130,7 @@ class Survey:
         """
         if not self._young and not any(facts.look for facts in self.op_names):
             return frozenset(), frozenset()
+
         def operation(place: Place, values: list[int]) -> None:
             facts = self.op_names[place.op.name]
             if facts.look or self._young:
@@ -143,7 +145,7 @@ class Survey:
         op = place.op
         if self._young or facts.about_operands:
             operands = tuple([values[index] for index in op.operands])
-            key = (op.name, op.properties, op.attributes, op.results, operands, len(op.regions))
+            key: tuple[object, ...] = (op.name, op.properties, op.attributes, op.results, operands, len(op.regions))
         else:
             key = (op.name, op.properties, op.attributes)
         found = self._found.get(key)
@@ -204,8 +206,12 @@ class Survey:
         if op is not None and version is not None and not self._could_matter(op, version):
             look = False
         base = short.rpartition("_v")[0]
-        about_operands = op is not None and bool(op.constraints or any(step.removed or step.single for step in op.steps))
-        return _Facts(name, op, version, look, about_operands, dialect == "vhlo" and base in ("call", "composite"), foreign)
+        about_operands = op is not None and bool(
+            op.constraints or any(step.removed or step.single for step in op.steps)
+        )
+        return _Facts(
+            name, op, version, look, about_operands, dialect == "vhlo" and base in ("call", "composite"), foreign
+        )
 
     def _could_matter(self, op: Op, version: OpVersion) -> bool:
         """Tell whether ``version`` of an op can be kept from any older version of VHLO, as far as the tables say."""
