@@ -413,13 +413,15 @@ def _encode_use_lists(orders: tuple[UseListOrder, ...], values: int, out: bytear
 
 def _encode_operation(op: Operation, version: int, out: bytearray) -> None:
     out += varint(op.name)
+    # Older versions have no place for them; the program is the same without.
+    use_lists = op.use_lists if version >= _USE_LISTS_SINCE else ()
     out.append(
         (_HAS_ATTRIBUTES if op.attributes is not None else 0)
         | (_HAS_PROPERTIES if op.properties is not None else 0)
         | (_HAS_RESULTS if op.results else 0)
         | (_HAS_OPERANDS if op.operands else 0)
         | (_HAS_SUCCESSORS if op.successors else 0)
-        | (_HAS_USE_LISTS if op.use_lists else 0)
+        | (_HAS_USE_LISTS if use_lists else 0)
         | (_HAS_REGIONS if op.regions else 0)
     )
     out += varint(op.location)
@@ -432,7 +434,7 @@ def _encode_operation(op: Operation, version: int, out: bytearray) -> None:
             out += varint(len(indices))
             for index in indices:
                 out += varint(index)
-    _encode_use_lists(op.use_lists, len(op.results), out)
+    _encode_use_lists(use_lists, len(op.results), out)
     if op.regions:
         out += flagged(len(op.regions), op.isolated)
         _encode_regions(op, version, out)
