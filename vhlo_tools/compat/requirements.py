@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from vhlo_tools.bytecode import File
+from vhlo_tools.compat.custom_calls import custom_call_notes
 from vhlo_tools.compat.survey import Survey, Use
 from vhlo_tools.dialect import find_op_version, known_features, known_versions, minimum_version, newest_version
 from vhlo_tools.findings import Finding
@@ -138,6 +139,11 @@ class Requirements:
                 )
             )
         return _sorted(found)
+
+    @cached_property
+    def notes(self) -> tuple[Finding, ...]:
+        """The custom calls, which carry versions of their own."""
+        return tuple(custom_call_notes(self._file, self._name))
 
     @property
     def contradiction(self) -> Finding | None:
