@@ -112,6 +112,8 @@ class Requirements:
             Errors for what the library refuses, then warnings for what it writes although readers refuse it; in the
             order of the program. Empty if all is well.
         """
+        if not self._survey.may_matter_at(target):
+            return []
         uses = [use for use in self._survey.written if use.matters_at(target)]
         refused = {use.feature for use in uses if use.level == "error"}
         kept = [use for use in uses if use.level == "error" or use.feature not in refused]

@@ -136,10 +136,23 @@ class Survey:
             if facts.look or self._young:
                 self._found_in(place, facts, values)
 
-        visit(self._file.ir, operation, lambda block, around: None)
+        def arguments(block: Block, around: Place | None) -> None:
+            types.update(argument.type for argument in block.arguments)
+
+        types: set[int] = set()
+        visit(self._file.ir, operation, arguments)
         every = self._found.values()
         written, read = (frozenset(use for found in every for use in found[side]) for side in (0, 1))
-        return written, read
+        names = self._introductions.all_of("type", types)
+        held = frozenset(self._use(name, "warning", self._oldest) for name in names.checked | names.unchecked)
+        return written | held, read | held
+
+    def may_matter_at(self, version: Version) -> bool:
+        """Tell whether anything in :attr:`written` matters at ``version``, without looking for places."""
+        others = (name for name in self.names if name.kind in ("encoding", "dialect"))
+        return any(name.since > version.minor_release for name in others) or any(
+            use.matters_at(version) for use in self.summary[0]
+        )
 
     def _found_in(self, place: Place, facts: _Facts, values: list[int]) -> _Found:
         op = place.op
