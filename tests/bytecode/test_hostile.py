@@ -12,6 +12,7 @@ from corpus import EXAMPLES
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, inspect_bytes
 from vhlo_tools.bytecode import Block, Entry, File, Operation, Region, Value, decode, encode
+from vhlo_tools.bytecode.container import encode_section
 from vhlo_tools.bytecode.printing import inherent_attributes
 from vhlo_tools.bytecode.properties import Properties
 from vhlo_tools.bytecode.writer import varint
@@ -155,3 +156,10 @@ def test_what_is_no_artifact(start: bytes, message: str, file: File) -> None:
     data = encode(file)
     rest = data[data.index(b"\0") :] if len(start) > len(b"ML\xefR") else b""
     refused(text, start + rest, message)
+
+
+def test_a_section_that_means_nothing_is_passed_on() -> None:
+    section = b"".join(encode_section("dialect_versions", [b"x"]))
+    data = bytes(vt.serialize(EXAMPLES / "saxpy.mlir", "1.0.0")) + section
+    assert encode(decode(data)) == data
+    assert bytes(vt.strip(data)).endswith(b"x")

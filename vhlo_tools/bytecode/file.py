@@ -201,9 +201,10 @@ class File:
 
     def contents(self, name: str) -> tuple[list[Chunk], int]:
         """Return what the section ``name`` holds now, in pieces, and its alignment."""
-        part, build = _SECTIONS[name]
         section = self._container.section(name)
-        if part in self.__dict__:
+        # A section of its own with the version of a dialect means nothing, but is no damage: it is passed on.
+        part, build = _SECTIONS.get(name, (None, None))
+        if build is not None and part in self.__dict__:
             # The alignment stays: old producers aligned blobs within a section that is not aligned itself.
             return build(self)[0], section.alignment
         return [self._data[section.offset : section.end]], section.alignment
