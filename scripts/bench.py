@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -29,9 +30,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from raw import RawLibrary
 
 import vhlo_tools as vt
+from vhlo_tools.api import prepare_check
 from vhlo_tools.artifact import inspect_bytes, read_bytes
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.bytecode import File, decode, encode
+from vhlo_tools.dialect import known_versions, minimum_version
 
 MEGABYTE = 1 << 20
 
@@ -167,6 +170,52 @@ def bytecode_cases() -> Iterator[Case]:
         )
 
 
+def check_cases() -> Iterator[Case]:
+    """Yield the questions of who can read what, beside the library's reading or writing of the same program."""
+    raw = RawLibrary(get_provider())
+    current = str(get_provider().library.current)
+    text = program_of_ops(100_000)
+    looks = text.replace("stablehlo.maximum", "stablehlo.add")
+    looks = re.sub(r"stablehlo.multiply (%\w+), %\w+", r"stablehlo.tanh \1", looks)
+    plain, tanh = (raw.serialize(raw.parse(each), current) or b"" for each in (text, looks))
+    for name, data in (("no op needs a look", plain), ("one op in four does", tanh)):
+        yield Case(f"versions of 100,000 ops, {name}", versions, raw.deserialize, partial(bytes, data))
+        yield Case(f"findings for 0.9.0, {name}", findings, raw.deserialize, partial(bytes, data))
+    for name, program in (("no op needs a look", text), ("one op in four does", looks)):
+        yield Case(
+            f"a module of 100,000 ops against all versions, {name}; raw: one serialize",
+            against_all,
+            partial(raw_to, raw, current),
+            partial(raw.parse, program),
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        large = Path(folder) / "large.mlirbc"
+        large.write_bytes(raw.serialize(module_with_constant(raw, 512 * MEGABYTE), current) or b"")
+        yield Case(
+            "require, 512 MB constant",
+            lambda given: vt.require(given, current),
+            lambda given: raw.deserialize(given.read_bytes()),
+            partial(Path, large),
+        )
+
+
+def versions(data: bytes) -> object:
+    """Return the versions that an artifact requires."""
+    requirements = vt.open_artifact(data).requirements()
+    return requirements.readable_since, requirements.downgradable_to
+
+
+def findings(data: bytes) -> object:
+    """Return what stands in the way of the oldest version."""
+    return vt.open_artifact(data).requirements().findings(minimum_version())
+
+
+def against_all(module: Any) -> object:
+    """Check a program against every version."""
+    checked = prepare_check(module)
+    return [checked.findings(entry.version) for entry in known_versions()]
+
+
 def inspected(path: Path) -> object:
     """Describe a file as `vhlo inspect` does."""
     return inspect_bytes(read_bytes(path), str(path))
@@ -185,10 +234,15 @@ def raw_to_current(raw: RawLibrary, current: str) -> Callable[[Any], object]:
     return lambda given: raw.serialize(raw.parse(text), current)
 
 
-SUITES: dict[str, Callable[[], Iterator[Case]]] = {"bytecode": bytecode_cases, "serialize": serialize_cases}
+SUITES: dict[str, Callable[[], Iterator[Case]]] = {
+    "bytecode": bytecode_cases,
+    "check": check_cases,
+    "serialize": serialize_cases,
+}
 NOTES = {
     "bytecode": "Raw is the library's deserialization of the same file, but where it says otherwise; it parses and "
     "serializes where ours encodes.",
+    "check": "Raw is the library's deserialization of the same file, but where it says otherwise.",
     "serialize": "Ours includes the copy that leaves the caller's module as it is; the library's call rewrites it to "
     "VHLO. Below 1.9.0 ours also makes range locations plain, without which such readers refuse the file.",
 }

@@ -17,6 +17,7 @@ import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bytecode import decode
 from vhlo_tools.bytecode.printing import print_program
+from vhlo_tools.dialect import minimum_version, newest_version
 
 ROOT = Path(__file__).parents[1]
 SLOWEST = 1.0
@@ -72,6 +73,12 @@ def take_apart(data: bytes) -> None:
     artifact = Artifact(data)
     artifact.inventory()
     artifact.stripped()
+    requirements = artifact.requirements()
+    for version in (minimum_version(), newest_version()):
+        requirements.findings(version)
+        requirements.reader_findings(version)
+    for answer in ("features", "downgradable_to", "expandable_to", "notes", "contradiction"):
+        getattr(requirements, answer)
 
 
 def flip(data: bytes, bits: Iterable[int]) -> Outcome:

@@ -16,7 +16,7 @@ def attribute_entries(data: bytes) -> list[bytes]:
 
 def property_entries(data: bytes) -> list[list[int]]:
     """Return the numbers in every entry of the properties section."""
-    return [_numbers(memoryview(entry)) for entry in decode(data).properties]
+    return [_numbers(memoryview(entry.data)) for entry in decode(data).properties]
 
 
 def string_values(data: bytes) -> list[bytes | None]:

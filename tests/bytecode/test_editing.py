@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from corpus import EXAMPLES, example_programs, writable_versions
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider
-from vhlo_tools.bytecode import Entry, decode, encode
+from vhlo_tools.bytecode import Entry, ResourceGroup, decode, encode
 from vhlo_tools.cli.main import main
 
 
@@ -90,3 +91,64 @@ def name_of(file: Any, index: int) -> bytes:
     assert name is not None
     text: bytes = file.strings[name.field("value")]
     return text
+
+
+def test_an_op_is_added(provider: Provider) -> None:
+    """What counts values and lengths is made anew, so that nothing but the op itself has to be edited."""
+    text = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.abs %a : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }"""
+    file = decode(bytes(vt.serialize(text)))
+    (module,) = file.ir.operations
+    (function,) = module.regions[0].blocks[0].operations
+    operations = function.regions[0].blocks[0].operations
+    twice = replace(operations[0], operands=(1,))
+    operations.insert(1, twice)
+    operations[2].operands = (2,)
+    printed = provider.text(vt.deserialize(encode(file)))
+    assert printed.count("stablehlo.abs") == 2
+    assert "stablehlo.abs %0" in printed
+    assert "return %1" in printed
+
+
+@pytest.mark.parametrize(("target", "version"), [("0.10.0", 3), ("0.12.0", 0), ("1.9.0", 5)])
+def test_another_version_of_the_format(target: str, version: int, provider: Provider) -> None:
+    artifact = vt.serialize(EXAMPLES / "convnet.bc", target)
+    file = decode(bytes(artifact))
+    file.version = version
+    again = vt.open_artifact(encode(file))
+    assert again.bytecode_version == version
+    assert with_locations(provider, bytes(again)) == with_locations(provider, bytes(artifact))
+
+
+def test_edits_that_make_no_file_are_refused() -> None:
+    file = decode(bytes(vt.serialize(EXAMPLES / "saxpy.mlir")))
+    file.version = 4
+    with pytest.raises(ValueError, match="bytecode version 6 cannot become one of version 4 by its number"):
+        encode(file)
+    file = decode(bytes(vt.serialize(EXAMPLES / "saxpy.mlir")))
+    file.order = [name for name in file.order if not name.startswith("resource")]
+    file.resources.append(ResourceGroup(0, True, ()))
+    with pytest.raises(ValueError, match="resources were added to a file that has no resource section"):
+        encode(file)
+    file = decode(bytes(vt.serialize(EXAMPLES / "saxpy.mlir")))
+    file.ir.operations[0].location = -1
+    with pytest.raises(ValueError, match="-1 is no number of 64 bits without a sign"):
+        encode(file)
+
+
+def test_arguments_without_a_place_need_a_newer_version() -> None:
+    file = decode(bytes(vt.strip(vt.serialize(EXAMPLES / "saxpy.mlir", "0.14.0"))))
+    file.version = 3
+    with pytest.raises(ValueError, match="a block argument has no location, which version 3 of the format asks for"):
+        encode(file)
+
+
+def test_a_long_stack_of_callers_is_printed(provider: Provider) -> None:
+    place = '"f.py":1:1'
+    for line in range(2, 400):
+        place = f'callsite("f.py":{line}:1 at {place})'
+    text = f"module {{}} loc({place})"
+    printed = vt.serialize(text).text(debug_info=True)
+    assert printed.count("callsite(") == 398

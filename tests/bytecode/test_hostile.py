@@ -12,7 +12,9 @@ from corpus import EXAMPLES
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, inspect_bytes
 from vhlo_tools.bytecode import Block, Entry, File, Operation, Region, Value, decode, encode
+from vhlo_tools.bytecode.container import encode_section
 from vhlo_tools.bytecode.printing import inherent_attributes
+from vhlo_tools.bytecode.properties import Properties
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.dialect import EntryKind, encodings_of
 
@@ -37,7 +39,9 @@ def set_argument_attributes(file: File, index: int) -> None:
     pairs = ((add(file, "string_v1", len(file.strings) - 1), index),)
     attributes = add(file, "array_v1", (add(file, "dict_v1", pairs),) * arguments)
     found = inherent_attributes(file, op)
-    file.properties.append(b"".join(varint(attributes if name == "arg_attrs" else old) for name, old in found))
+    file.properties.append(
+        Properties(b"".join(varint(attributes if name == "arg_attrs" else old) for name, old in found))
+    )
     op.properties = len(file.properties) - 1
 
 
@@ -105,7 +109,7 @@ def test_deep_regions(depth: int, file: File) -> None:
     module = file.ir.operations[0]
     for _ in range(depth):
         outer = Operation(module.name, module.location, properties=module.properties, isolated=True)
-        outer.regions = [Region(0, [Block(operations=file.ir.operations)])]
+        outer.regions = [Region([Block(operations=file.ir.operations)])]
         file.ir.operations = [outer]
     data = encode(file)
     if depth > 128:
@@ -152,3 +156,10 @@ def test_what_is_no_artifact(start: bytes, message: str, file: File) -> None:
     data = encode(file)
     rest = data[data.index(b"\0") :] if len(start) > len(b"ML\xefR") else b""
     refused(text, start + rest, message)
+
+
+def test_a_section_that_means_nothing_is_passed_on() -> None:
+    section = b"".join(encode_section("dialect_versions", [b"x"]))
+    data = bytes(vt.serialize(EXAMPLES / "saxpy.mlir", "1.0.0")) + section
+    assert encode(decode(data)) == data
+    assert bytes(vt.strip(data)).endswith(b"x")

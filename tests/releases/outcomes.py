@@ -1,7 +1,7 @@
 """Read files of an archive with the bindings of this environment, and print for each what became of it.
 
-Runs inside a released jaxlib or torch-mlir, old ones included, and so imports nothing of this project. The argument is a
-zip file, and standard input names the files in it, one per line; each is answered by a line of JSON, `[name, error]`,
+Runs inside a released jaxlib or torch-mlir, old ones included, and so imports nothing of this project. The argument is
+a zip file, and standard input names the files in it, one per line; each is answered by a line of JSON, `[name, error]`,
 where no error is an empty text. Some files end the process: whoever reads goes on behind the first without an answer.
 """
 
@@ -50,12 +50,17 @@ def context():
 def error_of(data):
     """Return what the library says of an artifact that it refuses, and nothing of one that it reads."""
     said = []
+
+    def collect(diagnostic):
+        said.append(diagnostic.message)
+        return True
+
     try:
         if OLD:
             stablehlo.deserialize_portable_artifact(data)
         else:
             made = context()
-            made.attach_diagnostic_handler(lambda each: said.append(each.message) or True)
+            made.attach_diagnostic_handler(collect)
             stablehlo.deserialize_portable_artifact(made, data)
     except Exception as error:  # what a release raises differs
         return "; ".join(said)[:300] or repr(error)[:300]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from datetime import date
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from vhlo_tools.api.functions import ArtifactSource, resolve_target
 from vhlo_tools.artifact import Artifact, Kind, as_bytes, read_bytes, recognise
 from vhlo_tools.compat import Target
-from vhlo_tools.dialect import minimum_version
 from vhlo_tools.errors import InvalidProgramError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
@@ -21,12 +19,6 @@ if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
 
 __all__ = ["Checked", "as_artifact", "check", "prepare_check", "require"]
-
-_MIXED: Final = "mixed_dialects"
-KEEP_OR_LOWER: Final = (
-    "lower it to StableHLO first, or keep it with --allow-other-dialects (allow_other_dialects=True) for consumers "
-    "since 1.11.0 that know the dialect"
-)
 
 
 class Checked:
@@ -38,24 +30,17 @@ class Checked:
         general: What holds at every version.
     """
 
-    def __init__(self, artifact: Artifact | None, general: tuple[Finding, ...], *, strict: bool) -> None:
+    def __init__(self, artifact: Artifact | None, general: tuple[Finding, ...]) -> None:
         self.artifact = artifact
         self.general = general
-        self._strict = strict
 
     def findings(self, target: Version) -> list[Finding]:
         """Return every reason why the program cannot be written for ``target``, and what its readers choke on."""
-        found = list(self.general)
-        if self.artifact is None:
-            return found
-        requirements = self.artifact.requirements()
-        found += requirements.findings(target)
-        if not self._strict:
-            return found
-        # Without leave other dialects are refused at every version, also at those that could have them.
-        mixed = [each for each in requirements.findings(minimum_version()) if each.feature == _MIXED]
-        refused = [replace(each, level="error", target=target, remedy=KEEP_OR_LOWER) for each in mixed]
-        return [*refused, *(each for each in found if each.feature != _MIXED)]
+        found = self.artifact.requirements().findings(target) if self.artifact else []
+        # What is refused in general need not be warned of.
+        refused = {finding.feature for finding in self.general if finding.level == "error"}
+        kept = [each for each in found if each.level == "error" or each.feature not in refused]
+        return [*self.general, *kept, *(self.artifact.requirements().notes if self.artifact else ())]
 
     def reader_findings(self, reader: Version) -> list[Finding]:
         """Return every reason why a consumer of the version ``reader`` cannot read the bytes as they are."""
@@ -86,16 +71,23 @@ def prepare_check(
     artifact = as_artifact(program, name)
     if artifact is not None:
         contradiction = artifact.requirements().contradiction
-        return Checked(artifact, (contradiction,) if contradiction else (), strict=False)
+        return Checked(artifact, (contradiction,) if contradiction else ())
     from vhlo_tools.convert import changed_attributes, newest_artifact
     from vhlo_tools.program import load_program
 
     loaded = load_program(program, name=name, provider=provider)
+    changed = tuple(changed_attributes(loaded))
     try:
-        written = newest_artifact(loaded, allow_other_dialects=True)
+        return Checked(newest_artifact(loaded, allow_other_dialects=allow_other_dialects), changed)
     except UnsupportedFeatureError as error:
-        return Checked(None, error.findings, strict=not allow_other_dialects)
-    return Checked(written, tuple(changed_attributes(loaded)), strict=not allow_other_dialects)
+        refused = error.findings
+    if allow_other_dialects:
+        return Checked(None, (*refused, *changed))
+    try:
+        # With what is refused left as it is, the rest can be judged as well.
+        return Checked(newest_artifact(loaded, allow_other_dialects=True), (*refused, *changed))
+    except UnsupportedFeatureError:
+        return Checked(None, (*refused, *changed))
 
 
 def check(
@@ -118,7 +110,8 @@ def check(
         provider: The bindings to use where they are needed.
 
     Returns:
-        Errors for what cannot be, warnings for what consumers would choke on; empty is good.
+        Errors for what cannot be, warnings for what consumers would choke on, and notes of custom calls, of which no
+        version promises anything; without errors and warnings all is well.
 
     Raises:
         InvalidProgramError: If it is no valid program.

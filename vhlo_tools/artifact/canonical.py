@@ -212,7 +212,7 @@ class Canon:
         """Return the properties of an op of another dialect: those that are known, or MLIR's default, a dictionary."""
         if op.properties is None or self.names[op.name].partition(".")[0] in _KNOWN:
             return {}
-        reader = ByteReader(memoryview(self.file.properties[op.properties]), section="properties")
+        reader = self.file.properties[op.properties].reader()
         found: list[int] = []
         try:
             while reader.remaining:
@@ -234,7 +234,9 @@ class Canon:
     def opaque_properties(self, op: Operation) -> bytes | None:
         """Return the properties of an op of another dialect that writes them in a form of its own."""
         foreign = op.properties is not None and self.names[op.name].partition(".")[0] not in _KNOWN
-        return bytes(self.file.properties[op.properties or 0]) if foreign and not self._foreign_properties(op) else None
+        if not foreign or self._foreign_properties(op):
+            return None
+        return bytes(self.file.properties[op.properties or 0].data)
 
     def opaque_key(self, op: Operation) -> Hashable:
         """Return a key for such properties."""

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.entries import Entry
-from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.reader import EntryReader
 from vhlo_tools.bytecode.writer import flagged, svarint, varint
 from vhlo_tools.dialect import Encoding, EntryKind, Field, encodings_of, spellings_of
 from vhlo_tools.errors import MalformedArtifactError
@@ -111,20 +111,15 @@ def entry_name(tables: Tables, kind: EntryKind, entry: Entry) -> str:
     return f"{dialect}.{encoding.name}" if encoding else f"{dialect} {kind} code {code}"
 
 
-class _Reader(ByteReader):
+class _Reader(EntryReader):
     """Reads the fields of one entry."""
 
-    __slots__ = ("_base", "_bits", "_tables")
+    __slots__ = ("_bits", "_tables")
 
     def __init__(self, tables: Tables, entry: Entry) -> None:
-        self.data = memoryview(entry.data)
-        self.start, self.position, self.end, self.section = 0, 0, len(self.data), "attr_type"
+        super().__init__(entry.data, entry.offset, "attr_type")
         self._tables = tables
-        self._base = max(entry.offset, 0)
         self._bits = 64
-
-    def malformed(self, message: str, at: int | None = None) -> Any:
-        return super().malformed(message, self._base + (self.position if at is None else at))
 
     def elements(self, field: Field) -> tuple[Any, ...]:
         read = _READ[field.kind]

@@ -169,9 +169,12 @@ def _step_to_alignment(reader: ByteReader, name: str) -> int:
     alignment = reader.varint()
     if alignment == 0 or alignment & (alignment - 1):
         raise MalformedArtifactError(f"alignment {alignment} is not a power of two", offset=at, section=name)
-    while reader.position % alignment:
-        if reader.byte() != _PADDING:
-            raise MalformedArtifactError(f"padding is not 0x{_PADDING:X}", offset=reader.position - 1, section=name)
+    start, gap = reader.position, -reader.position % alignment
+    padding = bytes(reader.data[start : start + min(gap, reader.remaining)])
+    right = len(padding) - len(padding.lstrip(bytes([_PADDING])))
+    if right < len(padding):
+        raise MalformedArtifactError(f"padding is not 0x{_PADDING:X}", offset=start + right, section=name)
+    reader.take(gap)
     return alignment
 
 

@@ -25,7 +25,7 @@ from vhlo_tools.bytecode.container import (
 from vhlo_tools.bytecode.dialects import Dialects, decode_dialects, encode_dialects
 from vhlo_tools.bytecode.entries import Entry, decode_entries, encode_entries, scan_entries
 from vhlo_tools.bytecode.ir import Block, Tables, decode_ir, encode_ir
-from vhlo_tools.bytecode.properties import decode_properties, encode_properties
+from vhlo_tools.bytecode.properties import Properties, decode_properties, encode_properties
 from vhlo_tools.bytecode.resources import ResourceGroup, decode_resources, encode_resources
 from vhlo_tools.bytecode.strings import decode_strings, encode_strings
 from vhlo_tools.dialect import EntryKind
@@ -120,8 +120,8 @@ class File:
             return decode_ir(reader, self._container.version, tables)
 
     @cached_property
-    def properties(self) -> list[Chunk]:
-        """The inherent attributes of ops, as bytes; none before version 5 of the format."""
+    def properties(self) -> list[Properties]:
+        """The inherent attributes of ops, not decoded; none before version 5 of the format."""
         if "properties" not in self.order:
             return []
         return decode_properties(self._container.section("properties").reader(self._data))
@@ -181,11 +181,31 @@ class File:
             )
         return Entry(self._dialect_names.index(value.dialect), True, encode_entry(self, kind, value))
 
+    def prepare(self) -> None:
+        """See that the parts can be written together, decoding all of them for another version of the format.
+
+        Raises:
+            ValueError: If they cannot.
+        """
+        was = self._container.version
+        if self.version != was:
+            if (self.version < PROPERTIES_SINCE) != (was < PROPERTIES_SINCE):
+                raise ValueError(
+                    f"a file of bytecode version {was} cannot become one of version {self.version} by its number: "
+                    "inherent attributes stand in properties on one side only"
+                )
+            self.load()
+        for part, section in (("properties", "properties"), ("resources", "resource")):
+            if self.__dict__.get(part) and section not in self.order:
+                raise ValueError(f"{part} were added to a file that has no {section} section")
+
     def contents(self, name: str) -> tuple[list[Chunk], int]:
         """Return what the section ``name`` holds now, in pieces, and its alignment."""
-        part, build = _SECTIONS[name]
         section = self._container.section(name)
-        if part in self.__dict__:
+        # A section of its own with the version of a dialect means nothing, but is no damage: it is passed on.
+        part, build = _SECTIONS.get(name, (None, None))
+        if build is not None and part in self.__dict__:
+            # The alignment stays: old producers aligned blobs within a section that is not aligned itself.
             return build(self)[0], section.alignment
         return [self._data[section.offset : section.end]], section.alignment
 
@@ -242,7 +262,13 @@ def decode(data: Chunk | bytearray) -> File:
 
 
 def encode_chunks(file: File) -> list[Chunk]:
-    """Return a file as bytes in pieces; what was not edited is a view into the file it came from."""
+    """Return a file as bytes in pieces; what was not edited is a view into the file it came from.
+
+    Raises:
+        ValueError: If the edits do not make a file: a number that is none, resources or properties where there is no
+            section for them, or a version of the format that cannot have the parts.
+    """
+    file.prepare()
     chunks: list[Chunk] = [encode_header(file.version, file.producer)]
     size = len(chunks[0])
     for name in file.order:
@@ -256,5 +282,12 @@ def encode_chunks(file: File) -> list[Chunk]:
 
 
 def encode(file: File) -> bytes:
-    """Return a file as bytes; of a file that was decoded and not edited, those it was decoded from."""
+    """Return a file as bytes; of a file that was decoded and not edited, those it was decoded from.
+
+    That holds for what MLIR and we ourselves write. A hand-made file that spells numbers longer than they need be,
+    marks empty lists as present, or pads resources with other bytes is read, and comes back in the usual spelling.
+
+    Raises:
+        ValueError: As :func:`encode_chunks`.
+    """
     return b"".join(encode_chunks(file))

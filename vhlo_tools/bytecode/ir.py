@@ -132,12 +132,15 @@ class Region:
     """A region.
 
     Attributes:
-        values: How many values are defined directly in it.
         blocks: Its blocks.
     """
 
-    values: int = 0
     blocks: list[Block] = field(default_factory=list)
+
+    @property
+    def values(self) -> int:
+        """How many values are defined directly in it."""
+        return sum(len(block.arguments) + sum([len(op.results) for op in block.operations]) for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +287,8 @@ class _Decoder:
             block.use_list_mark = self.byte()
             if block.use_list_mark:
                 block.use_lists = self.use_lists(len(block.arguments))
+                if not block.use_lists:
+                    raise self.malformed("a block announces use-list orders, but has none")
 
     def byte(self) -> int:
         if self.position >= len(self.data):
@@ -360,10 +365,10 @@ class _Decoder:
         for _ in range(number):
             blocks.append(self.block(values + defined, depth))
         self.blocks = around
-        found = sum(len(block.arguments) + sum([len(op.results) for op in block.operations]) for block in blocks)
-        if found != defined:
-            raise self.malformed(f"a region announces {defined} values, but defines {found}")
-        return Region(defined, blocks)
+        region = Region(blocks)
+        if region.values != defined:
+            raise self.malformed(f"a region announces {defined} values, but defines {region.values}")
+        return region
 
 
 def encode_ir(block: Block, version: int) -> bytes:
@@ -380,12 +385,14 @@ def _encode_block(block: Block, version: int, out: bytearray) -> None:
         for argument in block.arguments:
             if version >= OPTIONAL_LOCATIONS_SINCE:
                 out += flagged(argument.type, argument.location is not None)
+            elif argument.location is None:
+                raise ValueError(f"a block argument has no location, which version {version} of the format asks for")
             else:
                 out += varint(argument.type)
             if argument.location is not None:
                 out += varint(argument.location)
         if version >= _USE_LISTS_SINCE:
-            out.append(block.use_list_mark)
+            out.append((block.use_list_mark or 1) if block.use_lists else 0)
             _encode_use_lists(block.use_lists, len(block.arguments), out)
     for op in block.operations:
         _encode_operation(op, version, out)
@@ -406,13 +413,15 @@ def _encode_use_lists(orders: tuple[UseListOrder, ...], values: int, out: bytear
 
 def _encode_operation(op: Operation, version: int, out: bytearray) -> None:
     out += varint(op.name)
+    # Older versions have no place for them; the program is the same without.
+    use_lists = op.use_lists if version >= _USE_LISTS_SINCE else ()
     out.append(
         (_HAS_ATTRIBUTES if op.attributes is not None else 0)
         | (_HAS_PROPERTIES if op.properties is not None else 0)
         | (_HAS_RESULTS if op.results else 0)
         | (_HAS_OPERANDS if op.operands else 0)
         | (_HAS_SUCCESSORS if op.successors else 0)
-        | (_HAS_USE_LISTS if op.use_lists else 0)
+        | (_HAS_USE_LISTS if use_lists else 0)
         | (_HAS_REGIONS if op.regions else 0)
     )
     out += varint(op.location)
@@ -425,7 +434,7 @@ def _encode_operation(op: Operation, version: int, out: bytearray) -> None:
             out += varint(len(indices))
             for index in indices:
                 out += varint(index)
-    _encode_use_lists(op.use_lists, len(op.results), out)
+    _encode_use_lists(use_lists, len(op.results), out)
     if op.regions:
         out += flagged(len(op.regions), op.isolated)
         _encode_regions(op, version, out)

@@ -6,26 +6,49 @@ Source: ``BytecodeReader.cpp``, class PropertiesSectionReader. An entry is bytes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from vhlo_tools.bytecode.container import Chunk
-from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.reader import ByteReader, EntryReader
 from vhlo_tools.bytecode.writer import varint
 
-__all__ = ["decode_properties", "encode_properties"]
+__all__ = ["Properties", "decode_properties", "encode_properties"]
 
 
-def decode_properties(reader: ByteReader) -> list[Chunk]:
-    """Return the entries of the section, as views.
+class Properties(NamedTuple):
+    """The inherent attributes of an op.
+
+    Attributes:
+        data: Their bytes, a view into the file.
+        offset: Where in the file they start; -1 if they are new.
+    """
+
+    data: Chunk
+    offset: int = -1
+
+    def reader(self) -> ByteReader:
+        """Return a cursor over the bytes, which knows where in the file they stand."""
+        return EntryReader(self.data, self.offset, "properties")
+
+
+def decode_properties(reader: ByteReader) -> list[Properties]:
+    """Return the entries of the section.
 
     Raises:
         MalformedArtifactError: If the section is damaged.
     """
-    entries: list[Chunk] = [reader.take(reader.varint()) for _ in range(reader.count("properties"))]
+    entries = []
+    for _ in range(reader.count("properties")):
+        size = reader.varint()
+        offset = reader.position
+        entries.append(Properties(reader.take(size), offset))
     if reader.remaining:
         raise reader.malformed(f"{reader.remaining} bytes follow the last entry")
     return entries
 
 
-def encode_properties(entries: Sequence[Chunk]) -> bytes:
+def encode_properties(entries: Sequence[Properties]) -> bytes:
     """Return the section that holds ``entries``."""
-    return b"".join([varint(len(entries)), *(piece for data in entries for piece in (varint(len(data)), data))])
+    return b"".join(
+        [varint(len(entries)), *(piece for each in entries for piece in (varint(len(each.data)), each.data))]
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["ByteReader"]
+__all__ = ["ByteReader", "EntryReader"]
 
 
 class ByteReader:
@@ -126,3 +126,25 @@ class ByteReader:
     def malformed(self, message: str, at: int | None = None) -> MalformedArtifactError:
         """Return the error for what is wrong at ``at``, by default here."""
         return MalformedArtifactError(message, offset=self.position if at is None else at, section=self.section)
+
+
+class EntryReader(ByteReader):
+    """Reads one entry of a table, and tells where in the file something is wrong with it.
+
+    Args:
+        data: The bytes of the entry.
+        offset: Where in the file they start; negative if they are new.
+        section: The name of the section that they stand in.
+    """
+
+    __slots__ = ("_base",)
+
+    def __init__(self, data: bytes | memoryview, offset: int, section: str) -> None:
+        # Not by the constructor above: this one is called for every entry.
+        self.data = memoryview(data)
+        self.start, self.position, self.end, self.section = 0, 0, len(self.data), section
+        self._base = max(offset, 0)
+
+    def malformed(self, message: str, at: int | None = None) -> MalformedArtifactError:
+        """Return the error for what is wrong at ``at`` within the entry, by default here."""
+        return super().malformed(message, self._base + (self.position if at is None else at))

@@ -12,7 +12,6 @@ from vhlo_tools.bytecode.codec import Value
 from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.bytecode.file import File
 from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE, Operation, walk
-from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.dialect import encodings_of
 
 __all__ = ["strip_locations"]
@@ -86,7 +85,7 @@ def _attributes_of(file: File, op: Operation) -> set[int]:
     found = set() if op.attributes is None else {op.attributes}
     if op.properties is not None and file.dialect(file.dialects.ops[op.name].dialect) == "builtin":
         # The module op: its name and its visibility, each an index with a flag that says whether there is one.
-        reader = ByteReader(memoryview(file.properties[op.properties]), section="properties")
+        reader = file.properties[op.properties].reader()
         while reader.remaining:
             index, present = reader.flagged_index(len(file.attributes), "attributes")
             found |= {index} if present else set()

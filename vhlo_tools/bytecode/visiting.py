@@ -15,13 +15,13 @@ class Place(NamedTuple):
 
     Attributes:
         op: The op.
-        index: Its position in its block, counted from 0.
+        number: Its position in its block, counted from 0.
         region: The number of the region of the op around it.
         around: The place of that op; ``None`` at the top.
     """
 
     op: Operation
-    index: int
+    number: int
     region: int
     around: Place | None
 

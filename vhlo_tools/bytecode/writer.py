@@ -8,6 +8,8 @@ __all__ = ["flagged", "svarint", "varint", "zigzag"]
 
 
 def _varint(value: int) -> bytes:
+    if not 0 <= value < 1 << 64:
+        raise ValueError(f"{value} is no number of 64 bits without a sign: expected an index, a count or a size")
     for size in range(1, 9):
         if value < 1 << (7 * size):
             return ((value << size) | (1 << (size - 1))).to_bytes(size, "little")
@@ -19,8 +21,12 @@ _SMALL: Final = [_varint(value) for value in range(1 << 11)]
 
 
 def varint(value: int) -> bytes:
-    """Return ``value``, 0 to 2^64 - 1, as a PrefixVarInt."""
-    return _SMALL[value] if value < len(_SMALL) else _varint(value)
+    """Return ``value``, 0 to 2^64 - 1, as a PrefixVarInt.
+
+    Raises:
+        ValueError: If it is another.
+    """
+    return _SMALL[value] if 0 <= value < len(_SMALL) else _varint(value)
 
 
 def flagged(value: int, flag: bool) -> bytes:

@@ -71,7 +71,7 @@ def refused(findings: Sequence[Finding]) -> bool:
     "targets",
     multiple=True,
     metavar="TARGET",
-    help="A version (1.9.0), a consumer (jaxlib==0.4.31), a window (12w) or a comma list to write for. May be repeated.",
+    help="A version (1.9.0), a consumer (jaxlib==0.4.31), a window (12w) or a comma list. May be repeated.",
 )
 @click.option(
     "--readable-by",
@@ -97,8 +97,8 @@ def check(
 ) -> int:
     """Check that programs can be written for every TARGET, or read by every READER.
 
-    A PATH is a file, a folder, or a glob. Exit code 0: all is well; 1: something stands in the way; 2: a bad target, or a
-    file that cannot be read.
+    A PATH is a file, a folder, or a glob. Exit code 0: all is well; 1: something stands in the way; 2: a bad target, or
+    a file that cannot be read.
     """
     if explain is not None:
         _explain(explain, output_format)
@@ -160,7 +160,8 @@ def _files(paths: Sequence[str]) -> list[str]:
         elif Path(path).is_dir():
             members = list(_programs_in(Path(path)))
         else:
-            members = [each for each in sorted(glob.glob(path, recursive=True)) if Path(each).is_file()]
+            # Unlike Path.glob it takes absolute patterns.
+            members = [each for each in sorted(glob.glob(path, recursive=True)) if Path(each).is_file()]  # noqa: PTH207
         if not members:
             raise click.UsageError(f"{path}: no file, no folder with programs, and no glob that any file fits")
         found.update(dict.fromkeys(members))

@@ -145,6 +145,7 @@ def artifact_report(artifact: Artifact, output: str) -> dict[str, Any]:
 
 
 def finding_as_json(finding: Finding) -> dict[str, Any]:
+    """Return a finding as an object of JSON."""
     return {**asdict(finding), **{key: str(value) for key, value in _versions(finding)}}
 
 

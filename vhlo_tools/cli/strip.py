@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from vhlo_tools.artifact import Artifact
@@ -12,8 +14,13 @@ from vhlo_tools.cli import options
 @options.input_argument("ARTIFACT")
 @options.output_option(required=True)
 @options.force_option
-def strip(source: str, output: str, force: bool) -> None:
+@options.reporting
+def strip(source: str, output: str, force: bool) -> dict[str, Any]:
     """Write ARTIFACT without its source locations; on the bytes, so that any version and size will do."""
     options.check_output(output, force=force, binary=True)
     data, name = options.read_input(source)
-    options.write_output(output, Artifact(data, name=name).stripped(), force=force, binary=True)
+    artifact = Artifact(data, name=name)
+    # In pieces, so that constants are never held.
+    chunks = list(artifact.stripped())
+    options.write_output(output, chunks, force=force, binary=True)
+    return {**options.artifact_report(artifact, output), "size": sum(map(len, chunks))}

@@ -1,8 +1,8 @@
 """Which versions brought the types, attributes and cases in a file: its tables, entry by entry.
 
 VHLO's conversion between versions looks into most types and attributes that hold others, and not into all
-(``isLegalType`` and ``isLegalAttribute`` in ``stablehlo/transforms/VhloToVersion.cpp``). What it does not see, it writes
-for consumers that choke on it; so it is told apart here.
+(``isLegalType`` and ``isLegalAttribute`` in ``stablehlo/transforms/VhloToVersion.cpp``). What it does not see, it
+writes for consumers that choke on it; so it is told apart here.
 """
 
 from __future__ import annotations
@@ -187,8 +187,7 @@ def _joined(checked: frozenset[Name], unchecked: frozenset[Name], inner: list[Ne
 def _held(value: Value) -> Iterator[tuple[EntryKind, int]]:
     """Yield the attributes and types that ``value`` refers to."""
     for field, content in zip(value.encoding.fields, value.fields, strict=True):
-        for kind, each in _references(field, content):
-            yield kind, each
+        yield from _references(field, content)
 
 
 def _references(field: Field, content: object) -> Iterator[tuple[EntryKind, int]]:

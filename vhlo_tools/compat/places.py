@@ -97,7 +97,7 @@ class Places:
                 steps.append(f"@{function}")
                 break
             if at.around is not None:
-                steps.append(f"{at.index}:{program_name(self._file.op_name(at.op.name))}")
+                steps.append(f"{at.number}:{program_name(self._file.op_name(at.op.name))}")
                 if self._symbol(at.around.op) is None and at.around.around is not None:
                     steps.append(str(at.region))
             at = at.around

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from vhlo_tools.bytecode import File
+from vhlo_tools.compat.custom_calls import custom_call_notes
 from vhlo_tools.compat.survey import Survey, Use
 from vhlo_tools.dialect import find_op_version, known_features, known_versions, minimum_version, newest_version
 from vhlo_tools.findings import Finding
@@ -111,6 +112,8 @@ class Requirements:
             Errors for what the library refuses, then warnings for what it writes although readers refuse it; in the
             order of the program. Empty if all is well.
         """
+        if not self._survey.may_matter_at(target):
+            return []
         uses = [use for use in self._survey.written if use.matters_at(target)]
         refused = {use.feature for use in uses if use.level == "error"}
         kept = [use for use in uses if use.level == "error" or use.feature not in refused]
@@ -119,7 +122,9 @@ class Requirements:
     def reader_findings(self, reader: Version) -> list[Finding]:
         """Return every reason why a reader of the version ``reader`` refuses these very bytes, in program order."""
         found = [self._finding(use, reader, reading=True) for use in self._survey.read if use.is_refused_by(reader)]
-        found += [_withdrawn(name, last, reader) for name, last in self._survey.withdrawn if reader.minor_release > last]
+        found += [
+            _withdrawn(name, last, reader) for name, last in self._survey.withdrawn if reader.minor_release > last
+        ]
         if self._survey.has_deadly_integers:
             found.append(_DEADLY)
         if self._bytecode_since > reader:
@@ -136,6 +141,11 @@ class Requirements:
                 )
             )
         return _sorted(found)
+
+    @cached_property
+    def notes(self) -> tuple[Finding, ...]:
+        """The custom calls, which carry versions of their own."""
+        return tuple(custom_call_notes(self._file, self._name))
 
     @property
     def contradiction(self) -> Finding | None:

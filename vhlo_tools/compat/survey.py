@@ -114,6 +114,7 @@ class Survey:
 
     @cached_property
     def op_names(self) -> tuple[_Facts, ...]:
+        """What is known of each op name of the file."""
         return tuple(self._facts(self._file.op_name(index)) for index in range(len(self._file.dialects.ops)))
 
     @cached_property
@@ -129,21 +130,35 @@ class Survey:
         """
         if not self._young and not any(facts.look for facts in self.op_names):
             return frozenset(), frozenset()
+
         def operation(place: Place, values: list[int]) -> None:
             facts = self.op_names[place.op.name]
             if facts.look or self._young:
                 self._found_in(place, facts, values)
 
-        visit(self._file.ir, operation, lambda block, around: None)
+        def arguments(block: Block, around: Place | None) -> None:
+            types.update(argument.type for argument in block.arguments)
+
+        types: set[int] = set()
+        visit(self._file.ir, operation, arguments)
         every = self._found.values()
         written, read = (frozenset(use for found in every for use in found[side]) for side in (0, 1))
-        return written, read
+        names = self._introductions.all_of("type", types)
+        held = frozenset(self._use(name, "warning", self._oldest) for name in names.checked | names.unchecked)
+        return written | held, read | held
+
+    def may_matter_at(self, version: Version) -> bool:
+        """Tell whether anything in :attr:`written` matters at ``version``, without looking for places."""
+        others = (name for name in self.names if name.kind in ("encoding", "dialect"))
+        return any(name.since > version.minor_release for name in others) or any(
+            use.matters_at(version) for use in self.summary[0]
+        )
 
     def _found_in(self, place: Place, facts: _Facts, values: list[int]) -> _Found:
         op = place.op
         if self._young or facts.about_operands:
             operands = tuple([values[index] for index in op.operands])
-            key = (op.name, op.properties, op.attributes, op.results, operands, len(op.regions))
+            key: tuple[object, ...] = (op.name, op.properties, op.attributes, op.results, operands, len(op.regions))
         else:
             key = (op.name, op.properties, op.attributes)
         found = self._found.get(key)
@@ -204,8 +219,12 @@ class Survey:
         if op is not None and version is not None and not self._could_matter(op, version):
             look = False
         base = short.rpartition("_v")[0]
-        about_operands = op is not None and bool(op.constraints or any(step.removed or step.single for step in op.steps))
-        return _Facts(name, op, version, look, about_operands, dialect == "vhlo" and base in ("call", "composite"), foreign)
+        about_operands = op is not None and bool(
+            op.constraints or any(step.removed or step.single for step in op.steps)
+        )
+        return _Facts(
+            name, op, version, look, about_operands, dialect == "vhlo" and base in ("call", "composite"), foreign
+        )
 
     def _could_matter(self, op: Op, version: OpVersion) -> bool:
         """Tell whether ``version`` of an op can be kept from any older version of VHLO, as far as the tables say."""

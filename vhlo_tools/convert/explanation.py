@@ -1,7 +1,7 @@
 """Why a program cannot be written.
 
-The library names the first op at fault, and no version. Every reason, with its place and version, comes from the bytes of
-the program at the current version; its diagnostics serve only where a program has no such bytes.
+The library names the first op at fault, and no version. Every reason, with its place and version, comes from the bytes
+of the program at the current version; its diagnostics serve only where a program has no such bytes.
 """
 
 from __future__ import annotations

@@ -76,7 +76,10 @@ def newest_artifact(program: Program, *, allow_other_dialects: bool) -> Artifact
         data = _written(provider, operation, provider.library.current)
     except MLIRFailure as failure:
         raise explain_refusal(program, failure) from failure
-    return Artifact(data, name=program.name)
+    artifact = Artifact(data, name=program.name)
+    if not allow_other_dialects and other_dialects(artifact):
+        raise explain_other_dialects(program, other_dialects(artifact))
+    return artifact
 
 
 def legalized(program: Program, *, allow_other_dialects: bool) -> ModuleOp:

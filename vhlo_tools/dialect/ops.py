@@ -260,7 +260,17 @@ def _to_step(entry: dict[str, Any]) -> Step:
 
 def _to_constraint(entry: dict[str, Any]) -> Constraint:
     names = {key: [str] for key in ("operands", "attributes", "types")}
-    check_entry(entry, feature=str, since=str, versions=[int], requires=str, kind=str, value=dict, readers_accept_until=str, **names)
+    check_entry(
+        entry,
+        feature=str,
+        since=str,
+        versions=[int],
+        requires=str,
+        kind=str,
+        value=dict,
+        readers_accept_until=str,
+        **names,
+    )
     if entry["requires"] not in get_args(Predicate):
         raise ValueError(f"requires is {entry['requires']!r}: expected one of {', '.join(get_args(Predicate))}")
     return Constraint(

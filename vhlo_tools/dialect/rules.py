@@ -17,7 +17,7 @@ from vhlo_tools.dialect.ops import Op
 from vhlo_tools.dialect.specification import Specification, structures_in
 from vhlo_tools.version import Version
 
-__all__ = ["RULES", "Complaint", "Rule", "Violation", "file_of", "rule"]
+__all__ = ["RULES", "Complaint", "Rule", "Violation", "file_of", "follows", "rule"]
 
 #: Where something is wrong: a file, an entry in it, and what is wrong with it.
 Complaint = tuple[str, str, str]
@@ -77,6 +77,12 @@ def rule(identifier: str, requires: str, remedy: str) -> Callable[[_Check], _Che
     return register
 
 
+def follows(newer: Version, older: Version) -> bool:
+    """Tell whether a minor version can come right after another: the next minor one, or the first of the next major."""
+    same = (newer.major, newer.minor) == (older.major, older.minor + 1)
+    return same or (newer.major, newer.minor) == (older.major + 1, 0)
+
+
 def file_of(op: Op) -> str:
     """Return the file that ``op`` stands in."""
     return f"vhlo/ops/{op.family}.toml"
@@ -131,6 +137,14 @@ def _version_order(specs: Specification) -> Iterator[Complaint]:
     for older, newer in pairwise(specs.versions):
         if newer.version <= older.version:
             yield "versions.toml", str(newer.version), f"{newer.version} stands behind {older.version}"
+
+
+@rule("version-gap", "versions follow each other without a gap", "name the next minor version, or the next major one")
+def _version_gap(specs: Specification) -> Iterator[Complaint]:
+    minors = sorted({entry.version.minor_release for entry in specs.versions})
+    for older, newer in pairwise(minors):
+        if not follows(newer, older):
+            yield "versions.toml", str(newer), f"{newer} cannot come after {older}"
 
 
 @rule(

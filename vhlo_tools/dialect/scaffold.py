@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from vhlo_tools.dialect.description import nearest
 from vhlo_tools.dialect.lint import lint
 from vhlo_tools.dialect.ops import Op, OpVersion
-from vhlo_tools.dialect.rules import file_of
+from vhlo_tools.dialect.rules import file_of, follows
 from vhlo_tools.dialect.scaffold_template import TEST
 from vhlo_tools.dialect.specification import Specification, load_specification
 from vhlo_tools.errors import InvalidSpecificationError
@@ -153,9 +153,10 @@ def _check_version(specs: Specification, version: Version, folder: Path) -> None
         raise InvalidSpecificationError(f"{folder} belongs to an installed package: give --specs with a copy of it")
     if version in {entry.version for entry in specs.versions}:
         raise InvalidSpecificationError(f"{version} is there already; the newest is {specs.newest}")
-    if version < specs.newest or version.patch:
+    if version.patch or not follows(version, specs.newest.minor_release):
+        newest = specs.newest
         raise InvalidSpecificationError(
-            f"{version} cannot come next: expected a minor version after {specs.newest}, with patch 0"
+            f"{version} cannot come next: expected {newest.major}.{newest.minor + 1}.0 or {newest.major + 1}.0.0"
         )
     violations = lint(specs)
     if violations:

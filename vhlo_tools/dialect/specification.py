@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from vhlo_tools.dialect.data import dialect_specs, files_in
-from vhlo_tools.dialect.defaults import Default, load_defaults
-from vhlo_tools.dialect.encodings import Spelling, load_spellings
-from vhlo_tools.dialect.enums import Enum, load_enums
-from vhlo_tools.dialect.features import Feature, load_features
-from vhlo_tools.dialect.ops import Constraint, Op, OpVersion, Step, load_ops
-from vhlo_tools.dialect.versions import VersionEntry, load_versions
+from vhlo_tools.dialect.defaults import Default, known_defaults, load_defaults
+from vhlo_tools.dialect.encodings import Spelling, load_spellings, spellings_of
+from vhlo_tools.dialect.enums import Enum, known_enums, load_enums
+from vhlo_tools.dialect.features import Feature, known_features, load_features
+from vhlo_tools.dialect.ops import Constraint, Op, OpVersion, Step, known_ops, load_ops
+from vhlo_tools.dialect.versions import VersionEntry, known_versions, load_versions
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.version import Version
 
@@ -215,8 +215,19 @@ def load_specification(folder: Path | Traversable | None = None) -> Specificatio
 
 @cache
 def known_specification() -> Specification:
-    """Return our specification, loaded once."""
-    return load_specification()
+    """Return our specification, each file of which is read once, whoever asks first."""
+    return Specification(
+        dialect_specs(),
+        known_versions(),
+        known_ops(),
+        spellings_of("vhlo", "type"),
+        spellings_of("vhlo", "attribute"),
+        spellings_of("builtin", "type"),
+        spellings_of("builtin", "attribute"),
+        known_enums(),
+        known_features(),
+        known_defaults(),
+    )
 
 
 def structures_in(value: Any) -> Iterator[Mapping[str, Any]]:

@@ -22,6 +22,7 @@ __all__ = ["Printer"]
 
 _DYNAMIC: Final = -(1 << 63)
 _DEEPEST: Final = 100
+_LONGEST_STACK: Final = 10_000
 # What is longer than this, and than all strings and constants of the file, comes of nesting upon nesting.
 _LONGEST: Final = 1 << 24
 # How much more is joined on the way to one attribute or type: each part counts at every level that it goes through.
@@ -56,7 +57,16 @@ class Printer:
 
     def location(self, index: int) -> str:
         """Return a location as it stands within ``loc(...)``."""
-        return self.attribute(index)
+        # Stacks of callers are long in real programs; printed from the outermost one on, they do not nest here.
+        chain: list[int] = []
+        while ("attribute", index) not in self._texts and index not in chain[-_DEEPEST:]:
+            value = self.file.decode("attribute", index)
+            if value is None or value.name != "callsite" or len(chain) > _LONGEST_STACK:
+                break
+            chain.append(index)
+            index = value.field("caller")
+        texts = [self.attribute(each) for each in (index, *reversed(chain))]
+        return texts[-1]
 
     def string(self, index: int) -> bytes:
         """Return the text of a string attribute of either dialect."""

@@ -13,7 +13,6 @@ from vhlo_tools.bytecode.file import File
 from vhlo_tools.bytecode.ir import Block, Operation, Region
 from vhlo_tools.bytecode.printing.entries import Printer, flagged_indices, indices
 from vhlo_tools.bytecode.printing.literals import bare_or_quoted
-from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.dialect import find_op_version
 
 __all__ = ["inherent_attributes", "print_program"]
@@ -48,7 +47,7 @@ def inherent_attributes(file: File, op: Operation) -> list[tuple[str, int]]:
     dialect, _, name = file.op_name(op.name).partition(".")
     if op.properties is None or dialect not in KNOWN:
         return []
-    reader = ByteReader(memoryview(file.properties[op.properties]), section="properties")
+    reader = file.properties[op.properties].reader()
     if dialect == "builtin":
         found = zip(("sym_name", "sym_visibility"), flagged_indices(reader, len(file.attributes)), strict=False)
         return [(each, index) for each, index in found if index is not None]
@@ -79,7 +78,7 @@ class _Program:
         if op.successors:
             out.append(f"[{', '.join(f'^{self.block_names[index]}' for index in op.successors)}]")
         if op.properties is not None and self.file.dialect(self.file.dialects.ops[op.name].dialect) not in KNOWN:
-            out.append(f" <properties: 0x{bytes(self.file.properties[op.properties]).hex()}>")
+            out.append(f" <properties: 0x{bytes(self.file.properties[op.properties].data).hex()}>")
         if inherent := inherent_attributes(self.file, op):
             out.append(f" <{{{', '.join(f'{name} = {self.entries.attribute(index)}' for name, index in inherent)}}}>")
         if op.regions:

@@ -1,0 +1,191 @@
+"""What an artifact requires, against what the library does at every version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from corpus import EXAMPLES, FEATURES, example_programs, features_of_library, writable_versions
+
+import vhlo_tools as vt
+from vhlo_tools.bindings import MLIRFailure, Provider
+from vhlo_tools.bindings.diagnostics import captured
+from vhlo_tools.compat import Requirements
+from vhlo_tools.convert.passes import expansion
+from vhlo_tools.dialect import Feature, known_features
+from vhlo_tools.program import load_program
+
+PROGRAMS = [*example_programs(), *(FEATURES / f"{feature.id}.mlir" for feature in features_of_library())]
+EXPANDED = [feature for feature in features_of_library() if feature.expansion]
+
+
+def writes(provider: Provider, path: Path, version: vt.Version, passes: str | None = None) -> bool:
+    """Tell whether the library alone writes the program for `version`."""
+    module = load_program(path).load()
+    with captured(module.context):
+        try:
+            if passes is not None:
+                provider.run_passes(module, passes, verify=True)
+            provider.serialize(provider.as_module(module), version, allow_other_dialects=True)
+        except MLIRFailure:
+            return False
+    return True
+
+
+def requirements_of(program: str | Path, target: str = "current") -> Requirements:
+    return vt.serialize(program, target, allow_other_dialects=True, name="program.mlir").requirements()
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
+def test_what_stands_in_the_way_is_what_the_library_refuses(path: Path, provider: Provider) -> None:
+    requirements = requirements_of(path)
+    written = {version: writes(provider, path, version) for version in writable_versions()}
+    for version, done in written.items():
+        errors = [finding for finding in requirements.findings(version) if finding.level == "error"]
+        assert bool(errors) != done, (version, errors)
+    assert requirements.downgradable_to == min(version for version, done in written.items() if done)
+
+
+@pytest.mark.parametrize("feature", features_of_library(), ids=lambda feature: feature.id)
+def test_every_feature_is_found_and_never_for_what_is_older(feature: Feature) -> None:
+    requirements = requirements_of(FEATURES / f"{feature.id}.mlir", str(feature.introduced))
+    assert requirements.readable_since == feature.introduced
+    assert (feature.id, feature.introduced) in [(each.id, each.introduced) for each in requirements.features]
+    before = [version for version in writable_versions() if version < feature.introduced][-1]
+    refused = requirements.reader_findings(before)
+    assert feature.id in {finding.feature for finding in refused}
+    assert requirements.reader_findings(feature.introduced) == []
+    assert requirements.contradiction is None
+
+
+@pytest.mark.parametrize("feature", EXPANDED, ids=lambda feature: feature.id)
+def test_expansions_reach_as_far_as_the_library_does(feature: Feature, provider: Provider) -> None:
+    path = FEATURES / f"{feature.id}.mlir"
+    reached = requirements_of(path).expandable_to
+    assert reached < feature.introduced
+    assert writes(provider, path, reached, expansion(reached))
+
+
+def test_what_the_tables_say_needs_no_look_at_the_program() -> None:
+    for program, since, down in (("saxpy.mlir", "0.15.0", "0.9.0"), ("saxpy.mlir", "0.9.0", "0.9.0")):
+        artifact = vt.serialize(EXAMPLES / program, since)
+        requirements = artifact.requirements()
+        assert (str(requirements.readable_since), str(requirements.downgradable_to)) == (since, down)
+        assert "ir" not in artifact.file.__dict__
+        assert "_entries" not in artifact.file.__dict__
+
+
+EIGHT = """
+func.func @main(%a: tensor<4xf32>, %c: tensor<4x4xf32>, %i: tensor<4xi32>) -> tensor<4xf32> {
+  %0 = stablehlo.tan %a : tensor<4xf32> loc("model.py":1:1)
+  %1 = "stablehlo.tanh"(%a) {
+    result_accuracy = #stablehlo.result_accuracy<mode = #stablehlo.result_accuracy_mode<HIGHEST>>
+  } : (tensor<4xf32>) -> tensor<4xf32> loc("model.py":2:1)
+  %2 = "stablehlo.exponential"(%a) {
+    result_accuracy = #stablehlo.result_accuracy<mode = #stablehlo.result_accuracy_mode<HIGHEST>>
+  } : (tensor<4xf32>) -> tensor<4xf32> loc("block"("model.py":3:1))
+  %3 = stablehlo.convert %a : (tensor<4xf32>) -> tensor<4xf8E3M4> loc(callsite("model.py":4:1 at "train.py":9:1))
+  %4 = stablehlo.convert %i : (tensor<4xi32>) -> tensor<4xi2> loc(fused["model.py":5:1, "other.py":1:1])
+  %5 = stablehlo.dot_general %c, %c, contracting_dims = [1] x [0], algorithm = <
+    lhs_precision_type = tf32, rhs_precision_type = tf32, accumulation_type = f32, lhs_component_count = 1,
+    rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false
+  > : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> loc("model.py":6:1)
+  %6 = stablehlo.custom_call @f(%a) {api_version = 4 : i32, backend_config = {x = 1 : i64}}
+    : (tensor<4xf32>) -> tensor<4xf32> loc("model.py":7:1)
+  %7 = "stablehlo.collective_broadcast"(%a) {replica_groups = dense<[[0]]> : tensor<1x1xi64>}
+    : (tensor<4xf32>) -> tensor<4xf32> loc("model.py":8:1)
+  return %a : tensor<4xf32>
+}
+"""
+
+
+def test_eight_blockers_on_eight_lines_are_all_found() -> None:
+    with pytest.raises(vt.DowngradeError) as refused:
+        vt.serialize(EIGHT, "0.9.0", name="eight.mlir")
+    lines: dict[str, set[str]] = {}
+    for finding in refused.value.findings:
+        lines.setdefault(f"{finding.feature} {finding.introduced}", set()).add(str(finding.location))
+    assert lines == {
+        "tan 1.4.0": {"model.py:1:1"},
+        "result_accuracy 1.10.0": {"model.py:2:1"},
+        # What the result accuracy of tanh is made of came a version before tanh had one.
+        "exponential_result_accuracy 1.9.0": {"model.py:3:1"},
+        "f8E4M3_f8E3M4 1.7.0": {"model.py:4:1"},
+        "i2 1.2.0": {"model.py:5:1"},
+        "dot_algorithm 1.6.0": {"model.py:6:1"},
+        "custom_call_dictionary_backend_config 1.3.0": {"model.py:7:1"},
+        "collective_broadcast 0.16.0": {"model.py:8:1"},
+    }
+    assert all(f.function == "main" and f.path and f.remedy for f in refused.value.findings)
+
+
+def test_places_inside_of_regions_and_private_functions() -> None:
+    program = """
+    func.func private @helper(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.tan %a : tensor<4xf32> loc(unknown)
+      return %0 : tensor<4xf32> loc(unknown)
+    } loc(unknown)
+    func.func @main(%a: tensor<4xf32>, %p: tensor<i1>) -> tensor<4xf32> {
+      %0 = "stablehlo.if"(%p) ({
+        %1 = func.call @helper(%a) : (tensor<4xf32>) -> tensor<4xf32> loc("model.py":42:1)
+        %2 = stablehlo.tan %1 : tensor<4xf32> loc("model.py":43:1)
+        stablehlo.return %2 : tensor<4xf32>
+      }, { stablehlo.return %a : tensor<4xf32> }) : (tensor<i1>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }"""
+    helper, main = requirements_of(program).findings(vt.Version("1.0.0"))
+    assert (helper.function, helper.path) == ("helper", "@helper/0:stablehlo.tan")
+    assert (str(helper.location), str(main.location)) == ("model.py:42:1", "model.py:43:1")
+    assert "in @helper, called here," in helper.message
+    assert main.path == "@main/0:stablehlo.if/0/1:stablehlo.tan"
+
+
+def test_the_same_on_one_line_is_counted() -> None:
+    line = '%{} = stablehlo.tan %a : tensor<4xf32> loc("model.py":42:1)'
+    lines = "\n".join(line.format(number) for number in range(7))
+    program = f"func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{ {lines} return %a : tensor<4xf32> }}"
+    (finding,) = requirements_of(program).findings(vt.Version("1.0.0"))
+    assert (finding.count, finding.path) == (7, "@main/0:stablehlo.tan")
+    assert [(each.id, each.count) for each in requirements_of(program, "1.4.0").features] == [("tan", 7)]
+
+
+def test_what_the_library_overlooks_is_a_warning_and_raises_readable_since() -> None:
+    program = """
+    func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> loc("m.py":1:2 to :8) }
+    """
+    try:
+        artifact = vt.serialize(program)
+    except vt.InvalidProgramError:
+        pytest.fail("ranges are written since 1.9.0, and read by every supported library")
+    requirements = artifact.requirements()
+    assert (str(requirements.readable_since), str(requirements.downgradable_to)) == ("1.9.0", "0.9.0")
+    (finding,) = requirements.findings(vt.Version("1.0.0"))
+    assert (finding.level, finding.feature, str(finding.location)) == ("warning", "range_locations", "m.py:1:2")
+    assert requirements.findings(vt.Version("1.9.0")) == []
+
+
+def test_a_header_that_the_contents_contradict() -> None:
+    data = bytes(vt.serialize(FEATURES / "tan.mlir", "1.4.0")).replace(b"StableHLO_v1.4.0", b"StableHLO_v1.2.0")
+    artifact = vt.open_artifact(data)
+    contradiction = artifact.requirements().contradiction
+    assert contradiction is not None
+    assert (contradiction.level, contradiction.feature) == ("warning", "header_version")
+    assert "the header says StableHLO 1.2.0, but only 1.4.0 or later can read it" in contradiction.message
+    assert "header_version" in {finding.feature for finding in vt.check(artifact, "1.4.0")}
+
+
+def test_the_future_is_newer_than_all_that_is_known() -> None:
+    data = bytes(vt.serialize(FEATURES / "tan.mlir", "1.4.0"))
+    artifact = vt.open_artifact(data.replace(b"StableHLO_v1.4.0", b"StableHLO_v9.4.0").replace(b"tan_v1", b"tan_v9"))
+    requirements = artifact.requirements()
+    assert str(requirements.readable_since) == str(requirements.downgradable_to) == "9.4.0"
+    (finding,) = requirements.findings(vt.Version("1.22.0"))
+    assert (finding.feature, finding.level) == ("vhlo.tan_v9", "error")
+
+
+def test_expansions_are_of_features_that_are_there() -> None:
+    assert {feature.id for feature in known_features() if feature.expansion} == {
+        "gather_scatter_batching_dims",
+        "tan",
+        "mesh_replica_groups",
+    }
