@@ -64,6 +64,8 @@ def test_forms_of_output(artifact: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_inspect(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(artifact), "--output-format", "json"]) == 0
     described = json.loads(capsys.readouterr().out)
+    required = described["requirements"]
+    assert (required["readable_since"], required["downgradable_to"]) == ("0.15.0", "0.9.0")
     assert (described["kind"], described["version"]) == ("portable-artifact", "1.4.2")
     assert described["path"] == str(artifact)
     for path in EXAMPLES.iterdir():
@@ -71,6 +73,7 @@ def test_inspect(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
             assert main(["inspect", str(path)]) == 0
     out = capsys.readouterr().out
     assert "kind:                jax-export" in out
+    assert "  gather_scatter_batching_dims, since 1.1.0: " in out
     assert "StableHLO_v" in out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from corpus import EXAMPLES, FEATURES, example_programs, features_of_library, wr
 import vhlo_tools as vt
 from vhlo_tools.bindings import MLIRFailure, Provider
 from vhlo_tools.bindings.diagnostics import captured
+from vhlo_tools.bytecode import Operation, encode, walk
 from vhlo_tools.compat import Requirements
 from vhlo_tools.convert.passes import expansion
 from vhlo_tools.dialect import Feature, known_features
@@ -189,3 +191,38 @@ def test_expansions_are_of_features_that_are_there() -> None:
         "tan",
         "mesh_replica_groups",
     }
+
+
+def test_inside_of_a_per_axis_quantized_type_the_library_does_not_look(provider: Provider, tmp_path: Path) -> None:
+    program = tmp_path / "per_axis.mlir"
+    kind = "tensor<2x!quant.uniform<i2:f32:0, {1.0, 2.0}>>"
+    program.write_text(f"func.func @main(%a: {kind}) -> {kind} {{ return %a : {kind} }}")
+    old = vt.Version("1.0.0")
+    assert writes(provider, program, old)
+    requirements = requirements_of(program)
+    assert (str(requirements.readable_since), str(requirements.downgradable_to)) == ("1.2.0", "0.18.0")
+    assert {(f.level, f.feature) for f in requirements.findings(old)} == {("warning", "i2")}
+
+
+def test_arguments_of_blocks_are_overlooked_too() -> None:
+    program = """
+    func.func @main(%a: tensor<4xf32>, %z: tensor<f32>) -> tensor<f32> {
+      %0 = "stablehlo.reduce"(%a, %z) ({
+      ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+        stablehlo.return %y : tensor<f32>
+      }) {dimensions = array<i64: 0>} : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+      return %0 : tensor<f32>
+    }"""
+    artifact = vt.serialize(program, "1.0.0")
+    newer = vt.serialize("func.func @main(%a: tensor<f8E3M4>) { return }", "1.7.0")
+    types = [newer.file.decode("type", index) for index in range(len(newer.file.types))]
+    (young,) = [value for value in types if value is not None and value.name == "f8E3M4_v1"]
+    file = artifact.file
+    file.types.append(file.encode("type", young))
+    (reduce,) = [op for op in walk(file.ir) if isinstance(op, Operation) and op.regions and len(op.operands) == 2]
+    block = reduce.regions[0].blocks[0]
+    block.arguments[0] = replace(block.arguments[0], type=len(file.types) - 1)
+    requirements = vt.open_artifact(encode(file)).requirements()
+    assert (str(requirements.readable_since), str(requirements.downgradable_to)) == ("1.7.0", "0.9.0")
+    (finding,) = requirements.findings(vt.Version("1.0.0"))
+    assert (finding.level, finding.feature, finding.op) == ("warning", "f8E4M3_f8E3M4", "stablehlo.reduce")

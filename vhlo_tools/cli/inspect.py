@@ -47,6 +47,9 @@ def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
         elif key == "functions":
             yield label.rstrip()
             yield from (f"{indent}  {_signature(function)}" for function in value)
+        elif key == "features":
+            yield label.rstrip() + ("" if value else " none")
+            yield from (f"{indent}  {each['id']}, since {each['introduced']}: {each['count']}" for each in value)
         elif isinstance(value, list | tuple):
             yield label + (", ".join(map(_words, value)) or "none")
         else:
