@@ -130,7 +130,9 @@ def test_git_shows_artifacts_as_text(tmp_path: Path) -> None:
     (tmp_path / ".gitattributes").write_text((ROOT / ".gitattributes").read_text())
     (command,) = readme_commands()
     vhlo = f"{shlex.quote(sys.executable)} -m vhlo_tools.cli.main"
-    git(*shlex.split(command.replace("vhlo deserialize", f"{vhlo} deserialize"))[1:])
+    # As in the README, but for the program: git hands the value to a shell.
+    *words, value = shlex.split(command)[1:]
+    git(*words, value.replace("vhlo ", f"{vhlo} ", 1))
     artifact = tmp_path / "saxpy.mlirbc"
     vt.serialize(SAXPY, "1.4.0").save(artifact)
     git("add", "-A")
