@@ -76,11 +76,12 @@ def prepare_check(
     from vhlo_tools.program import load_program
 
     loaded = load_program(program, name=name, provider=provider)
-    changed = tuple(changed_attributes(loaded))
     try:
-        return Checked(newest_artifact(loaded, allow_other_dialects=allow_other_dialects), changed)
+        written = newest_artifact(loaded, allow_other_dialects=allow_other_dialects)
+        return Checked(written, tuple(changed_attributes(loaded, written)))
     except UnsupportedFeatureError as error:
         refused = error.findings
+    changed = changed_attributes(loaded)
     if allow_other_dialects:
         return Checked(None, (*refused, *changed))
     try:

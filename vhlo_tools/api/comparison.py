@@ -112,9 +112,9 @@ def _changed_attributes(programs: list[Program], artifacts: list[Artifact | None
     for path in {**forms[0], **forms[1]}:
         before, after = forms[0].get(path), forms[1].get(path)
         if before != after:
-            holder = next(each.holder for each in (before, after) if each is not None)
-            texts = ("a dense tensor" if each is None else each.text for each in (before, after))
-            found.append(Difference(_KINDS.get(holder, "op"), path, *texts))
+            known = next(each for each in (before, after) if each is not None)
+            texts = (known.comes_back if each is None else each.text for each in (before, after))
+            found.append(Difference(_KINDS.get(known.holder, "op"), path, *texts))
     return found
 
 
@@ -122,6 +122,5 @@ def _changed_attributes(programs: list[Program], artifacts: list[Artifact | None
 _KINDS: Final[dict[str, DifferenceKind]] = {
     "argument": "argument attribute",
     "function": "function attribute",
-    "module": "module attribute",
     "result": "result attribute",
 }

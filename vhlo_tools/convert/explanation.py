@@ -11,7 +11,7 @@ from typing import Final
 
 from vhlo_tools.bindings import MLIRFailure, Operation, source_of
 from vhlo_tools.compat import Requirements, Target
-from vhlo_tools.convert.fidelity import refused_attributes
+from vhlo_tools.convert.fidelity import KEEP_OR_LOWER, refused_attributes
 from vhlo_tools.dialect import known_feature
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.findings import Diagnostic, Finding
@@ -25,10 +25,6 @@ _PROGRAM_DIALECTS: Final = frozenset({"builtin", "func", "stablehlo", "vhlo"})
 
 _DIALECT_OF_NAME: Final = re.compile(r"[#!](\w+)[.<]")
 
-_KEEP_OR_LOWER: Final = (
-    "lower it to StableHLO first, or keep it with --allow-other-dialects (allow_other_dialects=True) for consumers "
-    "since 1.11.0 that know the dialect"
-)
 _RESPELL: Final = "unit attributes, array<i32> and dense_resource constants have none: drop or respell them"
 
 _SHOWN_CULPRITS: Final = 20
@@ -69,7 +65,7 @@ def explain_legalization(program: Program, failure: MLIRFailure, *, allow_other_
     if invalid := _invalidity(program):
         return invalid
     findings = [] if allow_other_dialects else _ops_without_form(program)
-    findings += refused_attributes(program)
+    findings += refused_attributes(program, allow_other_dialects=allow_other_dialects)
     if not findings:
         findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
     return UnsupportedFeatureError(f"{program.name} holds what a portable artifact cannot hold", findings)
@@ -105,7 +101,7 @@ def _ops_without_form(program: Program) -> list[Finding]:
             op=name,
             location=place_of(source_of(op.location), program.name),
             introduced=mixed.introduced,
-            remedy=_KEEP_OR_LOWER,
+            remedy=KEEP_OR_LOWER,
             count=count[name],
         )
         for name, op in list(first.items())[:_SHOWN_CULPRITS]
@@ -124,7 +120,7 @@ def explain_other_dialects(program: Program, dialects: frozenset[str]) -> Unsupp
             kind=mixed.kind,
             message=f"an attribute or a type is of the dialect {dialect}, which is no part of StableHLO",
             introduced=mixed.introduced,
-            remedy=_KEEP_OR_LOWER,
+            remedy=KEEP_OR_LOWER,
         )
         for dialect in sorted(dialects - named)
     ]
@@ -145,7 +141,7 @@ def _refused_op(program: Program, diagnostic: Diagnostic) -> Finding:
     foreign = sorted(set(_DIALECT_OF_NAME.findall(shown)) - _PROGRAM_DIALECTS)
     if foreign:
         dialects = ", ".join(foreign)
-        what, remedy = f"an attribute or a type of the dialect {dialects}", _KEEP_OR_LOWER
+        what, remedy = f"an attribute or a type of the dialect {dialects}", KEEP_OR_LOWER
     else:
         what, remedy = f"an attribute or a type without a form in VHLO: {shown[:200]}", _RESPELL
     return Finding(

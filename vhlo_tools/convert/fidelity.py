@@ -4,78 +4,97 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from vhlo_tools.bindings import Operation, source_of
-from vhlo_tools.findings import Finding
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.bindings import source_of
+from vhlo_tools.bytecode import File, decode_entry
+from vhlo_tools.convert.attributes import Held, Probe, class_of, held_attributes, leaves
+from vhlo_tools.dialect import encodings_of, known_feature
+from vhlo_tools.findings import Finding, Level
 from vhlo_tools.program import Program, place_of
 
-__all__ = ["ChangedForm", "changed_attributes", "changed_forms", "refused_attributes"]
+__all__ = ["KEEP_OR_LOWER", "ChangedForm", "changed_attributes", "changed_forms", "refused_attributes"]
 
-# By the class of the bindings, and what it is in words. Source: `convertGeneric` in
-# stablehlo/transforms/StablehloLegalizeToVhlo.cpp, and what comes back of each from jaxlib 0.10.2 and 0.12.0.1.
-_REFUSED: Final = {
-    "UnitAttr": "a unit attribute",
+#: What to do about other dialects.
+KEEP_OR_LOWER: Final = (
+    "lower it to StableHLO first, or keep it with --allow-other-dialects (allow_other_dialects=True) for consumers "
+    "since 1.11.0 that know the dialect"
+)
+
+# What a round trip changes, by the class of the bindings: what it is, and what it comes back as. Source:
+# `convertGeneric` in stablehlo/transforms/StablehloLegalizeToVhlo.cpp, and what comes back of sixty kinds of attributes
+# from jaxlib 0.10.2 and 0.12.0.1.
+_CHANGED: Final = {
+    "DenseBoolArrayAttr": ("an array<i1>", "a dense tensor"),
+    "DenseI64ArrayAttr": ("an array<i64>", "a dense tensor"),
+    "FlatSymbolRefAttr": ("a symbol reference", "a string"),
+}
+# What they are in an artifact, or what may hold them.
+_MADE: Final = frozenset({"array_v1", "dict_v1", "string_v1", "tensor_v1"})
+_DICTIONARIES: Final = ("dictionary", "dict_v1")
+
+# What is refused, in words; anything else is shown as MLIR prints it.
+_WORDS: Final = {
+    "DenseF32ArrayAttr": "an array<f32>",
+    "DenseF64ArrayAttr": "an array<f64>",
     "DenseI8ArrayAttr": "an array<i8>",
     "DenseI16ArrayAttr": "an array<i16>",
     "DenseI32ArrayAttr": "an array<i32>",
-    "DenseF32ArrayAttr": "an array<f32>",
-    "DenseF64ArrayAttr": "an array<f64>",
-    "DenseResourceElementsAttr": "a dense_resource",
+    "UnitAttr": "a unit attribute",
 }
-_CHANGED: Final = {"DenseI64ArrayAttr": "an array<i64>", "DenseBoolArrayAttr": "an array<i1>"}
-
-# Ops of other dialects keep their attributes as they are.
-_PORTABLE: Final = ("builtin", "func", "stablehlo")
-
-
-class _Held(NamedTuple):
-    op: Operation
-    holder: str
-    name: str
-    what: str
-    attribute: Any
-    path: str
-    word: str
+_LONGEST: Final = 60
 
 
 class ChangedForm(NamedTuple):
     """An attribute that comes back from an artifact in another form.
 
     Attributes:
-        holder: What holds it: ``module``, ``function``, ``argument``, ``result`` or ``op``.
+        holder: What holds it: ``function``, ``argument``, ``result`` or ``op``.
         text: Its own form.
+        comes_back: The other form, in words.
     """
 
     holder: str
     text: str
+    comes_back: str
 
 
-def refused_attributes(program: Program) -> list[Finding]:
-    """Return an error for every attribute of ``program`` that has no form in VHLO."""
+def refused_attributes(program: Program, *, allow_other_dialects: bool) -> list[Finding]:
+    """Return an error for every attribute of ``program`` that the library finds no form for in VHLO.
+
+    Args:
+        program: The program.
+        allow_other_dialects: Whether attributes of other dialects may stay.
+    """
+    probe = Probe(program.provider, allow_other_dialects=allow_other_dialects)
+    module = program.load()
     return [
-        _finding(
-            program,
-            held,
-            level="error",
-            says="which has no form in VHLO",
-            remedy="drop it, or spell it with an integer, a string, or a dense tensor",
-        )
-        for held in _attributes(program, _REFUSED, dotted=False)
+        _refusal(program, held, words)
+        for held in held_attributes(program, module)
+        for words in dict.fromkeys(_in_words(each) for each in leaves(held.attribute) if probe.refuses(each))
     ]
 
 
-def changed_attributes(program: Program) -> list[Finding]:
-    """Return a warning for every attribute of ``program`` that comes back as another kind."""
+def changed_attributes(program: Program, written: Artifact | None = None) -> list[Finding]:
+    """Return a warning for every attribute of ``program`` that comes back as another kind.
+
+    Args:
+        program: The program.
+        written: The artifact that was made of it, if one could be made; its bytes spare most programs a walk.
+    """
+    if written is not None and not _may_have_changed(written.file):
+        return []
     return [
         _finding(
             program,
             held,
-            level="warning",
-            says="which comes back from an artifact as a dense tensor",
-            remedy="spell it as a dense tensor, or have its reader take both",
+            f"{what}, which comes back from an artifact as {back}",
+            "warning",
+            f"spell it as {back}, or have its reader take both",
         )
-        for held in _attributes(program, _CHANGED, dotted=True)
+        for held, what, back in _changed(program)
     ]
 
 
@@ -86,61 +105,75 @@ def changed_forms(program: Program) -> dict[str, ChangedForm]:
     """
     found: dict[str, ChangedForm] = {}
     ops: Counter[str] = Counter()
-    for held in _attributes(program, _CHANGED, dotted=True):
+    for held, _, back in _changed(program):
         path = f"{held.path} {held.name}"
         if held.word == "op":
             ops[path] += 1
             path = f"{held.path} #{ops[path] - 1} {held.name}"
-        found[path] = ChangedForm(held.word, str(held.attribute))
+        found[path] = ChangedForm(held.word, str(held.attribute), back)
     return found
 
 
-def _finding(program: Program, held: _Held, *, level: Any, says: str, remedy: str) -> Finding:
+def _changed(program: Program) -> Iterator[tuple[Held, str, str]]:
+    """Yield what changes, in words, and what it comes back as."""
+    # Held while its ops are looked at: they die with it.
+    module = program.load()
+    for held in held_attributes(program, module):
+        for kind in sorted({class_of(each) for each in leaves(held.attribute)} & _CHANGED.keys()):
+            yield held, *_CHANGED[kind]
+
+
+def _refusal(program: Program, held: Held, words: str) -> Finding:
+    dialect = words[1:].partition(".")[0].partition("<")[0] if words.startswith("#") else "builtin"
+    if dialect in ("builtin", "stablehlo", "vhlo"):
+        remedy = "drop it, or spell it with an integer, a string, or a dense tensor"
+        return _finding(program, held, f"{words}, which has no form in VHLO", "error", remedy)
+    mixed = known_feature("mixed_dialects")
+    says = f"{words} of the dialect {dialect}, which is no part of StableHLO"
+    return replace(
+        _finding(program, held, says, "error", KEEP_OR_LOWER),
+        feature=mixed.id,
+        kind=mixed.kind,
+        introduced=mixed.introduced,
+    )
+
+
+def _finding(program: Program, held: Held, says: str, level: Level, remedy: str) -> Finding:
+    within = "holds" if class_of(held.attribute) in ("ArrayAttr", "DictAttr") else "is"
     return Finding(
         feature="attribute_fidelity",
         level=level,
         kind="attribute",
-        message=f"{held.name} of {held.holder} is {held.what}, {says}",
+        message=f"{held.name} of {held.holder} {within} {says}",
         op=str(held.op.name),
         location=place_of(source_of(held.op.location), program.name),
         remedy=remedy,
     )
 
 
-def _attributes(program: Program, kinds: dict[str, str], *, dotted: bool) -> Iterator[_Held]:
-    """Yield the attributes of the ``kinds``; with ``dotted`` only those whose names say that they are discardable.
+def _in_words(attribute: Any) -> str:
+    known = _WORDS.get(class_of(attribute))
+    text = known or str(attribute)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
-    Inherent attributes come back as they were, whatever VHLO makes of them in between.
-    """
-    # Held while its ops are looked at: they die with it.
-    module = program.load()
-    for op in program.provider.walk(module):
-        if str(op.name).partition(".")[0] not in _PORTABLE:
+
+def _may_have_changed(file: File) -> bool:
+    """Tell whether an attribute may have become another kind: those that can stand in dictionaries."""
+    dialects = [file.dialect(index) for index in range(len(file.dialects.names))]
+    skipped = [
+        frozenset(
+            code << 1 | 1
+            for code, encoding in encodings_of(dialect, "attribute").items()
+            if encoding.name not in _DICTIONARIES
+        )
+        for dialect in dialects
+    ]
+    every = [frozenset(range(256))] * len(dialects)
+    for _, entry in file.scan([*skipped, *every]):
+        value = decode_entry(file, "attribute", entry)
+        if value is None or value.name not in _DICTIONARIES:
             continue
-        attributes = op.attributes
-        function = op.name == "func.func"
-        for name, attribute in _named(attributes):
-            what = kinds.get(type(attribute).__name__)
-            if what is not None and ("." in name or not dotted):
-                holder = f"@{attributes['sym_name'].value}" if function else f"{op.name}"
-                word = "function" if function else "module" if op.name == "builtin.module" else "op"
-                path = "module" if word == "module" else holder
-                yield _Held(op, holder, name, what, attribute, path, word)
-        if not function:
-            continue
-        for key, word in (("arg_attrs", "argument"), ("res_attrs", "result")):
-            if key not in attributes:
-                continue
-            for number, dictionary in enumerate(attributes[key]):
-                for name, attribute in _named(dictionary):
-                    what = kinds.get(type(attribute).__name__)
-                    if what is not None:
-                        function_name = f"@{attributes['sym_name'].value}"
-                        holder, path = f"{word} {number} of {function_name}", f"{function_name} {word} {number}"
-                        yield _Held(op, holder, name, what, attribute, path, word)
-
-
-def _named(attributes: Any) -> Iterator[tuple[str, Any]]:
-    """Yield names and attributes; what iterating over the bindings' own map gives differs between releases."""
-    for each in attributes:
-        yield (each, attributes[each]) if isinstance(each, str) else (each.name, each.attr)
+        held = (file.decode("attribute", index) for _, index in value.field("elements"))
+        if any(each is not None and each.name in _MADE for each in held):
+            return True
+    return False
