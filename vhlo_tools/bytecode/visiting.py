@@ -30,6 +30,7 @@ def visit(
     block: Block,
     operation: Callable[[Place, list[int]], None],
     arguments: Callable[[Block, Place | None], None],
+    wanted: Callable[[Operation], bool] = lambda op: True,
 ) -> None:
     """Walk over the ops of ``block`` and of all regions in it, in the order of the text.
 
@@ -38,36 +39,46 @@ def visit(
         operation: Called with the place of each op, and with the types of all values in its reach, which its
             ``operands`` index. The list changes as the walk goes on.
         arguments: Called with each block that has arguments, and with the place of the op around it.
+        wanted: Tells which ops ``operation`` is called with; by default all.
     """
-    _block(block, [], 0, operation, arguments, 0, None)
+    _Walk(operation, arguments, wanted).block(block, [], 0, 0, None)
 
 
-def _block(
-    block: Block,
-    values: list[int],
-    position: int,
-    operation: Callable[[Place, list[int]], None],
-    arguments: Callable[[Block, Place | None], None],
-    region: int,
-    around: Place | None,
-) -> int:
-    if block.arguments:
-        arguments(block, around)
-        position += len(block.arguments)
-    for index, op in enumerate(block.operations):
-        place = Place(op, index, region, around)
-        operation(place, values)
-        position += len(op.results)
-        for number, inner in enumerate(op.regions):
-            outer = [] if op.isolated else values
-            start = len(outer)
-            # All values of a region are numbered before those inside of its ops.
-            outer += _types_in(inner)
-            at = start
-            for each in inner.blocks:
-                at = _block(each, outer, at, operation, arguments, number, place)
-            del outer[start:]
-    return position
+class _Walk:
+    def __init__(
+        self,
+        operation: Callable[[Place, list[int]], None],
+        arguments: Callable[[Block, Place | None], None],
+        wanted: Callable[[Operation], bool],
+    ) -> None:
+        self._operation = operation
+        self._arguments = arguments
+        self._wanted = wanted
+
+    def block(self, block: Block, values: list[int], position: int, region: int, around: Place | None) -> int:
+        """Walk over ``block``, whose values are numbered from ``position``, and return where those after it are."""
+        if block.arguments:
+            self._arguments(block, around)
+            position += len(block.arguments)
+        wanted = self._wanted
+        for index, op in enumerate(block.operations):
+            position += len(op.results)
+            called = wanted(op)
+            if not called and not op.regions:
+                continue
+            place = Place(op, index, region, around)
+            if called:
+                self._operation(place, values)
+            for number, inner in enumerate(op.regions):
+                outer = [] if op.isolated else values
+                start = len(outer)
+                # All values of a region are numbered before those inside of its ops.
+                outer += _types_in(inner)
+                at = start
+                for each in inner.blocks:
+                    at = self.block(each, outer, at, number, place)
+                del outer[start:]
+        return position
 
 
 def _types_in(region: Region) -> list[int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from vhlo_tools.bytecode import Block, File, Place, visit
+from vhlo_tools.bytecode import Block, File, Operation, Place, visit
 from vhlo_tools.compat.introductions import Introductions, Name, Needs
 from vhlo_tools.compat.places import Places, attributes_of, program_name
 from vhlo_tools.compat.structures import Structures
@@ -123,6 +123,11 @@ class Survey:
         return any(name.kind not in ("encoding", "dialect") for name in self.names)
 
     @cached_property
+    def _young_types(self) -> bool:
+        """Whether the tables hold types that not every version has."""
+        return any(name.kind == "type" for name in self.names)
+
+    @cached_property
     def summary(self) -> tuple[frozenset[Use], frozenset[Use]]:
         """What is used, as in :attr:`written` and :attr:`read`, but without places; far cheaper than these.
 
@@ -132,15 +137,19 @@ class Survey:
             return frozenset(), frozenset()
 
         def operation(place: Place, values: list[int]) -> None:
-            facts = self.op_names[place.op.name]
-            if facts.look or self._young:
-                self._found_in(place, facts, values)
+            self._found_in(place, self.op_names[place.op.name], values)
 
         def arguments(block: Block, around: Place | None) -> None:
             types.update(argument.type for argument in block.arguments)
 
         types: set[int] = set()
-        visit(self._file.ir, operation, arguments)
+        looks = [facts.look or self._young_types for facts in self.op_names]
+        young = self._young
+
+        def wanted(op: Operation) -> bool:
+            return looks[op.name] or (young and (op.properties is not None or op.attributes is not None))
+
+        visit(self._file.ir, operation, arguments, wanted)
         every = self._found.values()
         written, read = (frozenset(use for found in every for use in found[side]) for side in (0, 1))
         names = self._introductions.all_of("type", types)
@@ -156,7 +165,7 @@ class Survey:
 
     def _found_in(self, place: Place, facts: _Facts, values: list[int]) -> _Found:
         op = place.op
-        if self._young or facts.about_operands:
+        if self._young_types or facts.about_operands:
             operands = tuple([values[index] for index in op.operands])
             key: tuple[object, ...] = (op.name, op.properties, op.attributes, op.results, operands, len(op.regions))
         else:
