@@ -5,6 +5,7 @@ The words and fields are those of the design: a *finding* is one reason why a pr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -101,9 +102,12 @@ class Finding:
     function: str | None = None
 
     def __str__(self) -> str:
-        place = f"{self.location}: " if self.location else ""
-        times = f" ({self.count} times)" if self.count > 1 else ""
-        return f"{place}{self.message}{times}"
+        return _with_count(self.text, self.count)
+
+    @property
+    def text(self) -> str:
+        """What was found and where, without how often."""
+        return f"{self.location}: {self.message}" if self.location else self.message
 
 
 #: Of one feature, so many places are shown as text; JSON has all.
@@ -121,8 +125,15 @@ def group_findings(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
 def findings_lines(findings: Iterable[Finding]) -> Iterator[str]:
     """Yield findings as lines of text: by feature, each with its place, and what to do once for all of them."""
     for group in group_findings(findings):
-        yield from (f"  {finding}" for finding in group[:SHOWN_PLACES])
-        if len(group) > SHOWN_PLACES:
-            yield f"  and {len(group) - SHOWN_PLACES} places more"
+        counts: Counter[str] = Counter()
+        for finding in group:
+            counts[finding.text] += finding.count
+        yield from (f"  {_with_count(text, count)}" for text, count in list(counts.items())[:SHOWN_PLACES])
+        if len(counts) > SHOWN_PLACES:
+            yield f"  and {len(counts) - SHOWN_PLACES} places more"
         if group[0].remedy:
             yield f"    {group[0].remedy}"
+
+
+def _with_count(text: str, count: int) -> str:
+    return f"{text} ({count} times)" if count > 1 else text
