@@ -39,6 +39,7 @@ from vhlo_tools.version import Version
             for dialect in ("builtin", "vhlo")
             for kind in ("attributes", "types")
         ),
+        ("properties.toml", "properties.schema.json"),
         ("sdy/attributes.toml", "encodings.schema.json"),
         *((family, "ops.schema.json") for family in files_in("vhlo/ops")),
     ],

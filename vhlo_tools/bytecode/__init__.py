@@ -5,12 +5,21 @@ The format is that of ``mlir/docs/BytecodeFormat.md`` in llvm/llvm-project; wher
 every length, count, index and offset is bounded before it is believed.
 """
 
-from vhlo_tools.bytecode.codec import Value, decode_entry, encode_entry, entry_name
-from vhlo_tools.bytecode.container import MAGIC, NEWEST_BYTECODE, Chunk, Container, Section, decode_container
+from vhlo_tools.bytecode.codec import Value, decode_entry, encode_entry, entry_name, references
+from vhlo_tools.bytecode.container import (
+    MAGIC,
+    NEWEST_BYTECODE,
+    PROPERTIES_SINCE,
+    Chunk,
+    Container,
+    Section,
+    decode_container,
+)
 from vhlo_tools.bytecode.dialects import DialectName, Dialects, OpName
 from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks
 from vhlo_tools.bytecode.ir import Block, BlockArgument, Operation, Region, UseListOrder, walk
+from vhlo_tools.bytecode.properties import Properties
 from vhlo_tools.bytecode.resources import Resource, ResourceGroup, ResourceKind
 from vhlo_tools.bytecode.stripping import strip_locations
 from vhlo_tools.bytecode.visiting import Place, visit
@@ -18,6 +27,7 @@ from vhlo_tools.bytecode.visiting import Place, visit
 __all__ = [
     "MAGIC",
     "NEWEST_BYTECODE",
+    "PROPERTIES_SINCE",
     "Block",
     "BlockArgument",
     "Chunk",
@@ -29,6 +39,7 @@ __all__ = [
     "OpName",
     "Operation",
     "Place",
+    "Properties",
     "Region",
     "Resource",
     "ResourceGroup",
@@ -43,6 +54,7 @@ __all__ = [
     "encode_chunks",
     "encode_entry",
     "entry_name",
+    "references",
     "strip_locations",
     "visit",
     "walk",

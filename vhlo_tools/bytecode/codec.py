@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.entries import Entry
@@ -16,7 +16,7 @@ from vhlo_tools.bytecode.writer import flagged, svarint, varint
 from vhlo_tools.dialect import Encoding, EntryKind, Field, encodings_of, spellings_of
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["Tables", "Value", "decode_entry", "encode_entry", "entry_name"]
+__all__ = ["Tables", "Value", "decode_entry", "encode_entry", "entry_name", "references"]
 
 
 class Tables(Protocol):
@@ -109,6 +109,17 @@ def entry_name(tables: Tables, kind: EntryKind, entry: Entry) -> str:
     code = _Reader(tables, entry).varint() if len(entry.data) else -1
     encoding = encodings_of(dialect, kind).get(code)
     return f"{dialect}.{encoding.name}" if encoding else f"{dialect} {kind} code {code}"
+
+
+def references(value: Value, kind: Literal["attribute", "type", "string"]) -> set[int]:
+    """Return the indices of the attributes, types or strings that ``value`` refers to itself."""
+    found: set[int] = set()
+    for field, content in zip(value.encoding.fields, value.fields, strict=True):
+        if field.kind == "pair" and kind == "attribute":
+            found |= {index for pair in content for index in pair}
+        elif kind in field.kind and content is not None:
+            found |= set(content) if field.is_list else {content}
+    return found
 
 
 class _Reader(EntryReader):

@@ -48,6 +48,8 @@ class File:
         version: The version of the bytecode format.
         producer: Who wrote it.
         order: The names of its sections, in the order of the file.
+        has_properties: Whether the inherent attributes of ops stand in properties, as they do since version 5 of the
+            format, and not in their dictionaries. Whoever moves them sets it.
     """
 
     def __init__(self, data: memoryview, container: Container) -> None:
@@ -56,6 +58,7 @@ class File:
         self.version = container.version
         self.producer = container.producer
         self.order = [section.name for section in container.sections]
+        self.has_properties = container.version >= PROPERTIES_SINCE
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -189,18 +192,22 @@ class File:
         """
         was = self._container.version
         if self.version != was:
-            if (self.version < PROPERTIES_SINCE) != (was < PROPERTIES_SINCE):
+            if (self.version >= PROPERTIES_SINCE) != self.has_properties:
                 raise ValueError(
                     f"a file of bytecode version {was} cannot become one of version {self.version} by its number: "
                     "inherent attributes stand in properties on one side only"
                 )
             self.load()
+            if self.has_properties and "properties" not in self.order:
+                self.order.append("properties")
         for part, section in (("properties", "properties"), ("resources", "resource")):
             if self.__dict__.get(part) and section not in self.order:
                 raise ValueError(f"{part} were added to a file that has no {section} section")
 
     def contents(self, name: str) -> tuple[list[Chunk], int]:
         """Return what the section ``name`` holds now, in pieces, and its alignment."""
+        if name == "properties" and self._container.version < PROPERTIES_SINCE:
+            return [encode_properties(self.properties)], 1
         section = self._container.section(name)
         # A section of its own with the version of a dialect means nothing, but is no damage: it is passed on.
         part, build = _SECTIONS.get(name, (None, None))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from vhlo_tools.bytecode.codec import Value
+from vhlo_tools.bytecode.codec import Value, references
 from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.bytecode.file import File
 from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE, Operation, walk
@@ -61,7 +61,7 @@ def _empty_unused(file: File, nowhere: Entry) -> None:
         return
     # VHLO's own attributes may be used by the properties of any op; those of MLIR only through others.
     pending = {index for index, value in enumerate(attributes) if value is None or value.dialect != "builtin"}
-    pending |= {index for value in types if value for index in _references(value, "attribute")}
+    pending |= {index for value in types if value for index in references(value, "attribute")}
     for op in walk(file.ir):
         if isinstance(op, Operation):
             pending |= _attributes_of(file, op)
@@ -70,12 +70,12 @@ def _empty_unused(file: File, nowhere: Entry) -> None:
         index = pending.pop()
         used.add(index)
         value = attributes[index]
-        pending |= (_references(value, "attribute") if value else set()) - used
+        pending |= (references(value, "attribute") if value else set()) - used
     strings = {dialect.name for dialect in file.dialects.names} | {op.name for op in file.dialects.ops}
     strings |= {group.owner for group in file.resources if group.external}
     strings |= {resource.key for group in file.resources for resource in group.resources}
     for value in [attributes[index] for index in used] + types:
-        strings |= _references(value, "string") if value else set()
+        strings |= references(value, "string") if value else set()
     file.attributes[:] = [entry if index in used else nowhere for index, entry in enumerate(file.attributes)]
     file.strings[:] = [text if index in strings else b"" for index, text in enumerate(file.strings)]
 
@@ -89,14 +89,4 @@ def _attributes_of(file: File, op: Operation) -> set[int]:
         while reader.remaining:
             index, present = reader.flagged_index(len(file.attributes), "attributes")
             found |= {index} if present else set()
-    return found
-
-
-def _references(value: Value, kind: str) -> set[int]:
-    found: set[int] = set()
-    for field, content in zip(value.encoding.fields, value.fields, strict=True):
-        if field.kind == "pair" and kind == "attribute":
-            found |= {index for pair in content for index in pair}
-        elif kind in field.kind and content is not None:
-            found |= set(content) if field.is_list else {content}
     return found

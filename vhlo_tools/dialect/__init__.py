@@ -17,6 +17,7 @@ from vhlo_tools.dialect.encodings import (
 from vhlo_tools.dialect.enums import Enum, EnumCase, find_enum, known_enums
 from vhlo_tools.dialect.features import Feature, known_feature, known_features
 from vhlo_tools.dialect.ops import Constraint, Op, OpVersion, Slot, Step, find_op, find_op_version, known_ops
+from vhlo_tools.dialect.properties import PropertySlot, property_slots
 from vhlo_tools.dialect.releases import Release, known_releases
 from vhlo_tools.dialect.specification import Specification, known_specification, load_specification
 from vhlo_tools.dialect.versions import (
@@ -38,6 +39,7 @@ __all__ = [
     "Field",
     "Op",
     "OpVersion",
+    "PropertySlot",
     "Release",
     "Slot",
     "Specification",
@@ -63,5 +65,6 @@ __all__ = [
     "load_specification",
     "minimum_version",
     "newest_version",
+    "property_slots",
     "spellings_of",
 ]

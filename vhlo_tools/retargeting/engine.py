@@ -1,0 +1,158 @@
+"""A file moved to another version: its ops by the steps of the specification, its layout by its bytecode version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from vhlo_tools.bytecode import PROPERTIES_SINCE, Block, File, Operation, Place, visit
+from vhlo_tools.compat.structures import Structures
+from vhlo_tools.dialect import (
+    OpVersion,
+    bytecode_version_of,
+    find_op,
+    find_op_version,
+    known_default,
+    known_feature,
+    property_slots,
+    stepping,
+)
+from vhlo_tools.dialect.defaults import Structure
+from vhlo_tools.errors import UnsupportedFeatureError
+from vhlo_tools.findings import Finding
+from vhlo_tools.retargeting.layout import AttributeLayout, Attributes
+from vhlo_tools.retargeting.leftovers import clear_leftovers
+from vhlo_tools.retargeting.locations import locate_arguments, make_locations_plain
+from vhlo_tools.retargeting.tables import Tables
+from vhlo_tools.version import Version
+
+__all__ = ["retarget_file"]
+
+_PRODUCER: Final = "StableHLO_v"
+
+
+def retarget_file(file: File, target: Version) -> list[Finding]:
+    """Bring ``file``, an artifact taken apart, to the version ``target``; it is edited in place.
+
+    That it can be there must be known: see :meth:`vhlo_tools.compat.Requirements.findings`.
+
+    Returns:
+        Notes on what it lost, which is no more than how precise its locations are.
+
+    Raises:
+        DowngradeError: If an op cannot be there after all.
+        UnsupportedFeatureError: If an op is gone by then, or its attributes cannot be moved in bytes.
+        MalformedArtifactError: If the file is damaged.
+    """
+    tables = Tables(file)
+    layout = AttributeLayout(file, tables, in_properties=bytecode_version_of(target) >= PROPERTIES_SINCE)
+    dropped = _Ops(file, target, tables, layout).move()
+    findings = []
+    if target < known_feature("range_locations").introduced:
+        findings += make_locations_plain(file, target)
+    file.version = bytecode_version_of(target)
+    locate_arguments(file, tables)
+    if dropped:
+        clear_leftovers(file, tables, dropped)
+    file.producer = f"{_PRODUCER}{target}"
+    return findings
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """How the ops of one name move.
+
+    Attributes:
+        version: The op version that they are of.
+        to: The one that they become, which may be the same.
+        computed: Whether what they gain depends on their operands.
+    """
+
+    version: OpVersion
+    to: OpVersion
+    computed: bool
+
+
+class _Ops:
+    """Moves the ops of a file."""
+
+    def __init__(self, file: File, target: Version, tables: Tables, layout: AttributeLayout) -> None:
+        self._file = file
+        self._target = target
+        self._tables = tables
+        self._layout = layout
+        self._structures = Structures(file)
+        self._moves: dict[int, _Move] = {}
+        self._done: dict[tuple[object, ...], tuple[int | None, int | None]] = {}
+        self._dropped: set[int] = set()
+
+    def move(self) -> frozenset[int]:
+        """Move every op, and return the attributes that ops have lost on the way."""
+        file = self._file
+        names = range(len(file.dialects.ops))
+        self._moves = {index: move for index in names if (move := self._move_of(file.op_name(index))) is not None}
+        everywhere = self._layout.moves
+
+        def wanted(op: Operation) -> bool:
+            return op.name in self._moves or (everywhere and (op.attributes is not None or op.properties is not None))
+
+        if self._moves or everywhere:
+            # Names change only afterwards, for they say how attributes are kept.
+            visit(file.ir, self._operation, _ignored, wanted)
+        for index, move in self._moves.items():
+            renamed = replace(file.dialects.ops[index], name=self._tables.string(move.to.name))
+            file.dialects.ops[index] = renamed
+        self._layout.finish()
+        return frozenset(self._dropped)
+
+    def _move_of(self, name: str) -> _Move | None:
+        """Return how the ops called ``name`` move; ``None`` if they stay as they are."""
+        dialect, _, short = name.partition(".")
+        version = find_op_version(short) if dialect == "vhlo" else None
+        op = find_op(version.op) if version else None
+        if version is None or op is None or version.is_in(self._target):
+            return None
+        to = op.at(self._target)
+        if to is None:
+            gone = f"{version.name} is not in StableHLO {self._target}"
+            raise UnsupportedFeatureError(
+                gone, [Finding(version.name, "error", "op", gone, op.name, target=self._target)]
+            )
+        gained = {*(default for step in op.steps for default in (*step.added.values(), *step.removed.values()))}
+        return _Move(version, to, any(known_default(each).value is None for each in gained))
+
+    def _operation(self, place: Place, values: list[int]) -> None:
+        op = place.op
+        move = self._moves.get(op.name)
+        types = tuple([values[index] for index in op.operands]) if move and move.computed else ()
+        key = (op.name, op.properties, op.attributes, types)
+        if key not in self._done:
+            self._done[key] = self._attributes(place, move, values)
+        op.properties, op.attributes = self._done[key]
+
+    def _attributes(self, place: Place, move: _Move | None, values: list[int]) -> tuple[int | None, int | None]:
+        """Return where the attributes of an op stand from now on."""
+        op = place.op
+        slots = property_slots(self._file.op_name(op.name))
+        inherent, discardable = self._layout.read(op, slots)
+        if move is not None:
+            inherent = self._moved(op, move, inherent, values)
+            slots = property_slots(f"vhlo.{move.to.name}")
+        return self._layout.write(inherent, discardable, slots, op)
+
+    def _moved(self, op: Operation, move: _Move, inherent: Attributes, values: list[int]) -> Attributes:
+        """Return the inherent attributes of an op after its steps; those that stay keep their index."""
+        operands = [values[index] for index in op.operands]
+        before = self._structures.operation(move.version.name, inherent, operands, op.results, len(op.regions))
+        step = stepping.upgrade if self._target > move.version.min else stepping.downgrade
+        after = step(before, self._target).attributes
+        kept = {name: index for name, index in inherent.items() if after.get(name) is before.attributes[name]}
+        self._dropped.update(index for name, index in inherent.items() if name not in kept)
+        return {name: kept[name] if name in kept else self._new(value) for name, value in after.items()}
+
+    def _new(self, value: Structure) -> int:
+        return self._tables.structure("attribute", value)
+
+
+def _ignored(block: Block, around: Place | None) -> None:
+    """Arguments of blocks are the same in all versions."""
