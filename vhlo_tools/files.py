@@ -9,11 +9,15 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from vhlo_tools.mapping import copy
+
 __all__ = ["write_atomically"]
+
+_SMALL = 1 << 16
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes | memoryview], *, force: bool = False) -> None:
@@ -48,11 +52,14 @@ def _write_beside(path: Path, chunks: Iterable[bytes | memoryview], *, force: bo
     # As for any new file, the kernel takes the umask off these permissions.
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with os.fdopen(handle, "wb") as file:
-            for chunk in chunks:
-                file.write(chunk)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            for chunk in _joined(chunks):
+                copy(chunk, handle)
+            if path.exists():
+                # Or a power cut could take the old file and the new one.
+                os.fsync(handle)
+        finally:
+            os.close(handle)
         if path.exists():
             part.chmod(path.stat().st_mode & 0o777)
         if force:
@@ -62,6 +69,22 @@ def _write_beside(path: Path, chunks: Iterable[bytes | memoryview], *, force: bo
     finally:
         with suppress(FileNotFoundError):
             part.unlink()
+
+
+def _joined(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """Yield ``chunks``, small ones together."""
+    small: list[bytes | memoryview] = []
+    size = 0
+    for chunk in chunks:
+        if len(chunk) < _SMALL:
+            small.append(chunk)
+            size += len(chunk)
+        if len(chunk) >= _SMALL or size >= _SMALL:
+            yield b"".join(small)
+            small, size = [], 0
+        if len(chunk) >= _SMALL:
+            yield chunk
+    yield b"".join(small)
 
 
 def _refuse_existing(path: Path) -> None:

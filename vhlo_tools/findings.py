@@ -110,6 +110,9 @@ class Finding:
         return f"{self.location}: {self.message}" if self.location else self.message
 
 
+#: The feature of a finding about ops that keep their attributes in bytes of a form that is not known.
+OPAQUE_PROPERTIES: Final = "opaque_properties"
+
 #: Of one feature, so many places are shown as text; JSON has all.
 SHOWN_PLACES: Final = 10
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from os import PathLike
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from vhlo_tools.artifact import Artifact, Buffer
 from vhlo_tools.compat import Target
 from vhlo_tools.compat import resolve_target as resolve
+from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError
+from vhlo_tools.findings import OPAQUE_PROPERTIES
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["deserialize", "open_artifact", "program_of", "resolve_target", "retarget", "run", "serialize", "strip"]
 
 Emit = Literal["text", "bytecode", "vhlo"]
+Engine = Literal["auto", "bytes", "mlir"]
 ArtifactSource = str | PathLike[str] | Buffer | Artifact
 
 
@@ -112,26 +115,57 @@ def strip(artifact: ArtifactSource) -> Artifact:
 
 
 def retarget(
-    artifact: ArtifactSource, target: str | Version, *, as_of: date | None = None, provider: str | None = None
+    artifact: ArtifactSource,
+    target: str | Version,
+    *,
+    engine: Engine = "auto",
+    as_of: date | None = None,
+    provider: str | None = None,
 ) -> Artifact:
     """Move an artifact up or down to another version; dialects that it holds already stay.
+
+    On the bytes this needs no MLIR, reaches every version that the specification knows, whatever library is installed,
+    and holds no constants: the result refers to those of ``artifact``, and its ``save`` copies them from file to file.
 
     Args:
         artifact: The artifact, its path or its bytes.
         target: The version to move to, or what is to read it, in the grammar of targets.
+        engine: ``bytes``; ``mlir``, the installed library, which must be able to read the one and write the other; or
+            ``auto``, which takes bytes but for what cannot be moved in bytes.
         as_of: The day that windows in ``target`` count back from, by default today.
         provider: The bindings to use, by default the installed ones.
 
     Raises:
         DowngradeError: If it holds what the target does not have.
-        MalformedArtifactError: If it is no artifact, or a damaged one, or one the installed library cannot read.
-        UnknownTargetError: If the target is unknown, or a version that the library cannot write.
+        UnsupportedFeatureError: If it holds what is gone by then, or what cannot be moved in bytes.
+        MalformedArtifactError: If it is no artifact, or a damaged one, or, with MLIR, one the library cannot read.
+        UnknownTargetError: If the target is unknown, or, with MLIR, a version that the library cannot write.
         InvalidVersionError: If the target looks like a version and is none.
+        ValueError: If there is no such engine.
     """
+    if engine not in get_args(Engine):
+        raise ValueError(f"there is no engine {engine!r}: expected one of {', '.join(get_args(Engine))}")
+    opened = Artifact.open(artifact, unpack=False)
+    if engine == "mlir":
+        return _retarget_with_mlir(opened, target, as_of, provider)
+    resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
+    try:
+        return opened.retargeted(resolved.version)
+    except DowngradeError:
+        raise
+    except UnsupportedFeatureError as error:
+        if engine == "bytes" or all(finding.feature != OPAQUE_PROPERTIES for finding in error.findings):
+            raise
+        return _retarget_with_mlir(opened, target, as_of, provider)
+
+
+def _retarget_with_mlir(
+    artifact: Artifact, target: str | Version, as_of: date | None, provider: str | None
+) -> Artifact:
     from vhlo_tools.convert import serialize_program
     from vhlo_tools.program import load_program
 
-    loaded = load_program(Artifact.open(artifact, unpack=False), provider=provider)
+    loaded = load_program(artifact, provider=provider)
     return serialize_program(loaded, _target(loaded, target, as_of))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from copy import copy
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -14,7 +15,7 @@ from vhlo_tools.artifact.jax_export import decode_jax_export
 from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
 from vhlo_tools.bytecode import MAGIC, Chunk, File, Section, decode, encode_chunks, strip_locations
 from vhlo_tools.bytecode.printing import print_program
-from vhlo_tools.errors import InvalidProgramError, InvalidVersionError, MalformedArtifactError
+from vhlo_tools.errors import DowngradeError, InvalidProgramError, InvalidVersionError, MalformedArtifactError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
@@ -38,7 +39,6 @@ class Artifact:
         name: What to call it in messages.
 
     Attributes:
-        file: Its bytes taken apart, lazily.
         findings: What there is to say of how it was written: warnings about what its consumer may choke on.
 
     Raises:
@@ -46,12 +46,11 @@ class Artifact:
     """
 
     def __init__(self, data: Buffer, *, name: str = "the artifact") -> None:
-        self._data = data
+        self._chunks: Sequence[Buffer] = (data,)
         self.name = name
         self.findings: tuple[Finding, ...] = ()
         self._requirements: Requirements | None = None
         _require_artifact(data, name)
-        self.file = decode(memoryview(data))
         text = self.file.producer.removeprefix(ARTIFACT_PRODUCER.decode())
         try:
             self._version = Version(text)
@@ -88,6 +87,15 @@ class Artifact:
         if unpack and _kind_or_none(data) is Kind.JAX_EXPORT:
             return cls(decode_jax_export(data).module, name=name)
         return cls(data, name=name)
+
+    @property
+    def _data(self) -> Buffer:
+        return self._chunks[0]
+
+    @cached_property
+    def file(self) -> File:
+        """Its bytes taken apart, lazily."""
+        return decode(memoryview(self._data))
 
     @property
     def version(self) -> Version:
@@ -161,9 +169,36 @@ class Artifact:
         strip_locations(file)
         return encode_chunks(file)
 
+    def retargeted(self, target: Version) -> Artifact:
+        """Return it at another version, moved there on its bytes; constants are views into this artifact.
+
+        Nothing large is held before it is asked for: :meth:`save` copies constants from file to file.
+
+        Args:
+            target: Any version that the specification knows.
+
+        Raises:
+            DowngradeError: If it holds what the target does not have. The findings are all that it holds.
+            UnsupportedFeatureError: If it holds what is gone by then, or what cannot be moved in bytes.
+            MalformedArtifactError: If it is damaged.
+        """
+        # Not at the top: what only opens artifacts should not wait for it.
+        from vhlo_tools.retargeting import retarget_file
+
+        requirements = self.requirements()
+        found = requirements.findings(target)
+        if errors := [each for each in found if each.level == "error"]:
+            reach = f"it can be written for StableHLO {requirements.downgradable_to} or later"
+            raise DowngradeError(f"{self.name} cannot be written for {target}; {reach}", errors)
+        file = decode(memoryview(self._data))
+        notes = retarget_file(file, target)
+        told = {note.feature for note in notes}
+        warnings = (each for each in found if each.feature not in told)
+        return _Moved(encode_chunks(file), target, file.version, name=self.name).with_findings([*warnings, *notes])
+
     def with_findings(self, findings: Iterable[Finding]) -> Artifact:
         """Return the same artifact with ``findings`` said of it."""
-        same = Artifact(self._data, name=self.name)
+        same = copy(self)
         same.findings = tuple(findings)
         return same
 
@@ -178,13 +213,18 @@ class Artifact:
             FileExistsError: If ``path`` exists and ``force`` is not set.
             OSError: If it cannot be written.
         """
-        write_atomically(Path(path), [memoryview(self._data)], force=force)
+        write_atomically(Path(path), self.chunks, force=force)
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """Its bytes in pieces, large ones views of what it was made from."""
+        return [memoryview(chunk) for chunk in self._chunks]
 
     def __bytes__(self) -> bytes:
         return self._data if isinstance(self._data, bytes) else bytes(self._data)
 
     def __len__(self) -> int:
-        return len(self._data)
+        return sum(map(len, self._chunks))
 
     def __eq__(self, other: object) -> bool:
         return memoryview(self._data) == memoryview(other._data) if isinstance(other, Artifact) else NotImplemented
@@ -194,6 +234,28 @@ class Artifact:
 
     def __repr__(self) -> str:
         return f"<Artifact {self.name!r}: StableHLO {self.version}, {len(self)} bytes>"
+
+
+class _Moved(Artifact):
+    """An artifact in pieces, which are put together only if somebody looks at them."""
+
+    def __init__(self, chunks: Sequence[Chunk], version: Version, bytecode_version: int, *, name: str) -> None:
+        self._chunks = chunks
+        self.name = name
+        self.findings = ()
+        self._requirements = None
+        self._version = version
+        self._bytecode_version = bytecode_version
+
+    @property
+    def _data(self) -> Buffer:
+        if len(self._chunks) > 1:
+            self._chunks = (b"".join(self._chunks),)
+        return self._chunks[0]
+
+    @property
+    def bytecode_version(self) -> int:
+        return self._bytecode_version
 
 
 def other_dialects(artifact: Artifact) -> frozenset[str]:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
+from vhlo_tools.mapping import slices
+
 __all__ = ["digest", "element_texts", "same_bytes", "shortest_form"]
 
 _CHUNK: Final = 1 << 20
@@ -39,13 +41,18 @@ def same_bytes(one: memoryview, other: memoryview) -> bool:
     if len(one) != len(other):
         return False
     return all(
-        one[at : at + _CHUNK].tobytes() == other[at : at + _CHUNK].tobytes() for at in range(0, len(one), _CHUNK)
+        a[at : at + _CHUNK].tobytes() == b[at : at + _CHUNK].tobytes()
+        for a, b in zip(slices(one), slices(other), strict=True)
+        for at in range(0, len(a), _CHUNK)
     )
 
 
 def digest(data: memoryview) -> str:
     """Return the SHA-256 of ``data`` as hexadecimal digits."""
-    return hashlib.sha256(data).hexdigest()
+    found = hashlib.sha256()
+    for each in slices(data):
+        found.update(each)
+    return found.hexdigest()
 
 
 def shortest_form(data: memoryview, shape: Sequence[int], bits: int) -> memoryview:

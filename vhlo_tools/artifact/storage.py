@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import mmap
 from pathlib import Path
+
+from vhlo_tools.mapping import map_file
 
 __all__ = ["Buffer", "as_bytes", "read_bytes"]
 
@@ -21,10 +22,9 @@ def read_bytes(path: Path) -> Buffer:
     Raises:
         OSError: If it cannot be read.
     """
-    with path.open("rb") as file:
-        if path.is_file() and path.stat().st_size >= _MAPPED_FROM:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-        return file.read()
+    if path.is_file() and path.stat().st_size >= _MAPPED_FROM:
+        return map_file(path)
+    return path.read_bytes()
 
 
 def as_bytes(data: Buffer) -> Buffer:

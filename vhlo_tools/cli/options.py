@@ -23,6 +23,7 @@ __all__ = [
     "as_of_option",
     "check_output",
     "echo_json",
+    "engine_option",
     "exit_code_of",
     "finding_as_json",
     "force_option",
@@ -78,6 +79,11 @@ def as_of_option(function: _F) -> _F:
         metavar="DATE",
         help="The day that windows count back from, by default today.",
     )(function)
+
+
+def engine_option(engines: tuple[str, ...], what: str) -> Callable[[_F], _F]:
+    """Return the option for the engine."""
+    return click.option("--engine", type=click.Choice(engines), default="auto", show_default=True, help=what)
 
 
 def provider_option(function: _F) -> _F:

@@ -17,15 +17,16 @@ from vhlo_tools.cli import options
 @options.output_option(required=True)
 @options.target_option(default=None)
 @options.as_of_option
+@options.engine_option(("auto", "bytes", "mlir"), "What moves it: our rules on its bytes, or the library.")
 @options.provider_option
 @options.force_option
 @options.reporting
 def retarget(
-    source: str, output: str, target: str, as_of: date | None, provider: str | None, force: bool
+    source: str, output: str, target: str, as_of: date | None, engine: Any, provider: str | None, force: bool
 ) -> dict[str, Any]:
     """Move ARTIFACT up or down to another version; dialects it holds already stay."""
     options.check_output(output, force=force, binary=True)
     data, name = options.read_input(source)
-    artifact = api.retarget(Artifact(data, name=name), target, as_of=as_of, provider=provider)
-    options.write_output(output, [bytes(artifact)], force=force, binary=True)
+    artifact = api.retarget(Artifact(data, name=name), target, engine=engine, as_of=as_of, provider=provider)
+    options.write_output(output, artifact.chunks, force=force, binary=True)
     return options.artifact_report(artifact, output)

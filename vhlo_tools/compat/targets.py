@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from difflib import get_close_matches
 
-from vhlo_tools.dialect import Release, known_releases, minimum_version
+from vhlo_tools.dialect import Release, known_releases, minimum_version, newest_version
 from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.version import Version
 
@@ -56,6 +56,18 @@ class Target:
 
     def __str__(self) -> str:
         return self.spelling if self.exact else f"{self.spelling} (StableHLO {self.version})"
+
+    def specified(self) -> Target:
+        """Return the target, if it is a version that the specification knows.
+
+        Raises:
+            UnknownTargetError: If it is not.
+        """
+        if minimum_version() <= self.version.minor_release <= newest_version():
+            return self
+        raise UnknownTargetError(
+            f"target {self} is not specified: StableHLO {minimum_version()} to {newest_version()} are known"
+        )
 
     def within(self, library: Library) -> Target:
         """Return the target as ``library`` can write it.

@@ -12,7 +12,7 @@ from vhlo_tools.bytecode import File, Operation, Properties
 from vhlo_tools.bytecode.writer import flagged, varint
 from vhlo_tools.dialect.properties import PropertySlot
 from vhlo_tools.errors import MalformedArtifactError, UnsupportedFeatureError
-from vhlo_tools.findings import Finding
+from vhlo_tools.findings import OPAQUE_PROPERTIES, Finding
 from vhlo_tools.retargeting.tables import Tables
 
 __all__ = ["AttributeLayout", "Attributes"]
@@ -150,7 +150,7 @@ class AttributeLayout:
             pass
         name = self._name(op)
         finding = Finding(
-            feature="opaque_properties",
+            feature=OPAQUE_PROPERTIES,
             level="error",
             kind="dialect",
             message=f"how {name} keeps its attributes in bytes is not known, and below 0.15.0 they stand elsewhere",
