@@ -6,11 +6,11 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
 from vhlo_tools.artifact.elements import same_bytes, shortest_form
-from vhlo_tools.bytecode import Block, Entry, File, Operation, Value, decode_entry
+from vhlo_tools.bytecode import Block, Entry, File, Operation, Value, attributes_in, decode_entry
 from vhlo_tools.bytecode.codec import bits_of
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.compat.places import attributes_of
-from vhlo_tools.dialect import EntryKind, Field, foreign_encodings
+from vhlo_tools.dialect import EntryKind, Field, PropertySlot, foreign_encodings, property_slots
 from vhlo_tools.errors import MalformedArtifactError
 
 __all__ = ["Canon", "Numbers"]
@@ -20,17 +20,6 @@ _DEEPEST: Final = 100
 _SHORT: Final = 256
 _DICTIONARIES: Final = ("dictionary", "dict_v1")
 _KNOWN: Final = ("builtin", "vhlo")
-
-# How ops of Shardy keep their attributes, all of them required, in the order of the bytes.
-# Source: shardy/dialect/sdy/ir/ops.td in openxla/shardy.
-_PROPERTIES: Final = {
-    "sdy.manual_computation": ("in_shardings", "manual_axes", "out_shardings"),
-    "sdy.mesh": ("mesh", "sym_name"),
-    "sdy.propagation_barrier": ("allowed_direction",),
-    "sdy.reshard": ("sharding",),
-    "sdy.sharding_constraint": ("sharding",),
-    "sdy.sharding_group": ("group_id",),
-}
 
 #: The attributes of ops that name functions.
 SYMBOLS: Final = frozenset({"callee", "called_computations", "decomposition"})
@@ -212,17 +201,14 @@ class Canon:
         """Return the properties of an op of another dialect: those that are known, or MLIR's default, a dictionary."""
         if op.properties is None or self.names[op.name].partition(".")[0] in _KNOWN:
             return {}
-        reader = self.file.properties[op.properties].reader()
-        found: list[int] = []
+        properties, size = self.file.properties[op.properties], len(self.file.attributes)
+        slots = property_slots(self.names[op.name])
         try:
-            while reader.remaining:
-                found.append(reader.index(len(self.file.attributes), "attributes"))
+            if slots is not None:
+                return attributes_in(properties, slots, size)
+            return self.dictionary(attributes_in(properties, [PropertySlot("", optional=False)], size)[""])
         except MalformedArtifactError:
             return {}
-        names = _PROPERTIES.get(self.names[op.name], ())
-        if len(names) == len(found):
-            return dict(zip(names, found, strict=True))
-        return self.dictionary(found[0]) if len(found) == 1 else {}
 
     def dictionary(self, index: int) -> dict[str, int]:
         """Return a dictionary by the names in it; anything else is empty."""

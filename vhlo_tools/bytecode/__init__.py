@@ -19,7 +19,7 @@ from vhlo_tools.bytecode.dialects import DialectName, Dialects, OpName
 from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks
 from vhlo_tools.bytecode.ir import Block, BlockArgument, Operation, Region, UseListOrder, walk
-from vhlo_tools.bytecode.properties import Properties
+from vhlo_tools.bytecode.properties import Properties, attributes_in
 from vhlo_tools.bytecode.resources import Resource, ResourceGroup, ResourceKind
 from vhlo_tools.bytecode.stripping import strip_locations
 from vhlo_tools.bytecode.visiting import Place, visit
@@ -47,6 +47,7 @@ __all__ = [
     "Section",
     "UseListOrder",
     "Value",
+    "attributes_in",
     "decode",
     "decode_container",
     "decode_entry",

@@ -5,14 +5,15 @@ Source: ``BytecodeReader.cpp``, class PropertiesSectionReader. An entry is bytes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.reader import ByteReader, EntryReader
 from vhlo_tools.bytecode.writer import varint
+from vhlo_tools.dialect import PropertySlot
 
-__all__ = ["Properties", "decode_properties", "encode_properties"]
+__all__ = ["Properties", "attributes_in", "decode_properties", "encode_properties"]
 
 
 class Properties(NamedTuple):
@@ -45,6 +46,31 @@ def decode_properties(reader: ByteReader) -> list[Properties]:
     if reader.remaining:
         raise reader.malformed(f"{reader.remaining} bytes follow the last entry")
     return entries
+
+
+def attributes_in(properties: Properties, slots: Iterable[PropertySlot], attributes: int) -> dict[str, int]:
+    """Return the indices of the attributes that ``properties`` hold, by name; those that are absent are left out.
+
+    Args:
+        properties: The properties of an op.
+        slots: The attributes that it has by definition.
+        attributes: The size of the table of attributes.
+
+    Raises:
+        MalformedArtifactError: If they hold something else.
+    """
+    reader = properties.reader()
+    found: dict[str, int] = {}
+    for slot in slots:
+        if not slot.optional:
+            found[slot.name] = reader.index(attributes, "attributes")
+            continue
+        index, present = reader.flagged_index(attributes, "attributes")
+        if present:
+            found[slot.name] = index
+    if reader.remaining:
+        raise reader.malformed(f"{reader.remaining} bytes follow the properties of an op")
+    return found
 
 
 def encode_properties(entries: Sequence[Properties]) -> bytes:

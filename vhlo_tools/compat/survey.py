@@ -334,15 +334,23 @@ class Survey:
         for key, index in attributes.items():
             needs = self._introductions.of("attribute", index)
             if needs.checked or needs.unchecked:
-                inherent = facts.version is not None and key in facts.version.attributes
-                floor = floor_of(facts.version, key) if inherent and facts.version else self._oldest
-                self._gather(names, needs, floor)
+                self._gather(names, needs, self._floor(facts, key))
         for (name, level), floor in sorted(names.items()):
             use = self._use(name, "warning" if facts.version is None else level, floor)
             if use.floor < use.since:
                 written.append(use)
             read.append(use)
         return _unique(written), _unique(read)
+
+    def _floor(self, facts: _Facts, key: str) -> Version:
+        """Return the oldest version down to which an attribute of an op is kept."""
+        if facts.op is None or facts.version is None:
+            return self._oldest
+        if key in facts.version.attributes:
+            return floor_of(facts.version, key)
+        # Of a name that a newer version of the op defines, it is lost when that is read: no older version sees it.
+        newer = (each for each in facts.op.versions if each.number > facts.version.number)
+        return self._future if any(key in each.attributes for each in newer) else self._oldest
 
     def _gather(self, names: dict[tuple[Name, Level], Version], needs: Needs, floor: Version) -> None:
         levels: tuple[tuple[Level, frozenset[Name]], ...] = (("error", needs.checked), ("warning", needs.unchecked))

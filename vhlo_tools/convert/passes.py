@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from vhlo_tools.version import Version
 
-__all__ = ["expansion", "to_version", "to_vhlo", "without_range_locations"]
+__all__ = ["expansion", "to_version", "to_vhlo"]
 
 
 def to_vhlo(*, allow_other_dialects: bool) -> str:
@@ -18,16 +18,6 @@ def to_vhlo(*, allow_other_dialects: bool) -> str:
 def to_version(version: Version) -> str:
     """Return the pass that brings VHLO to ``version``."""
     return f"vhlo-to-version{{target={version}}}"
-
-
-def without_range_locations(version: Version) -> str:
-    """Return the pass that turns locations with a range into plain ones, for readers that do not know the former.
-
-    It is that of :func:`expansion`, which has nothing else to rewrite once all is VHLO. The library itself leaves
-    range locations in (``isLegalLocation`` in ``stablehlo/transforms/VhloToVersion.cpp``), and such readers refuse the
-    file.
-    """
-    return expansion(version)
 
 
 def expansion(version: Version) -> str:

@@ -19,9 +19,10 @@ from vhlo_tools.convert.explanation import (
     explain_other_dialects,
     explain_refusal,
 )
-from vhlo_tools.convert.passes import to_version, to_vhlo, without_range_locations
+from vhlo_tools.convert.passes import to_version, to_vhlo
 from vhlo_tools.dialect import known_feature
 from vhlo_tools.program import Program
+from vhlo_tools.retargeting import with_plain_locations
 from vhlo_tools.version import Version
 
 __all__ = ["newest_artifact", "serialize_program"]
@@ -45,8 +46,6 @@ def serialize_program(program: Program, target: Target, *, allow_other_dialects:
     allow_other_dialects = allow_other_dialects or bool(program.other_dialects)
     operation = legalized(program, allow_other_dialects=allow_other_dialects)
     try:
-        if target.version < known_feature("range_locations").introduced:
-            provider.run_passes(operation, without_range_locations(target.version), verify=False)
         if target.version.minor_release < provider.library.current.minor_release:
             provider.run_passes(operation, to_version(target.version), verify=False)
         # Once, what will be written; the library verifies after each of its passes.
@@ -55,6 +54,10 @@ def serialize_program(program: Program, target: Target, *, allow_other_dialects:
     except MLIRFailure as failure:
         newest = newest_artifact(program, allow_other_dialects=allow_other_dialects)
         raise explain_downgrade(program, target, newest.requirements(), failure) from failure
+    if target.version < known_feature("range_locations").introduced:
+        # The library leaves them in (`isLegalLocation` in stablehlo/transforms/VhloToVersion.cpp), and such readers
+        # refuse the file.
+        data = with_plain_locations(data, target.version)
     artifact = Artifact(data, name=program.name)
     if not allow_other_dialects and other_dialects(artifact):
         raise explain_other_dialects(program, other_dialects(artifact))

@@ -138,6 +138,8 @@ class _Ops:
         if move is not None:
             inherent = self._moved(op, move, inherent, values)
             slots = property_slots(f"vhlo.{move.to.name}")
+            # As in the library, what an op defines counts, and not what stands beside it under the same name.
+            discardable = {name: index for name, index in discardable.items() if name not in inherent}
         return self._layout.write(inherent, discardable, slots, op)
 
     def _moved(self, op: Operation, move: _Move, inherent: Attributes, values: list[int]) -> Attributes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from vhlo_tools.bytecode import File, Operation, Properties
+from vhlo_tools.bytecode import File, Operation, Properties, attributes_in
 from vhlo_tools.bytecode.writer import flagged, varint
 from vhlo_tools.dialect.properties import PropertySlot
 from vhlo_tools.errors import MalformedArtifactError, UnsupportedFeatureError
@@ -56,11 +56,11 @@ class AttributeLayout:
             MalformedArtifactError: If they are damaged.
         """
         held = self._dictionary(op.attributes)
-        if not self._was:
-            names = {slot.name for slot in slots or ()}
-            inherent = {name: index for name, index in held.items() if name in names}
-            return inherent, {name: index for name, index in held.items() if name not in names}
-        return self._properties(op, slots), held
+        # Producers whose ops had no properties yet left all in the dictionary, also in newer versions of the format.
+        names = {slot.name for slot in slots or ()}
+        inherent = {name: index for name, index in held.items() if name in names}
+        discardable = {name: index for name, index in held.items() if name not in names}
+        return {**inherent, **(self._properties(op, slots) if self._was else {})}, discardable
 
     def write(
         self, inherent: Attributes, discardable: Attributes, slots: Sequence[PropertySlot] | None, op: Operation
@@ -123,29 +123,15 @@ class AttributeLayout:
     def _properties(self, op: Operation, slots: Sequence[PropertySlot] | None) -> Attributes:
         if op.properties is None:
             return {}
-        reader = self._file.properties[op.properties].reader()
-        size = len(self._file.attributes)
         if slots is None:
             return self._default(op)
-        found: dict[str, int] = {}
-        for slot in slots:
-            if not slot.optional:
-                found[slot.name] = reader.index(size, "attributes")
-                continue
-            index, present = reader.flagged_index(size, "attributes")
-            if present:
-                found[slot.name] = index
-        if reader.remaining:
-            raise reader.malformed(f"{reader.remaining} bytes follow the properties of {self._name(op)}")
-        return found
+        return attributes_in(self._file.properties[op.properties], slots, len(self._file.attributes))
 
     def _default(self, op: Operation) -> Attributes:
         """Return properties in the form of ops that define none: a dictionary."""
-        reader = self._file.properties[op.properties or 0].reader()
+        properties, slot = self._file.properties[op.properties or 0], PropertySlot("", optional=False)
         try:
-            index = reader.index(len(self._file.attributes), "attributes")
-            if not reader.remaining:
-                return self._dictionary(index)
+            return self._dictionary(attributes_in(properties, [slot], len(self._file.attributes))[""])
         except MalformedArtifactError:
             pass
         name = self._name(op)
