@@ -18,6 +18,7 @@ from vhlo_tools.mapping import copy
 __all__ = ["write_atomically"]
 
 _SMALL = 1 << 16
+_PERMISSIONS = 0o666
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes | memoryview], *, force: bool = False) -> None:
@@ -49,26 +50,41 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview], *, force:
 
 def _write_beside(path: Path, chunks: Iterable[bytes | memoryview], *, force: bool) -> None:
     part = path.with_name(f".{secrets.token_hex(8)}.part")
-    # As for any new file, the kernel takes the umask off these permissions.
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    handle = _open_nameless(path.parent)
+    nameless = handle is not None
+    if handle is None:
+        # As for any new file, the kernel takes the umask off these permissions.
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PERMISSIONS)
     try:
-        try:
-            for chunk in _joined(chunks):
-                copy(chunk, handle)
-            if path.exists():
-                # Or a power cut could take the old file and the new one.
-                os.fsync(handle)
-        finally:
-            os.close(handle)
+        for chunk in _joined(chunks):
+            copy(chunk, handle)
         if path.exists():
-            part.chmod(path.stat().st_mode & 0o777)
+            os.fchmod(handle, path.stat().st_mode & 0o777)
+            # Or a power cut could take the old file and the new one.
+            os.fsync(handle)
+        if nameless:
+            # The folder is only named because without one Python calls another function, which follows no link.
+            os.link(f"/proc/self/fd/{handle}", part, src_dir_fd=handle)
         if force:
             part.replace(path)
         else:
             _place_new(part, path)
     finally:
+        os.close(handle)
         with suppress(FileNotFoundError):
             part.unlink()
+
+
+def _open_nameless(folder: Path) -> int | None:
+    """Open a new file without a name, of which nothing is left if the process is killed; ``None`` if that cannot be."""
+    if not hasattr(os, "O_TMPFILE"):
+        return None
+    try:
+        return os.open(folder, os.O_WRONLY | os.O_TMPFILE, _PERMISSIONS)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
+            return None
+        raise
 
 
 def _joined(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:

@@ -109,7 +109,8 @@ def _written(provider: Provider, operation: ModuleOp, version: Version) -> bytes
     pieces = provider.bytecode(operation, version)
     data = b"".join(pieces)
     container = decode_container(memoryview(data))
-    if any(section.alignment > 1 for section in container.sections):
+    # Old versions of the format align what is in resources without saying so of their section.
+    if any(section.alignment > 1 or (section.name == "resource" and section.size) for section in container.sections):
         return provider.serialize(provider.as_module(operation), version, allow_other_dialects=True)
     head = data[: data.index(container.producer.encode())]
     return b"".join([head, ARTIFACT_PRODUCER, str(version).encode(), b"\0", memoryview(data)[container.header_size :]])
