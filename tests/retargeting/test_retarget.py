@@ -42,6 +42,12 @@ SAMPLE = sorted(entry.file for entry in corpus_index() if not entry.ordinary and
 @pytest.mark.parametrize("name", SAMPLE)
 def test_artifacts_of_the_archive_at_every_version(name: str) -> None:
     data = read_corpus_file(name)
+    try:
+        vt.deserialize(data)
+    except vt.MalformedArtifactError as error:
+        # Those that the archive has for dialects that nobody knows.
+        assert "unregistered dialect" in str(error)
+        return
     assert every_version(data) == {}
 
 

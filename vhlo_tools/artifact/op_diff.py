@@ -151,7 +151,7 @@ class OpDiff:
     def module(self, path: str, one: Block, other: Block) -> None:
         """Compare the ops of two modules beside their functions.
 
-        Functions may use their values: the conversion to VHLO moves constants of other dialects out of them.
+        Functions may use their values: the library's expansions move constants of other dialects out of them.
         """
         self._root = path
         of_a, of_b = self._outer = ([], [])
