@@ -1,4 +1,4 @@
-"""Measure this package against the bare library: `bench.py serialize`.
+"""Measure this package against the bare library: `bench.py serialize`, `bench.py large --plot growth.png`.
 
 Both run in one process and by turns, so that a machine that gets slower gets slower for both. Printed are the medians,
 the median of the ratios pair by pair, and how far the memory of the process peaked above where it stood before.
@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import bench_large
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -251,9 +252,14 @@ NOTES = {
 def main() -> None:
     """Run a suite and print a line for each case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("suite", choices=[*SUITES, "large"])
     parser.add_argument("--pairs", type=int, default=9, help="how often each is run (default 9)")
+    parser.add_argument("--plot", type=Path, metavar="PNG", help="draw `large` too (needs matplotlib)")
+    parser.add_argument("--quick", action="store_true", help="leave 4 GB and 300,000 ops out of `large`")
     arguments = parser.parse_args()
+    if arguments.suite == "large":
+        bench_large.run(arguments.pairs, arguments.plot, quick=arguments.quick)
+        return
     table = Table(box=None, pad_edge=False)
     table.add_column("case")
     for column in ("ours, s", "raw, s", "ratio", "ours, peak MB", "raw, peak MB"):

@@ -10,6 +10,7 @@ import random
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,6 +78,8 @@ def take_apart(data: bytes) -> None:
     for version in (minimum_version(), newest_version()):
         requirements.findings(version)
         requirements.reader_findings(version)
+        with suppress(vt.DowngradeError, vt.UnsupportedFeatureError):
+            bytes(artifact.retargeted(version))
     for answer in ("features", "downgradable_to", "expandable_to", "notes", "contradiction"):
         getattr(requirements, answer)
 

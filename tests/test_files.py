@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from vhlo_tools.files import write_atomically
+from vhlo_tools.mapping import map_file, slices
 
 
 def names_in(folder: Path) -> list[str]:
@@ -75,6 +79,58 @@ def test_a_link_keeps_being_one(tmp_path: Path) -> None:
     write_atomically(link, [b"new"], force=True)
     assert link.is_symlink()
     assert target.read_bytes() == b"new"
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from vhlo_tools.files import write_atomically
+from vhlo_tools.mapping import map_file, slices
+
+def chunks():
+    yield bytes(1 << 22)
+    print("half", flush=True)
+    time.sleep(600)
+
+write_atomically(Path(sys.argv[1]), chunks(), force=bool(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("force", ["", "force"])
+@pytest.mark.parametrize("signal_", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_process_leaves_nothing_behind(tmp_path: Path, signal_: signal.Signals, force: str) -> None:
+    path = tmp_path / "out"
+    if force:
+        path.write_bytes(b"old")
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, path, force], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdout
+    assert process.stdout.readline() == b"half\n"
+    process.send_signal(signal_)
+    assert process.wait() != 0
+    process.stdout.close()
+    assert names_in(tmp_path) == (["out"] if force else [])
+    assert not force or path.read_bytes() == b"old"
+
+
+def test_where_files_need_a_name_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on file systems and platforms that know no nameless files."""
+    monkeypatch.delattr(os, "O_TMPFILE")
+    write_atomically(tmp_path / "out", [b"new"])
+    write_atomically(tmp_path / "out", [b"newer"], force=True)
+    assert (tmp_path / "out").read_bytes() == b"newer"
+    assert names_in(tmp_path) == ["out"]
+
+
+def test_a_large_piece_of_a_mapped_file_is_copied(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(os.urandom(5 << 20))
+    data = map_file(source)
+    write_atomically(tmp_path / "out", [b"head", data[123 : 3 << 20], b"between", data[1 << 20 :]])
+    whole = source.read_bytes()
+    assert (tmp_path / "out").read_bytes() == b"head" + whole[123 : 3 << 20] + b"between" + whole[1 << 20 :]
+    assert b"".join(slices(data)) == whole
 
 
 def test_a_device_is_written_and_not_replaced() -> None:

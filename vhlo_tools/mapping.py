@@ -23,6 +23,7 @@ class _MappedFile(mmap.mmap):
     """A file mapped for reading, which can tell where a view into it stands in the file."""
 
     _file: int = -1
+    _seen = 0
 
     def hold(self, file: int) -> None:
         """Keep a descriptor of the file, for copies."""
@@ -39,6 +40,13 @@ class _MappedFile(mmap.mmap):
                     break
                 done += copied
         return done
+
+    def let_go(self, seen: int) -> None:
+        """Take note that ``seen`` bytes were looked at, and let go of all pages once that is much."""
+        self._seen += seen
+        if self._seen >= _SLICE:
+            self.madvise(mmap.MADV_DONTNEED)
+            self._seen = 0
 
     def __del__(self) -> None:
         if self._file >= 0:
@@ -61,9 +69,10 @@ def slices(data: bytes | memoryview) -> Iterator[memoryview]:
     """Yield ``data`` in slices; those of a mapping are let go of as soon as they were looked at."""
     view = memoryview(data)
     for at in range(0, len(view), _SLICE):
-        yield view[at : at + _SLICE]
-        if len(view) > _SLICE and isinstance(view.obj, mmap.mmap):
-            view.obj.madvise(mmap.MADV_DONTNEED)
+        piece = view[at : at + _SLICE]
+        yield piece
+        if isinstance(view.obj, _MappedFile):
+            view.obj.let_go(len(piece))
 
 
 def copy(data: bytes | memoryview, out: int) -> None:

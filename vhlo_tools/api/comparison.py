@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.checking import as_artifact
 from vhlo_tools.artifact import DIFFERENCE_KINDS, Artifact, Difference, DifferenceKind
-from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.errors import MalformedArtifactError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from vhlo_tools.program import Program, ProgramSource
@@ -26,8 +26,9 @@ def diff(
 ) -> list[Difference]:
     """Return how two programs differ; nothing if they are the same.
 
-    Two artifacts of one version are compared from their bytes, without MLIR. Of anything else both are first written at
-    the newest version of the library, so that only what they mean is compared, and not how their versions spell it.
+    Two artifacts are compared from their bytes, without MLIR, at the newer of their versions. Of anything else both are
+    first written at the newest version of the library, so that only what they mean is compared, and not how their
+    versions spell it.
 
     Args:
         before: Anything that :func:`vhlo_tools.serialize` takes.
@@ -56,12 +57,19 @@ def diff(
     sources = (before, after)
     artifacts = [_opened(source, name) for source, name in zip(sources, names, strict=True)]
     one, other = artifacts
-    if one is not None and other is not None and one.version.minor_release == other.version.minor_release:
+    if one is None or other is None:
+        found = _diff_programs(sources, artifacts, names, provider, locations=locations)
+    elif one.version.minor_release == other.version.minor_release:
         found = diff_artifacts(one, other, locations=locations)
     else:
-        found = _diff_programs(sources, artifacts, names, provider, locations=locations)
-        if one is not None and other is not None:
-            found.insert(0, Difference("version", "", str(one.version), str(other.version)))
+        found = [Difference("version", "", str(one.version), str(other.version))]
+        newer = max(one.version, other.version)
+        try:
+            moved = [each if each.version == newer else each.retargeted(newer) for each in (one, other)]
+            found += diff_artifacts(*moved, locations=locations)
+        except UnsupportedFeatureError:
+            # What VHLO has forgotten, or attributes that only the library can move.
+            found += _diff_programs(sources, artifacts, names, provider, locations=locations)
     return [each for each in found if each.kind not in ignored]
 
 

@@ -194,7 +194,7 @@ class Artifact:
         notes = retarget_file(file, target)
         told = {note.feature for note in notes}
         warnings = (each for each in found if each.feature not in told)
-        return _Moved(encode_chunks(file), target, file.version, name=self.name).with_findings([*warnings, *notes])
+        return _Moved(file, target, name=self.name).with_findings([*warnings, *notes])
 
     def with_findings(self, findings: Iterable[Finding]) -> Artifact:
         """Return the same artifact with ``findings`` said of it."""
@@ -237,15 +237,16 @@ class Artifact:
 
 
 class _Moved(Artifact):
-    """An artifact in pieces, which are put together only if somebody looks at them."""
+    """An artifact in pieces, which are put together only if somebody wants its bytes."""
 
-    def __init__(self, chunks: Sequence[Chunk], version: Version, bytecode_version: int, *, name: str) -> None:
-        self._chunks = chunks
+    def __init__(self, file: File, version: Version, *, name: str) -> None:
+        self._chunks = encode_chunks(file)
         self.name = name
         self.findings = ()
         self._requirements = None
         self._version = version
-        self._bytecode_version = bytecode_version
+        # Its parts are those that were written, and constants in it are views into the artifact that it was made of.
+        self.file = file
 
     @property
     def _data(self) -> Buffer:
@@ -254,8 +255,8 @@ class _Moved(Artifact):
         return self._chunks[0]
 
     @property
-    def bytecode_version(self) -> int:
-        return self._bytecode_version
+    def sections(self) -> tuple[Section, ...]:
+        return decode(memoryview(self._data)).sections
 
 
 def other_dialects(artifact: Artifact) -> frozenset[str]:

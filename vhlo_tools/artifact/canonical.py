@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, Final
 
-from vhlo_tools.artifact.elements import same_bytes, shortest_form
+from vhlo_tools.artifact.elements import digest, same_bytes, shortest_form
 from vhlo_tools.bytecode import Block, Entry, File, Operation, Value, attributes_in, decode_entry
 from vhlo_tools.bytecode.codec import bits_of
 from vhlo_tools.bytecode.reader import ByteReader
@@ -16,8 +16,9 @@ from vhlo_tools.errors import MalformedArtifactError
 __all__ = ["Canon", "Numbers"]
 
 _DEEPEST: Final = 100
-# Shorter blobs are keys as they are; longer ones are compared with those of the same length and the same head.
+# Shorter blobs are keys as they are; longer ones are compared with those of the same length and the same ends.
 _SHORT: Final = 256
+_MOST_COMPARED: Final = 4
 _DICTIONARIES: Final = ("dictionary", "dict_v1")
 _KNOWN: Final = ("builtin", "vhlo")
 
@@ -30,7 +31,9 @@ class Numbers:
 
     def __init__(self) -> None:
         self._of: dict[Hashable, int] = {}
-        self._blobs: dict[tuple[int, bytes], list[memoryview]] = {}
+        # By their length and their ends.
+        self._blobs: dict[tuple[int, bytes, bytes], list[memoryview]] = {}
+        self._digests: dict[tuple[int, bytes, bytes], dict[str, int]] = {}
 
     def of(self, key: Hashable) -> int:
         """Return the number of ``key``."""
@@ -40,13 +43,19 @@ class Numbers:
         """Return a key for ``data``, which is read only as far as it takes to tell it from others."""
         if len(data) <= _SHORT:
             return bytes(data)
-        bucket = (len(data), bytes(data[:_SHORT]))
+        bucket = (len(data), bytes(data[:_SHORT]), bytes(data[-_SHORT:]))
         known = self._blobs.setdefault(bucket, [])
-        for position, each in enumerate(known):
-            if same_bytes(each, data):
-                return (*bucket, position)
-        known.append(data)
-        return (*bucket, len(known) - 1)
+        if len(known) < _MOST_COMPARED:
+            position = next((index for index, each in enumerate(known) if same_bytes(each, data)), len(known))
+        else:
+            # Much alike, as masks are: each is read once, and not once for each of the others.
+            digests = self._digests.setdefault(bucket, {})
+            if not digests:
+                digests.update((digest(each), index) for index, each in enumerate(known))
+            position = digests.setdefault(digest(data), len(digests))
+        if position == len(known):
+            known.append(data)
+        return (*bucket, position)
 
 
 class Canon:

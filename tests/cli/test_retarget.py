@@ -1,0 +1,106 @@
+"""``vhlo retarget`` as a command: engines, reports, and what becomes of the output when things go wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from corpus import EXAMPLES
+from large_artifacts import write_artifact_of_constants
+
+import vhlo_tools as vt
+from vhlo_tools.cli.main import main
+
+VHLO = [sys.executable, "-m", "vhlo_tools.cli.main"]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("large") / "large.mlirbc"
+    write_artifact_of_constants(path, 8 << 20, 2, "1.9.0")
+    return path
+
+
+@pytest.mark.parametrize("engine", ["auto", "bytes", "mlir"])
+def test_engines_give_the_same_program(large: Path, tmp_path: Path, engine: str) -> None:
+    out = tmp_path / "out.mlirbc"
+    assert main(["retarget", str(large), "--target", "0.9.0", "--engine", engine, "-o", str(out)]) == 0
+    assert vt.open_artifact(out).bytecode_version == 0
+    assert vt.diff(large, out, ignore=["version"]) == []
+
+
+def test_a_report_with_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = tmp_path / "a.mlirbc", tmp_path / "b.mlirbc"
+    vt.serialize(EXAMPLES / "transformer_step.mlir", "1.9.0").save(source)
+    command = ["retarget", str(source), "--target", "1.4.0", "-o", str(out), "--output-format", "json"]
+    assert main(command) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["version"], report["bytecode_version"], report["size"]) == ("1.4.0", 6, out.stat().st_size)
+    (note,) = report["findings"]
+    assert (note["feature"], note["level"]) == ("range_locations", "note")
+    assert main([*command[:3], "0.9.0", *command[4:6], "--force"]) == 1
+    assert "stablehlo.gather" in capsys.readouterr().err
+    assert vt.open_artifact(out).version == vt.Version("1.4.0")
+
+
+def test_an_artifact_may_replace_itself(large: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.mlirbc"
+    path.write_bytes(large.read_bytes())
+    assert main(["retarget", str(path), "--target", "1.0.0", "-o", str(path)]) == 2
+    assert main(["retarget", str(path), "--target", "1.0.0", "-o", str(path), "--force"]) == 0
+    assert vt.open_artifact(path).version == vt.Version("1.0.0")
+    assert vt.diff(path, large, ignore=["version"]) == []
+
+
+def test_a_full_disk(large: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no device that is always full")
+    assert main(["retarget", str(large), "--target", "1.0.0", "-o", "/dev/full", "--force"]) == 2
+    assert "No space left on device" in capsys.readouterr().err
+
+
+def test_a_disk_that_fills_up_half_way(large: Path, tmp_path: Path) -> None:
+    """A limit on the size of files stands for the end of the disk; the kernel's copy meets it as well."""
+    out = tmp_path / "out.mlirbc"
+    result = subprocess.run(
+        [*VHLO, "retarget", str(large), "--target", "1.0.0", "-o", str(out)],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, 3 << 20)),
+    )
+    assert result.returncode == 2
+    assert "File too large" in result.stderr
+    assert "out.mlirbc" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_constants_are_not_held(tmp_path: Path) -> None:
+    """Whatever is done to an artifact of 300 MB takes less than 100 MB above an idle interpreter."""
+    source, copy, out = (tmp_path / name for name in ("a.mlirbc", "b.mlirbc", "c.mlirbc"))
+    write_artifact_of_constants(source, 300 << 20, 3, "1.9.0")
+    os.link(source, copy)
+    idle = peak_of([sys.executable, "-c", "pass"])
+    for arguments in (
+        ["inspect", str(source)],
+        ["check", str(source), "--target", "0.9.0"],
+        ["retarget", str(source), "--target", "0.9.0", "-o", str(out)],
+        ["strip", str(source), "-o", str(out), "--force"],
+        ["diff", str(source), str(copy)],
+        ["diff", str(source), str(out), "--ignore", "version"],
+    ):
+        assert peak_of([*VHLO, *arguments]) - idle < 100 << 20, arguments[0]
+
+
+def peak_of(command: list[str]) -> int:
+    """Return how many bytes of memory a process that ends well takes at the most."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    return usage.ru_maxrss * 1024
