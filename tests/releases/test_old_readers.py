@@ -62,6 +62,20 @@ def test_other_dialects_are_read_since_the_version_that_brought_them(example: st
     assert "error" in read_by("jaxlib==0.5.3", [old])[0]
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_release_reads_what_was_brought_down_on_its_bytes(release: str) -> None:
+    """As it reads what the library itself writes for it."""
+    version = vt.resolve_target(release).version
+    newest = [vt.serialize(EXAMPLES / example) for example in PORTABLE]
+    newest += [
+        vt.serialize(FEATURES / f"{each.id}.mlir") for each in features_of_library() if each.introduced <= version
+    ]
+    down = [vt.retarget(each, release, engine="bytes") for each in newest]
+    by_library = [vt.retarget(each, release, engine="mlir") for each in newest]
+    assert read_by(release, down) == read_by(release, by_library)
+    assert not any("error" in outcome for outcome in read_by(release, down))
+
+
 def test_a_release_chokes_on_the_range_locations_that_the_library_leaves_in() -> None:
     """The reason why we make them plain."""
     kept = bytes(vt.serialize(EXAMPLES / "transformer_step.mlir", "1.9.0"))

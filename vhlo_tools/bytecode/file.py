@@ -212,8 +212,10 @@ class File:
         # A section of its own with the version of a dialect means nothing, but is no damage: it is passed on.
         part, build = _SECTIONS.get(name, (None, None))
         if build is not None and part in self.__dict__:
-            # The alignment stays: old producers aligned blobs within a section that is not aligned itself.
-            return build(self)[0], section.alignment
+            pieces, alignment = build(self)
+            # Old producers aligned blobs within a section that is not aligned itself; that holds where it stood.
+            moved = (self.version, self.producer) != (self._container.version, self._container.producer)
+            return pieces, alignment if moved else section.alignment
         return [self._data[section.offset : section.end]], section.alignment
 
 

@@ -54,6 +54,8 @@ def retarget_file(file: File, target: Version) -> list[Finding]:
     locate_arguments(file, tables)
     if dropped:
         clear_leftovers(file, tables, dropped)
+    # Taken apart, so that what is aligned in them will be, wherever they come to stand.
+    _ = file.resources
     file.producer = f"{_PRODUCER}{target}"
     return findings
 
