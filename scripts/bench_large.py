@@ -6,17 +6,15 @@
 from __future__ import annotations
 
 import math
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from large_artifacts import write_artifact_of_constants, write_artifact_of_ops
+from processes import Run, run_measured
 from rich.console import Console
 from rich.table import Table
 
@@ -32,43 +30,34 @@ OLD, NEW = "1.4.0", "1.9.0"
 
 IDLE = [sys.executable, "-c", "pass"]
 VHLO = [sys.executable, "-m", "vhlo_tools.cli.main"]
+# As one would write it with nothing but jaxlib.
 LIBRARY = """
 import sys
-sys.path.insert(0, sys.argv[1])
-from raw import RawLibrary
-from vhlo_tools.bindings import get_provider
-raw = RawLibrary(get_provider())
-source, target, path = sys.argv[2:]
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir.dialects import stablehlo
+source, target, path = sys.argv[1:]
+context, registry = ir.Context(), ir.DialectRegistry()
+_jax_mlir_ext.register_dialects(registry)
+context.append_dialect_registry(registry)
+stablehlo.register_dialect(context)
+context.load_all_available_dialects()
 with open(source, "rb") as file:
-    module = raw.deserialize(file.read())
+    module = stablehlo.deserialize_portable_artifact(context, file.read())
 with open(path, "wb") as file:
-    file.write(raw.serialize(module, target))
+    file.write(stablehlo.serialize_portable_artifact(module, target))
 """
-TESTS = str(Path(__file__).parents[1] / "tests")
 
 #: What is done to an artifact, with how it is done; ``{from}``, ``{copy}`` and ``{to}`` are files.
 COMMANDS: dict[str, list[str]] = {
     "cp": ["cp", "{from}", "{to}"],
     "retarget": [*VHLO, "retarget", "{from}", "--target", OLD, "-o", "{to}"],
-    "library": [sys.executable, "-c", LIBRARY, TESTS, "{from}", OLD, "{to}"],
+    "library": [sys.executable, "-c", LIBRARY, "{from}", OLD, "{to}"],
     "inspect": [*VHLO, "inspect", "{from}"],
     "check": [*VHLO, "check", "{from}", "--target", OLD],
     "strip": [*VHLO, "strip", "{from}", "-o", "{to}"],
     "diff": [*VHLO, "diff", "{from}", "{copy}"],
 }
-
-
-@dataclass(frozen=True)
-class Run:
-    """What one process took.
-
-    Attributes:
-        seconds: Wall time.
-        peak: Bytes of memory at the most.
-    """
-
-    seconds: float
-    peak: int
 
 
 @dataclass(frozen=True)
@@ -84,26 +73,6 @@ class Subject:
     family: str
     size: int
     path: Path
-
-
-def run_process(command: Sequence[str]) -> Run:
-    """Run a command to its end.
-
-    Raises:
-        subprocess.CalledProcessError: If it fails.
-    """
-    # A user's Python keeps what it has compiled; without this, every run would compile the package anew.
-    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    started = time.perf_counter()
-    process = subprocess.Popen(command, env=usual, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    assert process.stderr
-    said = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, command, stderr=said)
-    return Run(seconds, usage.ru_maxrss * 1024)
 
 
 def subjects(folder: Path, sizes: Sequence[int], ops: Sequence[int]) -> Iterator[Subject]:
@@ -124,10 +93,10 @@ def measure(subject: Subject, name: str, turns: int) -> Run:
     to, copy = subject.path.with_suffix(".out"), subject.path.with_suffix(".copy")
     files = {"from": str(subject.path), "to": str(to), "copy": str(copy)}
     if name == "diff":
-        run_process(["cp", files["from"], files["copy"]])
+        run_measured(["cp", files["from"], files["copy"]])
     runs = []
     for turn in range(turns + 1):
-        taken = run_process([part.format(**files) if part.startswith("{") else part for part in COMMANDS[name]])
+        taken = run_measured([part.format(**files) if part.startswith("{") else part for part in COMMANDS[name]])
         if turn:
             runs.append(taken)
         to.unlink(missing_ok=True)
@@ -175,7 +144,7 @@ def run(turns: int, image: Path | None, *, quick: bool) -> None:
         quick: Whether to leave out what takes minutes: 4 GB and 300,000 ops.
     """
     sizes, ops = (SIZES[:-1], OPS[:-1]) if quick else (SIZES, OPS)
-    idle = min(run_process(IDLE).peak for _ in range(3))
+    idle = min(run_measured(IDLE).peak for _ in range(3))
     results: dict[tuple[str, str], list[tuple[int, Run]]] = {}
     table = Table(box=None, pad_edge=False)
     for column in ("artifact", "command", "s", "to cp", "to library", "peak MB", "growth"):

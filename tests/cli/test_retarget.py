@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from corpus import EXAMPLES
 from large_artifacts import write_artifact_of_constants
+from processes import run_measured
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -85,7 +86,8 @@ def test_constants_are_not_held(tmp_path: Path) -> None:
     source, copy, out = (tmp_path / name for name in ("a.mlirbc", "b.mlirbc", "c.mlirbc"))
     write_artifact_of_constants(source, 300 << 20, 3, "1.9.0")
     os.link(source, copy)
-    idle = peak_of([sys.executable, "-c", "pass"])
+    idle = run_measured([sys.executable, "-c", "pass"]).peak
+    assert idle < 50 << 20
     for arguments in (
         ["inspect", str(source)],
         ["check", str(source), "--target", "0.9.0"],
@@ -94,13 +96,4 @@ def test_constants_are_not_held(tmp_path: Path) -> None:
         ["diff", str(source), str(copy)],
         ["diff", str(source), str(out), "--ignore", "version"],
     ):
-        assert peak_of([*VHLO, *arguments]) - idle < 100 << 20, arguments[0]
-
-
-def peak_of(command: list[str]) -> int:
-    """Return how many bytes of memory a process that ends well takes at the most."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0, command
-    return usage.ru_maxrss * 1024
+        assert run_measured([*VHLO, *arguments]).peak - idle < 100 << 20, arguments[0]

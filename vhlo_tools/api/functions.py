@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Literal, get_args
 
 from vhlo_tools.artifact import Artifact, Buffer
-from vhlo_tools.compat import Target
+from vhlo_tools.compat import Library, Target
 from vhlo_tools.compat import resolve_target as resolve
 from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError
 from vhlo_tools.findings import OPAQUE_PROPERTIES
@@ -54,9 +54,14 @@ def resolve_target(target: str, *, as_of: date | None = None, provider: str | No
         UnknownTargetError: If it names no known version.
         InvalidVersionError: If it looks like a version and is none.
     """
-    from vhlo_tools.bindings import get_provider
 
-    return resolve(target, lambda: get_provider(provider).library, as_of=as_of)
+    def library() -> Library:
+        # Few targets ask for it.
+        from vhlo_tools.bindings import get_provider
+
+        return get_provider(provider).library
+
+    return resolve(target, library, as_of=as_of)
 
 
 def serialize(

@@ -1,0 +1,54 @@
+"""Commands as processes of their own: how long they take, and how much memory at the most."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Run", "run_measured"]
+
+# The kernel counts the memory of whoever starts a process as its own until it has begun. So a small process does.
+_STARTER = """
+import json, os, subprocess, sys, time
+started = time.perf_counter()
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(json.dumps([time.perf_counter() - started, usage.ru_maxrss * 1024, os.waitstatus_to_exitcode(status)]))
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one process took.
+
+    Attributes:
+        seconds: Wall time.
+        peak: Bytes of memory at the most, never less than those of an idle interpreter.
+    """
+
+    seconds: float
+    peak: int
+
+
+def run_measured(command: Sequence[str], *, codes: Sequence[int] = (0,)) -> Run:
+    """Run a command to its end; what it writes to stdout is dropped.
+
+    Args:
+        command: The command.
+        codes: The exit codes that are as they should be.
+
+    Raises:
+        subprocess.CalledProcessError: If it ends with another.
+    """
+    # A user's Python keeps what it has compiled; without this, every run would compile the package anew.
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    starter = [sys.executable, "-I", "-S", "-c", _STARTER, *command]
+    result = subprocess.run(starter, env=usual, capture_output=True, text=True, check=True)
+    seconds, peak, code = json.loads(result.stdout)
+    if code not in codes:
+        raise subprocess.CalledProcessError(code, command, stderr=result.stderr)
+    return Run(seconds, peak)
