@@ -16,7 +16,7 @@ __all__ = ["copy", "map_file", "slices"]
 
 _SLICE = 1 << 24
 # Below this a call into the kernel costs more than the copy.
-_COPIED_FROM = 1 << 20
+_COPIED_FROM = 1 << 16
 
 
 class _MappedFile(mmap.mmap):
