@@ -18,7 +18,7 @@ from vhlo_tools.dialect import (
     stepping,
 )
 from vhlo_tools.dialect.defaults import Structure
-from vhlo_tools.errors import UnsupportedFeatureError
+from vhlo_tools.errors import InvalidProgramError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding
 from vhlo_tools.retargeting.layout import AttributeLayout, Attributes
 from vhlo_tools.retargeting.leftovers import clear_leftovers
@@ -66,7 +66,7 @@ class _Move:
 
     Attributes:
         version: The op version that they are of.
-        to: The one that they become, which may be the same.
+        to: The one that they become.
         computed: Whether what they gain depends on their operands.
     """
 
@@ -149,7 +149,10 @@ class _Ops:
         operands = [values[index] for index in op.operands]
         before = self._structures.operation(move.version.name, inherent, operands, op.results, len(op.regions))
         step = stepping.upgrade if self._target > move.version.min else stepping.downgrade
-        after = step(before, self._target).attributes
+        try:
+            after = step(before, self._target).attributes
+        except (InvalidProgramError, ValueError) as error:
+            raise self._file.attributes[op.location].malformed(f"vhlo.{move.version.name}: {error}") from error
         kept = {name: index for name, index in inherent.items() if after.get(name) is before.attributes[name]}
         self._dropped.update(index for name, index in inherent.items() if name not in kept)
         return {name: kept[name] if name in kept else self._new(value) for name, value in after.items()}
