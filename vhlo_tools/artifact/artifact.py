@@ -196,6 +196,14 @@ class Artifact:
         warnings = (each for each in found if each.feature not in told)
         return _Moved(encode_chunks(file), target, file.version, name=self.name).with_findings([*warnings, *notes])
 
+    def edited(self, file: File) -> Artifact:
+        """Return the artifact that ``file`` is, which was made of this one and edited; constants are views."""
+        return _Moved(encode_chunks(file), self.version, file.version, name=self.name).with_findings(self.findings)
+
+    def copy_of_file(self) -> File:
+        """Return its bytes taken apart once more, to be edited."""
+        return decode(memoryview(self._data))
+
     def with_findings(self, findings: Iterable[Finding]) -> Artifact:
         """Return the same artifact with ``findings`` said of it."""
         same = copy(self)
