@@ -2,6 +2,13 @@
 
 from vhlo_tools.api.checking import Checked, check, prepare_check, require
 from vhlo_tools.api.comparison import diff
+from vhlo_tools.api.constants import (
+    LARGE,
+    constants,
+    externalize_constants,
+    extract_constants,
+    restore_constants,
+)
 from vhlo_tools.api.functions import (
     deserialize,
     open_artifact,
@@ -14,15 +21,20 @@ from vhlo_tools.api.functions import (
 )
 
 __all__ = [
+    "LARGE",
     "Checked",
     "check",
+    "constants",
     "deserialize",
     "diff",
+    "externalize_constants",
+    "extract_constants",
     "open_artifact",
     "prepare_check",
     "program_of",
     "require",
     "resolve_target",
+    "restore_constants",
     "retarget",
     "run",
     "serialize",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vhlo_tools.artifact import Artifact
@@ -56,7 +57,7 @@ def list_constants(artifact: Artifact, *, min_size: int = 0) -> list[Constant]:
     first: dict[int, str] = {}
     identities: dict[int, tuple[bool, str]] = {}
     result = []
-    for path, found, tensor in named_constants(artifact.file, artifact.name):
+    for path, found, tensor in named_constants(artifact.file, artifact.name, find_constants(artifact.file)[0]):
         shared = first.setdefault(found.value, path)
         if tensor.bytes < min_size:
             continue
@@ -79,13 +80,13 @@ def list_constants(artifact: Artifact, *, min_size: int = 0) -> list[Constant]:
     return result
 
 
-def named_constants(file: File, name: str) -> list[tuple[str, Found, Tensor]]:
-    """Return the constants of ``file``, each with its path, which no other has, and its value."""
+def named_constants(file: File, name: str, constants: Iterable[Found]) -> list[tuple[str, Found, Tensor]]:
+    """Return ``constants`` of ``file``, each with its path, which no other has, and its value."""
     places, printer = Places(file, name), Printer(file)
     tensors: dict[int, Tensor] = {}
     taken: set[str] = set()
     result = []
-    for found in find_constants(file)[0]:
+    for found in constants:
         if found.value not in tensors:
             tensors[found.value] = read_tensor(file, printer, found.value)
         path = places.path(found.place)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["numpy_name", "safetensors_name", "structure_of"]
+from vhlo_tools.dialect import spellings_of
+
+__all__ = ["element_size", "numpy_name", "safetensors_name", "structure_of"]
 
 # Of safetensors, only what all of its readers know; the 8-bit float of that name there is the one without infinities.
 _NAMES: Final[dict[str, tuple[str, str | None]]] = {
@@ -41,6 +43,9 @@ _NAMES: Final[dict[str, tuple[str, str | None]]] = {
     "complex<f64>": ("complex128", None),
 }
 
+# Those that VHLO calls otherwise.
+_VHLO_NAMES: Final = {"i1": "bool_v1", "tf32": "tf31_v1"}
+
 
 def numpy_name(element: str) -> str | None:
     """Return what numpy or ml_dtypes calls an element type of StableHLO; ``None`` if they have none."""
@@ -52,8 +57,19 @@ def safetensors_name(element: str) -> str | None:
     return _NAMES.get(element, (None, None))[1]
 
 
+def element_size(element: str) -> int | None:
+    """Return how many bytes an element takes; ``None`` if it is of no type that constants have."""
+    if element.startswith("complex<"):
+        element = element[len("complex<") : -1]
+        part = None if element.startswith("complex<") else element_size(element)
+        return 2 * part if part else None
+    name = str(structure_of(element)["type"])
+    bits = next((each.bits for each in spellings_of("vhlo", "type") if each.name == name), None)
+    return max(1, bits // 8) if bits else None
+
+
 def structure_of(element: str) -> dict[str, object]:
     """Return the type of VHLO, in the form of ``dialect_specs/vhlo/defaults.toml``."""
     if element.startswith("complex<"):
         return {"type": "complex_v1", "element": structure_of(element[len("complex<") : -1])}
-    return {"type": "bool_v1" if element == "i1" else f"{element}_v1"}
+    return {"type": _VHLO_NAMES.get(element, f"{element}_v1")}

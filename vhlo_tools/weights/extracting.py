@@ -16,6 +16,7 @@ from vhlo_tools.files import write_atomically
 from vhlo_tools.weights.constants import named_constants
 from vhlo_tools.weights.element_types import numpy_name
 from vhlo_tools.weights.safetensors import write_tensors
+from vhlo_tools.weights.survey import find_constants
 from vhlo_tools.weights.tensors import Tensor
 
 __all__ = ["LARGEST_SPLAT", "Extracted", "extract"]
@@ -34,8 +35,8 @@ class Extracted:
     Attributes:
         path: Where it stands in the program.
         file: The file that holds it; ``None`` if none does.
-        dtype: The type of its elements as numpy or ml_dtypes calls it; a ``.npy`` file does not know those of ml_dtypes,
-            and gives them as bytes to be viewed.
+        dtype: The type of its elements as numpy or ml_dtypes calls it; a ``.npy`` file does not know those of
+            ml_dtypes, and gives them as bytes to be viewed.
         reason: Why no file holds it.
     """
 
@@ -60,7 +61,8 @@ def extract(artifact: Artifact, output: Path, *, only: Sequence[str] = (), force
         FileExistsError: If a file exists and ``force`` is not set.
         OSError: If one cannot be written.
     """
-    tensors = {path: tensor for path, _, tensor in named_constants(artifact.file, artifact.name)}
+    constants, _ = find_constants(artifact.file)
+    tensors = {path: tensor for path, _, tensor in named_constants(artifact.file, artifact.name, constants)}
     if unknown := [path for path in only if path not in tensors]:
         raise InvalidInputError(
             f"{artifact.name} has no constant {unknown[0]}; `vhlo constants list` shows those it has"

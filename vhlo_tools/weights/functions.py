@@ -75,8 +75,11 @@ class EntryFunction:
                 empty = self.tables.structure("attribute", {"attribute": "dict_v1", "elements": ()})
                 elements = array.field("elements")[:kept] + (empty,) * len(added)
                 changed["arg_attrs"] = self.tables.add("attribute", replace(array, fields=(elements,)))
+        lost = {inherent[name] for name in inherent if inherent[name] != changed[name]}
+        if op.attributes is not None and op.properties is None:
+            lost.add(op.attributes)
         op.properties, op.attributes = layout.write(changed, discardable, slots, op)
-        return {inherent[name] for name in inherent if inherent[name] != changed[name]}
+        return lost
 
     def layout(self) -> AttributeLayout:
         """Return what keeps the attributes of ops where this function has its own.

@@ -1,7 +1,7 @@
 """Files of tensors in the format of safetensors, written and read as views.
 
-The format is that of ``README.md`` in huggingface/safetensors: eight bytes with the size of a header, the header as JSON,
-then the tensors without gaps. Written by hand, for the library wants every tensor in memory.
+The format is that of ``README.md`` in huggingface/safetensors: eight bytes with the size of a header, the header as
+JSON, then the tensors without gaps. Written by hand, for the library wants every tensor in memory.
 """
 
 from __future__ import annotations

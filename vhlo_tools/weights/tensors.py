@@ -10,9 +10,9 @@ from typing import Final, Literal
 
 from vhlo_tools.artifact.elements import digest, same_bytes, shortest_form
 from vhlo_tools.bytecode import Chunk, File
-from vhlo_tools.bytecode.codec import bits_of
 from vhlo_tools.bytecode.printing import Printer
 from vhlo_tools.mapping import slices
+from vhlo_tools.weights.element_types import element_size
 
 __all__ = ["Form", "Tensor", "pack", "read_tensor"]
 
@@ -108,7 +108,9 @@ def read_tensor(file: File, printer: Printer, index: int) -> Tensor:
     text, shape, element = printer.builtin_tensor(value.field("type"))
     if not element or len(shape) > _LARGEST_RANK or any(size < 0 for size in shape):
         raise entry.malformed(f"a constant has the type {text[:100]}, which has no values")
-    size = _size_of(file, value.field("type"))
+    size = element_size(element)
+    if size is None:
+        raise entry.malformed(f"a constant has the type {text[:100]}, which has no values")
     number = math.prod(shape)
     if number * size > _MOST_BYTES:
         raise entry.malformed(f"a constant has the type {text[:100]}, which has too many elements")
@@ -117,16 +119,6 @@ def read_tensor(file: File, printer: Printer, index: int) -> Tensor:
     if form is None:
         raise entry.malformed(f"{len(data)} bytes are no elements of {text[:100]}")
     return Tensor(element, size, shape, form, data)
-
-
-def _size_of(file: File, tensor: int) -> int:
-    """Return how many bytes an element of a type takes."""
-    holder = file.decode("type", tensor)
-    parts, index = 1, holder.field("element") if holder else tensor
-    element = file.decode("type", index)
-    if element is not None and element.name in ("complex_v1", "complex"):
-        parts, index = 2, element.field("element")
-    return parts * max(1, bits_of(file, index) // 8)
 
 
 def _form_of(data: memoryview, number: int, size: int, element: str) -> Form | None:

@@ -7,11 +7,13 @@ value a token of its own, and in the end the number that it has by then.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
-from vhlo_tools.bytecode import Block, Operation, Region
+from vhlo_tools.bytecode import Block, Operation, Region, UseListOrder
 
-__all__ = ["Values"]
+__all__ = ["Values", "read_orders", "write_orders"]
 
 _NOWHERE: Final = -1
 
@@ -92,3 +94,14 @@ class Values:
 
 def _ops(region: Region) -> list[Operation]:
     return [op for block in region.blocks for op in block.operations]
+
+
+def read_orders(block: Block) -> list[UseListOrder]:
+    """Return the orders of uses of the arguments of ``block``, all with the number of the argument."""
+    return [replace(order, value=order.value or 0) for order in block.use_lists]
+
+
+def write_orders(block: Block, orders: Iterable[UseListOrder]) -> None:
+    """Give the arguments of ``block`` orders of their uses; the number of a single argument is not written."""
+    alone = len(block.arguments) == 1
+    block.use_lists = tuple([replace(order, value=None) if alone else order for order in orders])
