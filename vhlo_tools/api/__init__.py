@@ -2,13 +2,6 @@
 
 from vhlo_tools.api.checking import Checked, check, prepare_check, require
 from vhlo_tools.api.comparison import diff
-from vhlo_tools.api.constants import (
-    LARGE,
-    constants,
-    externalize_constants,
-    extract_constants,
-    restore_constants,
-)
 from vhlo_tools.api.functions import (
     deserialize,
     open_artifact,
@@ -18,6 +11,13 @@ from vhlo_tools.api.functions import (
     run,
     serialize,
     strip,
+)
+from vhlo_tools.api.weights import (
+    LARGE,
+    constants,
+    externalize_constants,
+    extract_constants,
+    restore_constants,
 )
 
 __all__ = [

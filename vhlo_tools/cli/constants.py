@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -13,6 +13,8 @@ from vhlo_tools import api
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.cli import options
 from vhlo_tools.weights import Constant
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 _WIDTH: Final = 80
 # As many as tell constants apart; JSON has all.
@@ -24,7 +26,7 @@ def constants() -> None:
     """List the constants of an artifact, write them as files, take them out, put them back."""
 
 
-def min_size_option(default: int) -> Any:
+def min_size_option(default: int) -> Callable[[_F], _F]:
     """Return the option for the size from which constants count."""
     return click.option(
         "--min-size",

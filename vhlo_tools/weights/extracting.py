@@ -119,14 +119,13 @@ def _files(tensors: dict[str, Tensor], output: Path) -> dict[str, Path]:
 
 
 def _npy(tensor: Tensor) -> Iterator[Chunk]:
-    """Yield a ``.npy`` file, as ``numpy.save`` writes it."""
-    import ml_dtypes
+    """Yield a ``.npy`` file."""
     import numpy as np
 
-    name = numpy_name(tensor.element) or ""
-    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    name = numpy_name(tensor.element)
+    # Of ml_dtypes, as bytes: `numpy.save` makes of some of them what no `numpy.load` reads.
+    described = np.dtype(name).str if hasattr(np, name or "") else f"|V{tensor.size}"
     head = io.BytesIO()
-    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tensor.shape}
-    np.lib.format.write_array_header_1_0(head, described)
+    np.lib.format.write_array_header_1_0(head, {"descr": described, "fortran_order": False, "shape": tensor.shape})
     yield head.getvalue()
     yield from tensor.chunks()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from vhlo_tools.bytecode import Block, File, Operation, Value, walk
@@ -17,6 +18,7 @@ from vhlo_tools.weights.survey import Holder
 __all__ = ["EntryFunction", "find_function"]
 
 _FUNCTION: Final = "vhlo.func_v1"
+_NAMES_SHOWN: Final = 8
 #: The attributes of ops that name functions.
 _CALLS: Final = ("callee", "called_computations", "decomposition")
 #: The attributes of a module that say something of each argument of its main function.
@@ -108,14 +110,14 @@ def find_function(file: File, functions: Sequence[Holder], name: str) -> EntryFu
         InvalidInputError: If there is none, or if others depend on the number of its arguments.
         MalformedArtifactError: If the file is damaged.
     """
-    found = [
-        each
-        for each in functions
-        if file.op_name(each.place.op.name) == _FUNCTION and _text_of(file, each.place.op, "sym_name") == name
-    ]
-    if not found:
-        raise InvalidInputError(f"the program has no function @{name}")
-    op = found[0].place.op
+    named: dict[str | None, Holder] = {}
+    for each in functions:
+        if file.op_name(each.place.op.name) == _FUNCTION:
+            named.setdefault(_text_of(file, each.place.op, "sym_name"), each)
+    if name not in named:
+        others = ", ".join(f"@{other}" for other in islice(named, _NAMES_SHOWN))
+        raise InvalidInputError(f"the program has no function @{name}; it has {others or 'none'}")
+    op = named[name].place.op
     if len(op.regions) != 1 or not op.regions[0].blocks:
         raise InvalidInputError(f"the function @{name} has no body")
     for item in walk(file.ir):
@@ -127,7 +129,7 @@ def find_function(file: File, functions: Sequence[Holder], name: str) -> EntryFu
             held = attributes_of(file, item)
             if said := [key for key in _OF_ARGUMENTS if key in held]:
                 raise InvalidInputError(f"the module says of each argument of @{name} what its {said[0]} is")
-    return EntryFunction(file, Tables(file), name, found[0], op.regions[0].blocks[0])
+    return EntryFunction(file, Tables(file), name, named[name], op.regions[0].blocks[0])
 
 
 def _called(file: File, op: Operation) -> Iterator[str]:
