@@ -19,6 +19,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _WIDTH: Final = 80
 # As many as tell constants apart; JSON has all.
 _DIGITS: Final = 12
+_INDENT: Final = " " * 4
 
 
 @click.group()
@@ -54,17 +55,25 @@ def list_(source: str, min_size: int, output_format: str) -> None:
 
 
 def _lines(found: Sequence[Constant]) -> Iterator[str]:
-    rows = [("bytes", "in file", "uses", "sha256", "type")]
-    rows += [(str(each.bytes), _in_file(each), str(each.uses), each.digest[:_DIGITS], each.type) for each in found]
+    rows = [("bytes", "in file", "uses", "sha256")]
+    rows += [(str(each.bytes), _in_file(each), str(each.uses), each.digest[:_DIGITS]) for each in found]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for number, row in enumerate(rows):
-        *cells, kind = (cell.rjust(width) for cell, width in zip(row, (*widths, 0), strict=True))
-        yield "  ".join([*cells, kind])
-        if number:
-            each = found[number - 1]
-            shared = f", shared with {each.shared_with}" if each.shared_with else ""
-            at = f"    {each.path}"
-            yield from [at + shared] if len(at + shared) <= _WIDTH else [at, f"    {shared[2:]}"] if shared else [at]
+    numbers = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    yield f"{numbers[0]}  type"
+    for line, each in zip(numbers[1:], found, strict=True):
+        shared = f", shared with {each.shared_with}" if each.shared_with else ""
+        # As many lines as it takes; neither types nor paths are cut.
+        yield from _joined(line, f"  {each.type}", "")
+        yield from _joined(f"{_INDENT}{each.path}", shared, ", ")
+
+
+def _joined(start: str, end: str, mark: str) -> Iterator[str]:
+    """Yield a line, or two where one is too long."""
+    if len(start) + len(end) <= _WIDTH or not end:
+        yield start + end
+    else:
+        yield start
+        yield _INDENT + end.removeprefix(mark).strip()
 
 
 def _in_file(constant: Constant) -> str:
