@@ -50,6 +50,7 @@ def test_public_names_are_listed_and_nothing_else_is_there() -> None:
         "from vhlo_tools.cli.main import main; main(['spec', 'show', 'all_reduce'])",
         "from vhlo_tools.cli.main import main; main(['spec', 'lint'])",
         "from vhlo_tools.cli.main import main; main(['diff', {artifact!r}, {artifact!r}])",
+        "from vhlo_tools.cli.main import main; main(['constants', 'list', {artifact!r}])",
         "from vhlo_tools.dialect import stepping",
         "from vhlo_tools.cli.main import main; main(['targets', 'jaxlib==0.4.31', '4w'])",
         "import vhlo_tools as vt; vt.open_artifact({artifact!r}).dialects",

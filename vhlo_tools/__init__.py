@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vhlo_tools.api import (
         check,
+        constants,
         deserialize,
         diff,
+        externalize_constants,
+        extract_constants,
         open_artifact,
         require,
         resolve_target,
+        restore_constants,
         retarget,
         run,
         serialize,
@@ -38,13 +42,17 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
     from vhlo_tools.version import Version
+    from vhlo_tools.weights import Constant, Externalized, Extracted
 
 __all__ = [
     "Artifact",
+    "Constant",
     "Diagnostic",
     "Difference",
     "DowngradeError",
     "EngineError",
+    "Externalized",
+    "Extracted",
     "Finding",
     "InvalidInputError",
     "InvalidProgramError",
@@ -58,11 +66,15 @@ __all__ = [
     "Version",
     "VhloToolsError",
     "check",
+    "constants",
     "deserialize",
     "diff",
+    "externalize_constants",
+    "extract_constants",
     "open_artifact",
     "require",
     "resolve_target",
+    "restore_constants",
     "retarget",
     "run",
     "serialize",
@@ -72,9 +84,10 @@ __all__ = [
 _HOME_OF = {
     **dict.fromkeys(["check", "deserialize", "open_artifact", "require", "resolve_target"], "api"),
     **dict.fromkeys(["retarget", "run", "serialize", "strip"], "api"),
-    "diff": "api",
+    **dict.fromkeys(["constants", "diff", "externalize_constants", "extract_constants", "restore_constants"], "api"),
     **dict.fromkeys(["Artifact", "Difference"], "artifact"),
     "Version": "version",
+    **dict.fromkeys(["Constant", "Externalized", "Extracted"], "weights"),
     **dict.fromkeys(["Diagnostic", "Finding", "SourceLocation"], "findings"),
 }
 

@@ -12,17 +12,29 @@ from vhlo_tools.api.functions import (
     serialize,
     strip,
 )
+from vhlo_tools.api.weights import (
+    LARGE,
+    constants,
+    externalize_constants,
+    extract_constants,
+    restore_constants,
+)
 
 __all__ = [
+    "LARGE",
     "Checked",
     "check",
+    "constants",
     "deserialize",
     "diff",
+    "externalize_constants",
+    "extract_constants",
     "open_artifact",
     "prepare_check",
     "program_of",
     "require",
     "resolve_target",
+    "restore_constants",
     "retarget",
     "run",
     "serialize",

@@ -196,6 +196,15 @@ class Artifact:
         warnings = (each for each in found if each.feature not in told)
         return _Moved(file, target, name=self.name).with_findings([*warnings, *notes])
 
+    def edited(self, file: File) -> Artifact:
+        """Return the artifact that ``file`` is, which was made of this one and edited; constants are views."""
+        # Values from another file are written, and cannot be looked into: the bytes are taken apart again.
+        return _Moved(file, self.version, name=self.name, keep=False).with_findings(self.findings)
+
+    def copy_of_file(self) -> File:
+        """Return its bytes taken apart once more, to be edited."""
+        return decode(memoryview(self._data))
+
     def with_findings(self, findings: Iterable[Finding]) -> Artifact:
         """Return the same artifact with ``findings`` said of it."""
         same = copy(self)
@@ -239,20 +248,26 @@ class Artifact:
 class _Moved(Artifact):
     """An artifact in pieces, which are put together only if somebody wants its bytes."""
 
-    def __init__(self, file: File, version: Version, *, name: str) -> None:
+    def __init__(self, file: File, version: Version, *, name: str, keep: bool = True) -> None:
         self._chunks = encode_chunks(file)
         self.name = name
         self.findings = ()
         self._requirements = None
         self._version = version
-        # Its parts are those that were written, and constants in it are views into the artifact that it was made of.
-        self.file = file
+        self._bytecode_version = file.version
+        if keep:
+            # Its parts are those that were written, and constants in it are views into what it was made of.
+            self.file = file
 
     @property
     def _data(self) -> Buffer:
         if len(self._chunks) > 1:
             self._chunks = (b"".join(self._chunks),)
         return self._chunks[0]
+
+    @property
+    def bytecode_version(self) -> int:
+        return self._bytecode_version
 
     @property
     def sections(self) -> tuple[Section, ...]:

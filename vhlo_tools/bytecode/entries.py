@@ -26,12 +26,14 @@ class Entry(NamedTuple):
         custom: Whether it is encoded as its dialect defines; otherwise it is MLIR text with a final zero.
         data: Its bytes, a view into the file.
         offset: Where in the file they start; -1 if they are new.
+        rest: More bytes, of a new entry whose last part stands in another file; it is written, and not decoded.
     """
 
     dialect: int
     custom: bool
     data: Chunk
     offset: int = -1
+    rest: Chunk = b""
 
     def malformed(self, message: str) -> MalformedArtifactError:
         """Return the error for what is wrong with it."""
@@ -119,6 +121,8 @@ def encode_entries(attributes: Sequence[Entry], types: Sequence[Entry]) -> tuple
     pieces = [varint(len(attributes)), varint(len(types))]
     for table in (attributes, types):
         for dialect, entries in groupby(table, key=lambda entry: entry.dialect):
-            sizes = [flagged(len(entry.data), entry.custom) for entry in entries]
+            sizes = [flagged(len(entry.data) + len(entry.rest), entry.custom) for entry in entries]
             pieces += [varint(dialect), varint(len(sizes)), *sizes]
-    return b"".join(pieces), [entry.data for table in (attributes, types) for entry in table]
+    return b"".join(pieces), [
+        piece for table in (attributes, types) for entry in table for piece in (entry.data, entry.rest) if len(piece)
+    ]

@@ -23,6 +23,7 @@ _COMMANDS = {
     "check": "Say who can read programs, and why others cannot.",
     "diff": "Show how two programs differ.",
     "inspect": "Show what a file is and holds.",
+    "constants": "List, extract, externalize and restore the constants of an artifact.",
     "run": "Evaluate a program.",
     "targets": "Show versions, releases, and what a target means.",
     "spec": "Show, compare, check and extend the specification of VHLO.",

@@ -1,0 +1,173 @@
+"""Constants that become arguments of the entry function, and their values a file beside the artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Final
+
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.bytecode import Block, BlockArgument, Chunk, File, Operation, walk
+from vhlo_tools.bytecode.printing import Printer
+from vhlo_tools.compat.places import program_name
+from vhlo_tools.files import write_atomically
+from vhlo_tools.retargeting.leftovers import clear_leftovers
+from vhlo_tools.weights.constants import named_constants
+from vhlo_tools.weights.extracting import LARGEST_SPLAT
+from vhlo_tools.weights.functions import EntryFunction, find_function
+from vhlo_tools.weights.record import Moved, Record
+from vhlo_tools.weights.safetensors import write_tensors
+from vhlo_tools.weights.survey import Found, find_constants
+from vhlo_tools.weights.tensors import Tensor
+from vhlo_tools.weights.values import Values, read_orders, write_orders
+
+__all__ = ["Externalized", "externalize"]
+
+# Ops whose regions may use values from outside wherever programs go; compilers expect the others to use none.
+_OPEN: Final = ("stablehlo.case", "stablehlo.if", "stablehlo.while")
+
+#: A constant with its path and its value.
+_Named = tuple[str, Found, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Externalized:
+    """A program whose constants became arguments.
+
+    Attributes:
+        artifact: The program.
+        record: What was moved: for each new argument, its number and the name of its tensor in the file of weights.
+        tensors: The tensors, by name.
+        notes: What there is to say of constants that stay.
+    """
+
+    artifact: Artifact
+    record: Record
+    tensors: dict[str, Tensor]
+    notes: tuple[str, ...]
+
+    def weights(self) -> Iterator[Chunk]:
+        """Yield the file of weights, in the format of safetensors, in pieces that are never held together."""
+        return write_tensors(self.tensors, self.record.to_metadata())
+
+    def save_weights(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write the file of weights, whole or not at all.
+
+        Raises:
+            FileExistsError: If ``path`` exists and ``force`` is not set.
+            OSError: If it cannot be written.
+        """
+        write_atomically(Path(path), self.weights(), force=force)
+
+
+def externalize(artifact: Artifact, *, min_size: int, function: str) -> Externalized:
+    """Make arguments of the constants of a function.
+
+    Args:
+        artifact: The artifact, which stays as it is.
+        min_size: How many bytes the elements of a constant must take at least.
+        function: The name of the function.
+
+    Raises:
+        InvalidInputError: If there is no such function, or others depend on its arguments.
+        MalformedArtifactError: If the artifact is damaged.
+    """
+    file = artifact.copy_of_file()
+    constants, holders = find_constants(file)
+    entry = find_function(file, holders, function)
+    large = [each for each in named_constants(file, artifact.name, constants) if each[2].bytes >= min_size]
+    start = entry.holder.position
+    inside = [each for each in large if each[1].position[: len(start)] == start]
+    reasons = {path: _reason_to_stay(file, entry, found, tensor) for path, found, tensor in inside}
+    chosen = [each for each in inside if reasons[each[0]] is None]
+    notes = [f"{path} stays: {reason}" for path, reason in reasons.items() if reason is not None]
+    if others := len(large) - len(inside):
+        notes.append(f"{others} constant{'s' * (others > 1)} of other functions than @{function} stay as they are")
+    record, tensors = _record(file, entry, chosen)
+    if not chosen:
+        return Externalized(artifact, record, tensors, tuple(notes))
+    dropped = _move(entry, [found for _, found, _ in chosen])
+    clear_leftovers(file, entry.tables, dropped)
+    values = {found.value for _, found, _ in chosen}
+    if kept := [index for index in values if file.decode("attribute", index) is not None and _is_value(file, index)]:
+        notes.append(f"{len(kept)} of the values also stay in the artifact, where something else refers to them")
+    return Externalized(artifact.edited(file), record, tensors, tuple(notes))
+
+
+def _is_value(file: File, index: int) -> bool:
+    value = file.decode("attribute", index)
+    return value is not None and value.name == "tensor_v1"
+
+
+def _reason_to_stay(file: File, entry: EntryFunction, found: Found, tensor: Tensor) -> str | None:
+    if not found.plain:
+        return "it has attributes, and arguments have none of that kind"
+    if tensor.form != "whole" and tensor.bytes > LARGEST_SPLAT:
+        return f"{len(tensor.data)} bytes stand for {tensor.bytes}; no more than {LARGEST_SPLAT} are written out"
+    for op in _around(entry, found):
+        name = program_name(file.op_name(op.name))
+        if name not in _OPEN:
+            return f"it stands in {name}, whose regions should use no values from outside"
+    return None
+
+
+def _around(entry: EntryFunction, found: Found) -> Iterator[Operation]:
+    """Yield the ops between a constant and its function."""
+    at = found.place.around
+    while at is not None and at.op is not entry.op:
+        yield at.op
+        at = at.around
+
+
+def _record(file: File, entry: EntryFunction, chosen: Sequence[_Named]) -> tuple[Record, dict[str, Tensor]]:
+    printer, before = Printer(file), len(entry.entry.arguments)
+    names: dict[int, str] = {}
+    tensors: dict[str, Tensor] = {}
+    digests: dict[str, str] = {}
+    moved = []
+    for number, (path, found, tensor) in enumerate(chosen):
+        name = names.setdefault(found.value, path)
+        if name not in tensors:
+            tensors[name] = tensor
+            _, digests[name] = tensor.identify()
+        moved.append(
+            Moved(
+                argument=before + number,
+                tensor=name,
+                path=path,
+                position=found.position[len(entry.holder.position) :],
+                type=printer.builtin_tensor(found.place.op.results[0])[0],
+                element=tensor.element,
+                shape=tensor.shape,
+                form=tensor.form,
+                splat=bytes(tensor.data).hex() if tensor.form == "splat" else "",
+                digest=digests[name],
+            )
+        )
+    return Record(entry.name, before, tuple(moved)), tensors
+
+
+def _move(entry: EntryFunction, chosen: Sequence[Found]) -> set[int]:
+    """Make arguments of constants, and return the attributes that ops have lost."""
+    values = Values(entry.op, entry.holder.reach)
+    block, before = entry.entry, len(entry.entry.arguments)
+    orders = read_orders(block)
+    for number, found in enumerate(chosen):
+        op = found.place.op
+        values.of(block).append(values.of(op)[0])
+        block.arguments.append(BlockArgument(op.results[0], op.location))
+        orders += [replace(order, value=before + number) for order in op.use_lists]
+        for around in _around(entry, found):
+            around.isolated = False
+    write_orders(block, orders)
+    gone = {id(found.place.op) for found in chosen}
+    for item in list(walk(Block(operations=[entry.op]))):
+        if isinstance(item, Block):
+            item.operations = [op for op in item.operations if id(op) not in gone]
+    values.number()
+    lost = entry.set_types(before, [found.place.op.results[0] for found in chosen])
+    # In old versions of the format a dictionary holds the value.
+    lost |= {found.place.op.attributes for found in chosen if found.place.op.attributes is not None}
+    return lost | {found.value for found in chosen}

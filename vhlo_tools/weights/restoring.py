@@ -1,0 +1,189 @@
+"""Arguments that become the constants again that they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, cast, get_args
+
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.bytecode import Block, Entry, File, Operation, OpName, UseListOrder
+from vhlo_tools.bytecode.printing import Printer
+from vhlo_tools.bytecode.writer import varint
+from vhlo_tools.dialect import encodings_of, property_slots
+from vhlo_tools.errors import InvalidInputError, MalformedArtifactError
+from vhlo_tools.retargeting.leftovers import clear_leftovers
+from vhlo_tools.weights.element_types import element_size, structure_of
+from vhlo_tools.weights.functions import EntryFunction, find_function
+from vhlo_tools.weights.record import Moved, Record
+from vhlo_tools.weights.safetensors import TensorFile
+from vhlo_tools.weights.survey import find_constants
+from vhlo_tools.weights.tensors import Form, Tensor, pack
+from vhlo_tools.weights.values import Values, read_orders, write_orders
+
+__all__ = ["restore"]
+
+_CONSTANT: Final = "vhlo.constant_v1"
+
+
+def restore(artifact: Artifact, weights: TensorFile) -> Artifact:
+    """Put the constants back that :func:`vhlo_tools.weights.externalize` took out.
+
+    Args:
+        artifact: The artifact without them.
+        weights: Their values, of which the result holds views.
+
+    Raises:
+        InvalidInputError: If the values are damaged, or belong to another artifact.
+        MalformedArtifactError: If the artifact is damaged.
+    """
+    record = Record.from_metadata(weights.metadata, weights.name)
+    file = artifact.copy_of_file()
+    entry = find_function(file, find_constants(file)[1], record.function)
+    _check_arguments(file, entry, record, weights.name)
+    if not record.moved:
+        return artifact
+    # Constants that shared their value do so again.
+    values = {(each.tensor, each.form, each.splat): _value_of(each, weights) for each in record.moved}
+    indices = _add_values(file, entry, record)
+    dropped = _move(file, entry, record, indices, weights.name)
+    # While the values are still empty: they are of another file, and cannot be looked into from here.
+    clear_leftovers(file, entry.tables, dropped)
+    for key, index in indices.items():
+        empty, data = file.attributes[index], values[key]
+        head = bytes(empty.data)[: -len(varint(0))] + varint(len(data))
+        file.attributes[index] = empty._replace(data=head, rest=data)
+    return artifact.edited(file)
+
+
+#: What tells values apart: the name of a tensor, and how it is held.
+_Key = tuple[str, str, str]
+
+
+def _check_arguments(file: File, entry: EntryFunction, record: Record, name: str) -> None:
+    arguments, printer = entry.entry.arguments, Printer(file)
+    expected = record.arguments + len(record.moved)
+    if len(arguments) != expected:
+        raise InvalidInputError(
+            f"@{entry.name} has {len(arguments)} arguments, and {name} belongs to one with {expected}"
+        )
+    for each in record.moved:
+        found = printer.builtin_tensor(arguments[each.argument].type)[0]
+        if found != each.type:
+            raise InvalidInputError(
+                f"argument {each.argument} of @{entry.name} is {found}, and {name} has {each.type} for it"
+            )
+
+
+def _value_of(moved: Moved, weights: TensorFile) -> memoryview:
+    """Return the bytes of a value as the artifact held them.
+
+    Raises:
+        InvalidInputError: If they are others than those that were taken out.
+    """
+    found = weights.tensors.get(moved.tensor)
+    if found is None:
+        raise InvalidInputError(f"{weights.name} has no tensor {moved.tensor}")
+    size = element_size(moved.element)
+    if size is None or moved.form not in get_args(Form):
+        raise InvalidInputError(f"{weights.name} has {moved.form} elements of {moved.element}, which are not known")
+    whole = Tensor(moved.element, size, moved.shape, "whole", found)
+    if whole.bytes != len(found):
+        raise InvalidInputError(
+            f"{moved.tensor} in {weights.name} has {len(found)} bytes: expected {whole.bytes} of {moved.type}"
+        )
+    data = found
+    if moved.form == "packed":
+        data = memoryview(pack(found) or b"")
+    elif moved.form == "splat":
+        data = memoryview(bytes.fromhex(moved.splat))
+    tensor = replace(whole, form=cast(Form, moved.form), data=data)
+    fits = len(data) == size if moved.form == "splat" else bool(len(data)) or not tensor.number
+    if not fits or (moved.form == "splat" and not tensor.holds(found)) or tensor.identify()[1] != moved.digest:
+        raise InvalidInputError(
+            f"{moved.tensor} in {weights.name} holds other elements than were taken out of {moved.path}: "
+            f"expected SHA-256 {moved.digest}"
+        )
+    return data
+
+
+def _add_values(file: File, entry: EntryFunction, record: Record) -> dict[_Key, int]:
+    """Add an attribute for each value, still without elements, and return their indices."""
+    encoding = next(each for each in encodings_of("vhlo", "attribute").values() if each.name == "tensor_v1")
+    dialect = next(
+        (index for index in range(len(file.dialects.names)) if file.dialect(index) == "vhlo"), len(file.dialects.names)
+    )
+    if dialect == len(file.dialects.names):
+        raise MalformedArtifactError("the file does not have the dialect vhlo", section="dialect")
+    printer = Printer(file)
+    indices: dict[_Key, int] = {}
+    for each in record.moved:
+        key = (each.tensor, each.form, each.splat)
+        if key in indices:
+            continue
+        kind = entry.entry.arguments[each.argument].type
+        if printer.builtin_tensor(kind)[1:] != (each.shape, each.element):
+            # Of a quantized constant: its value is of the type that stores it.
+            structure = {"type": "tensor_v1", "shape": each.shape, "element": structure_of(each.element)}
+            kind = entry.tables.structure("type", structure)
+        indices[key] = len(file.attributes)
+        file.attributes.append(Entry(dialect, True, varint(encoding.code) + varint(kind) + varint(0)))
+    return indices
+
+
+def _move(file: File, entry: EntryFunction, record: Record, indices: Mapping[_Key, int], name: str) -> set[int]:
+    """Make constants of arguments, and return the attributes that the function has lost."""
+    values, block = Values(entry.op, entry.holder.reach), entry.entry
+    arguments, orders = block.arguments[record.arguments :], read_orders(block)
+    tokens = values.of(block)[record.arguments :]
+    del block.arguments[record.arguments :], values.of(block)[record.arguments :]
+    write_orders(block, [order for order in orders if (order.value or 0) < record.arguments])
+    layout, slots, op_name = entry.layout(), property_slots(_CONSTANT), _name_of_constants(file, entry)
+    made = []
+    for each, argument, token in zip(record.moved, arguments, tokens, strict=True):
+        location = argument.location if argument.location is not None else entry.tables.builtin("unknown")
+        op = Operation(op_name, location, results=(argument.type,))
+        index = indices[each.tensor, each.form, each.splat]
+        op.properties, op.attributes = layout.write({"value": index}, {}, slots, op)
+        op.use_lists = _orders_of(orders, each.argument)
+        values.of(op).append(token)
+        made.append((each, op))
+    for each, op in made:
+        _insert(entry.op, each.position, op, f"{each.path} of {name}")
+    try:
+        values.number()
+    except ValueError as error:
+        raise InvalidInputError(f"{name} belongs to another artifact: {error}") from error
+    return entry.set_types(record.arguments, ())
+
+
+def _orders_of(orders: list[UseListOrder], argument: int) -> tuple[UseListOrder, ...]:
+    return tuple(replace(order, value=None) for order in orders if order.value == argument)
+
+
+def _insert(function: Operation, position: tuple[int, ...], op: Operation, what: str) -> None:
+    """Put ``op`` where a constant was; those before it in the text are there already."""
+    holder, block = function, Block()
+    for at in range(0, len(position), 3):
+        region, number, index = position[at : at + 3]
+        if region >= len(holder.regions) or number >= len(holder.regions[region].blocks):
+            raise InvalidInputError(f"there is no place for {what}: the weights belong to another artifact")
+        block = holder.regions[region].blocks[number]
+        last = at + 3 == len(position)
+        if index > len(block.operations) - (not last):
+            raise InvalidInputError(f"there is no place for {what}: the weights belong to another artifact")
+        if not last:
+            holder = block.operations[index]
+    block.operations.insert(position[-1], op)
+
+
+def _name_of_constants(file: File, entry: EntryFunction) -> int:
+    """Return the index of the name of the op, which is added if the file has lost it."""
+    ops = file.dialects.ops
+    for index in range(len(ops)):
+        if file.op_name(index) == _CONSTANT:
+            return index
+    dialect, _, name = _CONSTANT.partition(".")
+    of = next(index for index in range(len(file.dialects.names)) if file.dialect(index) == dialect)
+    ops.append(OpName(of, entry.tables.string(name)))
+    return len(ops) - 1
