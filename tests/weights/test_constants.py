@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import safetensors.numpy
 from weights_files import read_header
 
 import vhlo_tools as vt
@@ -246,7 +247,6 @@ def test_what_is_shared_and_where() -> None:
 
 
 def test_safetensors_itself_reads_them(tmp_path: Path) -> None:
-    numpy_reader = pytest.importorskip("safetensors.numpy", reason="the library is optional")
     kinds = "tensor<3xi1>, tensor<2xcomplex<f64>>, tensor<f32>, tensor<2xi4>, tensor<0xf64>"
     artifact = vt.serialize(
         f"""func.func @main() -> ({kinds}) {{
@@ -258,7 +258,7 @@ def test_safetensors_itself_reads_them(tmp_path: Path) -> None:
           return %0, %1, %2, %3, %4 : {kinds} }}"""
     )
     vt.extract_constants(artifact, tmp_path / "all.safetensors")
-    arrays = numpy_reader.load_file(tmp_path / "all.safetensors")
+    arrays = safetensors.numpy.load_file(tmp_path / "all.safetensors")
     values = [arrays[f"@main/{index}:stablehlo.constant"] for index in range(5)]
     assert values[0].tolist() == [True, False, True]
     assert values[1].reshape(-1).view("complex128").tolist() == [1 + 2j, 1 + 2j]
