@@ -106,8 +106,8 @@ def _written(provider: Provider, operation: ModuleOp, version: Version) -> bytes
     The bindings cannot set the producer, so the header is replaced. Offsets in the format are relative, and only the
     padding of aligned data, which no artifact of VHLO alone has, depends on how long the header is.
     """
-    pieces = provider.bytecode(operation, version)
-    data = b"".join(pieces)
+    # The pieces are gone before the header is replaced: of large constants there are no more than two copies at a time.
+    data = b"".join(provider.bytecode(operation, version))
     container = decode_container(memoryview(data))
     # Old versions of the format align what is in resources without saying so of their section.
     if any(section.alignment > 1 or (section.name == "resource" and section.size) for section in container.sections):
