@@ -103,7 +103,7 @@ def test_regions_of_control_flow(version: str, tmp_path: Path) -> None:
         "@main/2:stablehlo.while/1/3:stablehlo.case/0/0:stablehlo.constant",
         "@main/2:stablehlo.while/1/3:stablehlo.case/1/0:stablehlo.constant",
     ]
-    assert result.notes == ("1 constant of other functions than @main stay as they are",)
+    assert result.notes == ("constants of other functions than @main that stay as they are: 1",)
     assert_same(artifact, restored)
     assert text_of(restored) == text_of(artifact)
     (main, _) = result.artifact.inventory().functions

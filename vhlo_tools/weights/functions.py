@@ -120,9 +120,11 @@ def find_function(file: File, functions: Sequence[Holder], name: str) -> EntryFu
     op = named[name].place.op
     if len(op.regions) != 1 or not op.regions[0].blocks:
         raise InvalidInputError(f"the function @{name} has no body")
+    seen: set[tuple[int, int | None, int | None]] = set()
     for item in walk(file.ir):
-        if not isinstance(item, Operation):
+        if not isinstance(item, Operation) or (item.name, item.properties, item.attributes) in seen:
             continue
+        seen.add((item.name, item.properties, item.attributes))
         if name in _called(file, item):
             raise InvalidInputError(f"@{name} is called by other functions, which would have to pass new arguments")
         if file.op_name(item.name) == "builtin.module":
