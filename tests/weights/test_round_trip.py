@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus import EXAMPLES, example_programs
+from corpus import EXAMPLES, ROOT, example_programs
 from corpus_files import corpus_files
+from environments import run_in
 from weights_files import arguments_of, read_header, round_trip, text_of
 
 import vhlo_tools as vt
@@ -103,7 +105,7 @@ def test_regions_of_control_flow(version: str, tmp_path: Path) -> None:
         "@main/2:stablehlo.while/1/3:stablehlo.case/0/0:stablehlo.constant",
         "@main/2:stablehlo.while/1/3:stablehlo.case/1/0:stablehlo.constant",
     ]
-    assert result.notes == ("1 constant of other functions than @main stay as they are",)
+    assert result.notes == ("constants of other functions than @main that stay as they are: 1",)
     assert_same(artifact, restored)
     assert text_of(restored) == text_of(artifact)
     (main, _) = result.artifact.inventory().functions
@@ -149,6 +151,18 @@ def test_what_became_of_the_artifact_meanwhile(tmp_path: Path) -> None:
     # Written by the library, which knows nothing of constants that are not there.
     again = vt.serialize(vt.deserialize(result.artifact), "1.9.0")
     assert_same(artifact, vt.restore_constants(again, weights))
+
+
+@pytest.mark.releases
+def test_releases_read_both(tmp_path: Path) -> None:
+    artifact = vt.serialize(NESTED, "jaxlib==0.4.31")
+    result, restored = round_trip(artifact, tmp_path)
+    frames = b"".join(len(each).to_bytes(8, "little") + bytes(each) for each in (artifact, result.artifact, restored))
+    read = run_in("jaxlib==0.4.31", ROOT / "tests" / "releases" / "read_artifact.py", input=frames)
+    before, between, after = json.loads(read.stdout)
+    assert before == after
+    assert len(between["text"].partition("->")[0].split("%arg")) == 1 + 7
+    assert "error" not in {*before, *between}
 
 
 def test_constants_that_share_their_value_do_so_again(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from vhlo_tools.compat.places import program_name
 from vhlo_tools.files import write_atomically
 from vhlo_tools.retargeting.leftovers import clear_leftovers
 from vhlo_tools.weights.constants import named_constants
-from vhlo_tools.weights.extracting import LARGEST_SPLAT
+from vhlo_tools.weights.extracting import too_large
 from vhlo_tools.weights.functions import EntryFunction, find_function
 from vhlo_tools.weights.record import Moved, Record
 from vhlo_tools.weights.safetensors import write_tensors
@@ -84,15 +84,15 @@ def externalize(artifact: Artifact, *, min_size: int, function: str) -> External
     chosen = [each for each in inside if reasons[each[0]] is None]
     notes = [f"{path} stays: {reason}" for path, reason in reasons.items() if reason is not None]
     if others := len(large) - len(inside):
-        notes.append(f"{others} constant{'s' * (others > 1)} of other functions than @{function} stay as they are")
+        notes.append(f"constants of other functions than @{function} that stay as they are: {others}")
     record, tensors = _record(file, entry, chosen)
     if not chosen:
         return Externalized(artifact, record, tensors, tuple(notes))
     dropped = _move(entry, [found for _, found, _ in chosen])
     clear_leftovers(file, entry.tables, dropped)
-    values = {found.value for _, found, _ in chosen}
-    if kept := [index for index in values if file.decode("attribute", index) is not None and _is_value(file, index)]:
-        notes.append(f"{len(kept)} of the values also stay in the artifact, where something else refers to them")
+    sizes = {found.value: len(tensor.data) for _, found, tensor in chosen}
+    if kept := [size for index, size in sizes.items() if _is_value(file, index)]:
+        notes.append(f"values that other attributes or functions hold too, and so stay: {len(kept)}, {sum(kept)} bytes")
     return Externalized(artifact.edited(file), record, tensors, tuple(notes))
 
 
@@ -104,8 +104,8 @@ def _is_value(file: File, index: int) -> bool:
 def _reason_to_stay(file: File, entry: EntryFunction, found: Found, tensor: Tensor) -> str | None:
     if not found.plain:
         return "it has attributes, and arguments have none of that kind"
-    if tensor.form != "whole" and tensor.bytes > LARGEST_SPLAT:
-        return f"{len(tensor.data)} bytes stand for {tensor.bytes}; no more than {LARGEST_SPLAT} are written out"
+    if reason := too_large(tensor):
+        return reason
     for op in _around(entry, found):
         name = program_name(file.op_name(op.name))
         if name not in _OPEN:

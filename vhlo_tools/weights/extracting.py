@@ -19,7 +19,7 @@ from vhlo_tools.weights.safetensors import write_tensors
 from vhlo_tools.weights.survey import find_constants
 from vhlo_tools.weights.tensors import Tensor
 
-__all__ = ["LARGEST_SPLAT", "Extracted", "extract"]
+__all__ = ["LARGEST_SPLAT", "Extracted", "extract", "too_large"]
 
 #: A few bytes of an artifact may stand for any number; more than this are not written out.
 LARGEST_SPLAT: Final = 1 << 30
@@ -74,7 +74,7 @@ def extract(artifact: Artifact, output: Path, *, only: Sequence[str] = (), force
     result = []
     for path, tensor in wanted.items():
         dtype = numpy_name(tensor.element)
-        reason = _too_large(tensor) or (None if dtype else f"numpy has no {tensor.element}")
+        reason = too_large(tensor) or (None if dtype else f"numpy has no {tensor.element}")
         if reason is None:
             files[path].parent.mkdir(parents=True, exist_ok=True)
             write_atomically(files[path], _npy(tensor), force=force)
@@ -83,7 +83,7 @@ def extract(artifact: Artifact, output: Path, *, only: Sequence[str] = (), force
 
 
 def _as_one(tensors: dict[str, Tensor], output: Path, *, force: bool) -> list[Extracted]:
-    reasons = {path: _too_large(tensor) for path, tensor in tensors.items()}
+    reasons = {path: too_large(tensor) for path, tensor in tensors.items()}
     written = {path: tensor for path, tensor in tensors.items() if reasons[path] is None}
     write_atomically(output, write_tensors(written, {}), force=force)
     return [
@@ -92,8 +92,9 @@ def _as_one(tensors: dict[str, Tensor], output: Path, *, force: bool) -> list[Ex
     ]
 
 
-def _too_large(tensor: Tensor) -> str | None:
-    if tensor.form == "whole" or tensor.bytes <= LARGEST_SPLAT:
+def too_large(tensor: Tensor) -> str | None:
+    """Return why the elements of ``tensor`` are not written out, if they are not."""
+    if tensor.form != "splat" or tensor.bytes <= LARGEST_SPLAT:
         return None
     return f"one element stands for {tensor.bytes} bytes; no more than {LARGEST_SPLAT} are written out"
 

@@ -10,7 +10,7 @@ from typing import Final
 from vhlo_tools.bytecode import Block, File, Operation, Value, walk
 from vhlo_tools.compat.places import attributes_of
 from vhlo_tools.dialect import property_slots
-from vhlo_tools.errors import InvalidInputError
+from vhlo_tools.errors import InvalidInputError, MalformedArtifactError
 from vhlo_tools.retargeting.layout import AttributeLayout, Attributes
 from vhlo_tools.retargeting.tables import Tables
 from vhlo_tools.weights.survey import Holder
@@ -62,26 +62,40 @@ class EntryFunction:
         """
         layout, op = self.layout(), self.op
         inherent, discardable = layout.read(op, slots := property_slots(_FUNCTION))
-        changed = dict(inherent)
-        holder = self._value(inherent, "function_type", "type_v1")
-        kind = self.file.decode("type", holder.field("value"))
-        if kind is None or kind.name != "func_v1" or len(kind.field("inputs")) < kept:
-            raise self.file.attributes[inherent["function_type"]].malformed("a function has no type of a function")
-        new = self.tables.add(
-            "type", replace(kind, fields=(kind.field("inputs")[:kept] + tuple(added), kind.fields[1]))
-        )
-        changed["function_type"] = self.tables.add("attribute", replace(holder, fields=(new,)))
-        if "arg_attrs" in inherent:
-            array = self._value(inherent, "arg_attrs", "array_v1")
-            if array.field("elements"):
-                empty = self.tables.structure("attribute", {"attribute": "dict_v1", "elements": ()})
-                elements = array.field("elements")[:kept] + (empty,) * len(added)
-                changed["arg_attrs"] = self.tables.add("attribute", replace(array, fields=(elements,)))
+        holder, kind = self._type(inherent)
+        inputs, outputs = kind.fields
+        new = self.tables.add("type", replace(kind, fields=(inputs[:kept] + tuple(added), outputs)))
+        changed = {**inherent, "function_type": self.tables.add("attribute", replace(holder, fields=(new,)))}
+        array = self._value(inherent, "arg_attrs", "array_v1")
+        if elements := array.field("elements"):
+            empty = self.tables.structure("attribute", {"attribute": "dict_v1", "elements": ()})
+            elements = elements[:kept] + (empty,) * len(added)
+            changed["arg_attrs"] = self.tables.add("attribute", replace(array, fields=(elements,)))
         lost = {inherent[name] for name in inherent if inherent[name] != changed[name]}
         if op.attributes is not None and op.properties is None:
             lost.add(op.attributes)
         op.properties, op.attributes = layout.write(changed, discardable, slots, op)
         return lost
+
+    def check(self) -> None:
+        """See that its type and the attributes of its arguments are of as many arguments as it has.
+
+        Raises:
+            MalformedArtifactError: If they are not.
+        """
+        attributes = attributes_of(self.file, self.op)
+        _, kind = self._type(attributes)
+        described = self._value(attributes, "arg_attrs", "array_v1").field("elements")
+        number = len(self.entry.arguments)
+        if len(kind.field("inputs")) != number or len(described) not in (0, number):
+            raise self._malformed(f"@{self.name} has {number} arguments, and says something else of them")
+
+    def _type(self, attributes: Attributes) -> tuple[Value, Value]:
+        holder = self._value(attributes, "function_type", "type_v1")
+        kind = self.file.decode("type", holder.field("value"))
+        if kind is None or kind.name != "func_v1":
+            raise self._malformed(f"@{self.name} has no type of a function")
+        return holder, kind
 
     def layout(self) -> AttributeLayout:
         """Return what keeps the attributes of ops where this function has its own.
@@ -94,8 +108,11 @@ class EntryFunction:
         index = attributes.get(name)
         value = self.file.decode("attribute", index) if index is not None else None
         if value is None or value.name != kind:
-            raise self.file.attributes[self.op.location].malformed(f"a function has no {name}")
+            raise self._malformed(f"@{self.name} has no {name}")
         return value
+
+    def _malformed(self, message: str) -> MalformedArtifactError:
+        return self.file.attributes[self.op.location].malformed(message)
 
 
 def find_function(file: File, functions: Sequence[Holder], name: str) -> EntryFunction:
@@ -120,16 +137,20 @@ def find_function(file: File, functions: Sequence[Holder], name: str) -> EntryFu
     op = named[name].place.op
     if len(op.regions) != 1 or not op.regions[0].blocks:
         raise InvalidInputError(f"the function @{name} has no body")
+    seen: set[tuple[int, int | None, int | None]] = set()
     for item in walk(file.ir):
-        if not isinstance(item, Operation):
+        if not isinstance(item, Operation) or (item.name, item.properties, item.attributes) in seen:
             continue
+        seen.add((item.name, item.properties, item.attributes))
         if name in _called(file, item):
             raise InvalidInputError(f"@{name} is called by other functions, which would have to pass new arguments")
         if file.op_name(item.name) == "builtin.module":
             held = attributes_of(file, item)
             if said := [key for key in _OF_ARGUMENTS if key in held]:
                 raise InvalidInputError(f"the module says of each argument of @{name} what its {said[0]} is")
-    return EntryFunction(file, Tables(file), name, named[name], op.regions[0].blocks[0])
+    entry = EntryFunction(file, Tables(file), name, named[name], op.regions[0].blocks[0])
+    entry.check()
+    return entry
 
 
 def _called(file: File, op: Operation) -> Iterator[str]:

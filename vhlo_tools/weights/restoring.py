@@ -92,19 +92,29 @@ def _value_of(moved: Moved, weights: TensorFile) -> memoryview:
         raise InvalidInputError(
             f"{moved.tensor} in {weights.name} has {len(found)} bytes: expected {whole.bytes} of {moved.type}"
         )
-    data = found
-    if moved.form == "packed":
-        data = memoryview(pack(found) or b"")
-    elif moved.form == "splat":
-        data = memoryview(bytes.fromhex(moved.splat))
-    tensor = replace(whole, form=cast(Form, moved.form), data=data)
-    fits = len(data) == size if moved.form == "splat" else bool(len(data)) or not tensor.number
-    if not fits or (moved.form == "splat" and not tensor.holds(found)) or tensor.identify()[1] != moved.digest:
+    data = _held_as(moved, found)
+    tensor = None if data is None else replace(whole, form=cast(Form, moved.form), data=data)
+    if tensor is None or tensor.identify()[1] != moved.digest:
         raise InvalidInputError(
             f"{moved.tensor} in {weights.name} holds other elements than were taken out of {moved.path}: "
             f"expected SHA-256 {moved.digest}"
         )
-    return data
+    return tensor.data
+
+
+def _held_as(moved: Moved, found: memoryview) -> memoryview | None:
+    """Return a value in the form that it had; ``None`` if it has not that form."""
+    if moved.form == "packed":
+        try:
+            return pack(found)
+        except ValueError:
+            return None
+    if moved.form == "splat":
+        data = memoryview(bytes.fromhex(moved.splat))
+        size = element_size(moved.element) or 0
+        fits = len(data) == size and Tensor(moved.element, size, moved.shape, "splat", data).holds(found)
+        return data if fits else None
+    return found
 
 
 def _add_values(file: File, entry: EntryFunction, record: Record) -> dict[_Key, int]:

@@ -6,6 +6,8 @@ import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
+from tempfile import TemporaryFile
 from typing import Final, Literal
 
 from vhlo_tools.artifact.elements import digest, same_bytes, shortest_form
@@ -145,18 +147,29 @@ def _unpacked(data: memoryview, number: int) -> Iterator[bytes]:
             yield block
 
 
-def pack(data: memoryview) -> bytes | None:
-    """Return bits, a byte each, as eight in a byte; ``None`` if a byte is no bit."""
-    out = bytearray()
+def pack(data: memoryview) -> memoryview:
+    """Return bits, a byte each, as eight in a byte; very many stand in a file without a name.
+
+    Raises:
+        ValueError: If a byte is no bit.
+    """
+    if len(data) <= _MOST_BOOLEANS:
+        return memoryview(b"".join(_packed(data)))
+    with TemporaryFile() as file:
+        file.writelines(_packed(data))
+        file.flush()
+        return memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+
+
+def _packed(data: memoryview) -> Iterator[bytes]:
     for piece in slices(data):
         for at in range(0, len(piece), _BLOCK):
             block = piece[at : at + _BLOCK].tobytes()
             if block.strip(b"\0\1"):
-                return None
+                raise ValueError("a byte is neither 0 nor 1")
             # The first of eight is the lowest bit: as digits of a number, from the last to the first.
             digits = block[::-1].translate(_DIGITS)
-            out += int(digits, 2).to_bytes((len(block) + 7) // 8, "little")
-    return bytes(out)
+            yield int(digits, 2).to_bytes((len(block) + 7) // 8, "little")
 
 
-_DIGITS: Final = bytes([ord("0"), ord("1")]) + bytes(254)
+_DIGITS: Final = b"01" + bytes(254)
