@@ -20,15 +20,16 @@ from typing import Literal
 import vhlo_tools as vt
 from vhlo_tools.artifact import Kind, recognise
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.dialect import known_versions
+from vhlo_tools.dialect import known_versions, newest_version
 from vhlo_tools.findings import OPAQUE_PROPERTIES
 
 ROOT = Path(__file__).parents[1]
 ARCHIVE = ROOT / "tests" / "artifacts" / "corpus.zip"
 BATCH = 40
-#: Outcomes that are as they should be: `unreadable` for the library as it is; `opaque` for attributes of other dialects
-#: that only the library can move; `not by the library` for other dialects' ops that it reads and does not write again.
-AGREED = {"same", "refused", "unreadable", "opaque", "not by the library"}
+#: Outcomes that are as they should be. `unreadable`, `deadly`: the library cannot read the artifact as it is, or dies of it;
+#: `opaque`: attributes of other dialects that only the library can move; `not by the library`: ops of other dialects that
+#: it reads and does not write again.
+AGREED = {"same", "refused", "unreadable", "deadly", "opaque", "not by the library"}
 
 
 def targets() -> list[str]:
@@ -85,6 +86,10 @@ def session(source: Path, names: Sequence[str]) -> None:
     wanted = set(names)
     for name, data in artifacts_in(source):
         if name not in wanted:
+            continue
+        found = vt.open_artifact(data).requirements().reader_findings(newest_version())
+        if any(finding.feature == "i2_attribute" for finding in found):
+            print(f"deadly\t{name}\t-", flush=True)
             continue
         try:
             vt.deserialize(data)
