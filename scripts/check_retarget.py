@@ -26,9 +26,9 @@ from vhlo_tools.findings import OPAQUE_PROPERTIES
 ROOT = Path(__file__).parents[1]
 ARCHIVE = ROOT / "tests" / "artifacts" / "corpus.zip"
 BATCH = 40
-#: Outcomes that are as they should be. `unreadable`, `deadly`: the library cannot read the artifact as it is, or dies of it;
-#: `opaque`: attributes of other dialects that only the library can move; `not by the library`: ops of other dialects that
-#: it reads and does not write again.
+#: Outcomes that are as they should be. The library cannot read the artifact (`unreadable`), or dies of it (`deadly`), or
+#: only it can move attributes of other dialects (`opaque`); or it reads ops of other dialects, and does not write
+#: them again (`not by the library`).
 AGREED = {"same", "refused", "unreadable", "deadly", "opaque", "not by the library"}
 
 

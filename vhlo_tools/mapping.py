@@ -70,9 +70,12 @@ def slices(data: bytes | memoryview) -> Iterator[memoryview]:
     view = memoryview(data)
     for at in range(0, len(view), _SLICE):
         piece = view[at : at + _SLICE]
-        yield piece
-        if isinstance(view.obj, _MappedFile):
-            view.obj.let_go(len(piece))
+        try:
+            yield piece
+        finally:
+            # Also where nobody asks for the next one.
+            if isinstance(view.obj, _MappedFile):
+                view.obj.let_go(len(piece))
 
 
 def copy(data: bytes | memoryview, out: int) -> None:
