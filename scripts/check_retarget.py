@@ -1,7 +1,8 @@
-"""See that artifacts moved on their bytes are those that the library makes: `check_retarget.py FILES...`.
+"""See that artifacts moved on their bytes are those that the library makes: `check_retarget.py SOURCE`.
 
-Each artifact of the archive, a folder or a zip file is brought to every version by its bytes and by the library, which
-must read both to the same module, with locations, and refuse what we refuse. Prints what differs, and what was seen.
+Each artifact of SOURCE, a file, a folder or a zip file (by default the archive), is brought to every version by its bytes
+and by the library, which must read both to the same module, with locations, and refuse what we refuse. Prints what
+differs, and what was seen.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from vhlo_tools.findings import OPAQUE_PROPERTIES
 ROOT = Path(__file__).parents[1]
 ARCHIVE = ROOT / "tests" / "artifacts" / "corpus.zip"
 BATCH = 40
-#: Outcomes that are as they should be. The library cannot read the artifact (`unreadable`), or dies of it (`deadly`), or
+#: Outcomes that are fine. The library cannot read the artifact (`unreadable`), or dies of it (`deadly`), or
 #: only it can move attributes of other dialects (`opaque`); or it reads ops of other dialects, and does not write
 #: them again (`not by the library`).
 AGREED = {"same", "refused", "unreadable", "deadly", "opaque", "not by the library"}
