@@ -1,6 +1,6 @@
 """See that artifacts moved on their bytes are those that the library makes: `check_retarget.py SOURCE`.
 
-Each artifact of SOURCE, a file, a folder or a zip file (by default the archive), is brought to every version by its bytes
+Each artifact of SOURCE, a file, a folder or a zip file (by default our own), is brought to every version by its bytes
 and by the library, which must read both to the same module, with locations, and refuse what we refuse. Prints what
 differs, and what was seen.
 """
