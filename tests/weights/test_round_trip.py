@@ -236,3 +236,18 @@ def test_orders_of_uses_of_constants_become_those_of_arguments(arguments: str, t
     assert orders_in(result.artifact) == [(UseListOrder(number, pairs=False, indices=(1, 0)),)]
     assert text_of(restored) == text_of(changed)
     vt.deserialize(result.artifact)
+
+
+def test_names_that_locations_have_too(tmp_path: Path) -> None:
+    """In old versions of the format a constant has its value in a dictionary, by a name that a location shares."""
+    program = """func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32> loc("value")
+      %1 = stablehlo.add %a, %0 : tensor<2xf32> loc("value"("sym_name"))
+      return %1 : tensor<2xf32> loc("arg_attrs")
+    } loc("function_type")"""
+    artifact = vt.serialize(program, "0.9.0")
+    result, restored = round_trip(artifact, tmp_path)
+    assert result.record.moved
+    assert 'loc("value"' in vt.open_artifact(bytes(result.artifact)).text(debug_info=True)
+    assert_same(artifact, restored)
+    assert text_of(restored) == text_of(artifact)

@@ -18,7 +18,7 @@ __all__ = ["clear_leftovers"]
 _Key = tuple[EntryKind, int]
 
 _KINDS: Final[tuple[EntryKind, EntryKind]] = ("attribute", "type")
-# They hold no more than strings and each other, and are the bulk of a table.
+# They hold no more than strings and each other, and are the bulk of a table: who holds them is not looked for.
 _PLAIN: Final = frozenset({"callsite", "file_line_col", "file_line_col_range", "name", "string", "unknown"})
 
 
@@ -31,7 +31,8 @@ def clear_leftovers(file: File, tables: Tables, dropped: Iterable[int]) -> None:
     Raises:
         MalformedArtifactError: If the file is damaged.
     """
-    candidates = _closure(file, {("attribute", index) for index in dropped})
+    closure = _closure(file, {("attribute", index) for index in dropped})
+    candidates = {key for key in closure if not _is_plain(file.decode(*key))}
     held = _held_by_others(file, candidates)
     if held is None:
         return
@@ -54,6 +55,10 @@ def _closure(file: File, found: set[_Key]) -> set[_Key]:
         closed |= new
         pending += new
     return closed
+
+
+def _is_plain(value: Value | None) -> bool:
+    return value is not None and value.dialect == "builtin" and value.name in _PLAIN
 
 
 def _held(value: Value) -> set[_Key]:
