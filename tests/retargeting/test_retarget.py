@@ -11,6 +11,7 @@ from corpus import EXAMPLES, FEATURES, ROOT, example_programs, features_of_libra
 from corpus_files import CorpusFile, corpus_files, corpus_index, read_corpus_file
 
 import vhlo_tools as vt
+from vhlo_tools.bytecode import walk
 from vhlo_tools.dialect import known_versions, newest_version
 
 
@@ -137,6 +138,27 @@ def test_other_dialects_stay_and_their_attributes_move() -> None:
     assert "sdy" in older.dialects
     assert {finding.feature for finding in older.findings} == {"mixed_dialects"}
     assert vt.diff(mixed, vt.retarget(older, mixed.version, engine="bytes")) == []
+
+
+def test_orders_of_uses_are_kept_where_the_format_has_them() -> None:
+    """Since bytecode 3. MLIR's text does not show them, so they are compared as they stand."""
+
+    def orders(artifact: vt.Artifact) -> list[object]:
+        return [item.use_lists for item in walk(artifact.file.ir) if item.use_lists]
+
+    kept = 0
+    for name, data in corpus_files(ordinary=False):
+        artifact = vt.open_artifact(data, name=name)
+        if artifact.bytecode_version < 6 or not (before := orders(artifact)):
+            continue
+        for target, has in (("0.12.0", True), ("0.14.0", True), (str(newest_version()), True), ("0.9.0", False)):
+            try:
+                moved = bytes(vt.retarget(artifact, target, engine="bytes"))
+            except vt.DowngradeError:
+                continue
+            assert orders(vt.open_artifact(moved)) == (before if has else []), (name, target)
+            kept += has
+    assert kept > 100
 
 
 def test_attributes_of_a_form_that_is_not_known_are_left_to_the_library() -> None:
