@@ -20,6 +20,7 @@ __all__ = [
     "InvalidSpecificationError",
     "InvalidVersionError",
     "MalformedArtifactError",
+    "MissingExtraError",
     "ProviderError",
     "UnknownTargetError",
     "UnsupportedFeatureError",
@@ -45,6 +46,10 @@ class InvalidSpecificationError(VhloToolsError, ValueError):
 
 class ProviderError(VhloToolsError):
     """The MLIR bindings are missing, or lack what is asked of them."""
+
+
+class MissingExtraError(VhloToolsError, ImportError):
+    """A framework that an integration needs is not installed; the message names the extra that installs it."""
 
 
 class InvalidProgramError(VhloToolsError, ValueError):

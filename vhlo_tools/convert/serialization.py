@@ -28,7 +28,9 @@ from vhlo_tools.version import Version
 __all__ = ["newest_artifact", "serialize_program"]
 
 
-def serialize_program(program: Program, target: Target, *, allow_other_dialects: bool = False) -> Artifact:
+def serialize_program(
+    program: Program, target: Target, *, allow_other_dialects: bool = False, legalize: bool = True
+) -> Artifact:
     """Write ``program`` as a portable artifact.
 
     Args:
@@ -36,6 +38,7 @@ def serialize_program(program: Program, target: Target, *, allow_other_dialects:
         target: What to write it for; a version that the provider's library can write.
         allow_other_dialects: Whether ops of other dialects may stay, which consumers since 1.11.0 read. Those that the
             program brought along from an artifact stay in any case.
+        legalize: Whether what has no form in VHLO is rewritten, as far as that is possible.
 
     Raises:
         UnsupportedFeatureError: If it holds what no artifact can hold.

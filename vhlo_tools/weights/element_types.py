@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from vhlo_tools.dialect import spellings_of
+from vhlo_tools.errors import InvalidInputError
 
-__all__ = ["element_size", "numpy_name", "safetensors_name", "structure_of"]
+__all__ = ["element_named", "element_size", "numpy_name", "safetensors_name", "structure_of"]
 
 # Of safetensors, only what all of its readers know; the 8-bit float of that name there is the one without infinities.
 _NAMES: Final[dict[str, tuple[str, str | None]]] = {
@@ -50,6 +51,18 @@ _VHLO_NAMES: Final = {"i1": "bool_v1", "tf32": "tf31_v1"}
 def numpy_name(element: str) -> str | None:
     """Return what numpy or ml_dtypes calls an element type of StableHLO; ``None`` if they have none."""
     return _NAMES.get(element, (None, None))[0]
+
+
+def element_named(name: str) -> str:
+    """Return the element type that numpy or ml_dtypes calls ``name``.
+
+    Raises:
+        InvalidInputError: If there is none.
+    """
+    for element, (each, _) in _NAMES.items():
+        if each == name and element != "index":
+            return element
+    raise InvalidInputError(f"there is no element type for numpy's {name}: expected one of StableHLO's")
 
 
 def safetensors_name(element: str) -> str | None:

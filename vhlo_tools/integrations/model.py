@@ -1,0 +1,121 @@
+"""What every integration gives back: an artifact, and the arguments of its ``main`` by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.bindings import get_provider
+from vhlo_tools.bytecode import Chunk
+from vhlo_tools.compat import resolve_target
+from vhlo_tools.convert import serialize_program
+from vhlo_tools.files import write_atomically
+from vhlo_tools.program import load_program
+from vhlo_tools.version import Version
+from vhlo_tools.weights import Tensor, element_named, write_tensors
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from vhlo_tools.program import ProgramSource
+
+__all__ = ["ExportedModel", "serialize_module"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedModel:
+    """A model of a framework as a portable artifact.
+
+    ``main`` takes the inputs, in the order of ``inputs``, and then the weights, in the order of ``weights``.
+
+    Attributes:
+        artifact: The artifact.
+        inputs: The names of the inputs.
+        outputs: The names of the results, where the framework has names for them: outputs first, then what becomes of
+            weights that the model changes.
+        weights: The values of the weights by name; empty if the artifact holds them as constants.
+    """
+
+    artifact: Artifact
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...] = ()
+    weights: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of all arguments of ``main``."""
+        return (*self.inputs, *self.weights)
+
+    def save(
+        self, path: str | PathLike[str], weights: str | PathLike[str] | None = None, *, force: bool = False
+    ) -> None:
+        """Write the artifact, and its weights as a safetensors file.
+
+        Args:
+            path: Where the artifact shall be.
+            weights: Where the weights shall be, by default beside it with the suffix ``.safetensors``; nothing is
+                written if there are none.
+            force: Whether existing files may be replaced.
+
+        Raises:
+            FileExistsError: If a file exists and ``force`` is not set.
+            OSError: If one cannot be written.
+        """
+        if self.weights:
+            write_atomically(Path(weights or Path(path).with_suffix(".safetensors")), self._tensors(), force=force)
+        self.artifact.save(path, force=force)
+
+    def _tensors(self) -> Iterator[Chunk]:
+        return write_tensors({name: _tensor(value) for name, value in self.weights.items()}, {})
+
+
+def serialize_module(
+    module: ProgramSource,
+    target: str | Version,
+    *,
+    name: str,
+    allow_other_dialects: bool = False,
+    legalize: bool = True,
+    as_of: date | None = None,
+    provider: str | None = None,
+) -> Artifact:
+    """Write what a framework gave as an artifact.
+
+    Args:
+        module: An ``ir.Module`` of any provider, or anything else that is a program.
+        target: In the grammar of targets; the windows and ``current`` are those of ``provider``, also where the module
+            is of another one that writes older versions only.
+        name: What to call it in messages.
+        allow_other_dialects: Whether ops of dialects beside StableHLO may stay.
+        legalize: Whether what portable artifacts cannot hold is rewritten.
+        as_of: The day that windows in ``target`` count back from, by default today.
+        provider: The bindings whose versions count, by default the installed ones.
+
+    Raises:
+        DowngradeError: If it holds what the target does not have.
+        UnsupportedFeatureError: If it holds what no artifact can hold.
+        UnknownTargetError: If the target is unknown, or a version that the library cannot write.
+    """
+    library = get_provider(provider).library
+    wanted = resolve_target(str(target), lambda: library, as_of=as_of).within(library)
+    loaded = load_program(module, name=name)
+    newest = loaded.provider.library.current
+    written = wanted if wanted.version <= newest else replace(wanted, version=newest)
+    artifact = serialize_program(loaded, written, allow_other_dialects=allow_other_dialects, legalize=legalize)
+    if written is wanted:
+        return artifact
+    return artifact.retargeted(wanted.version).with_findings(artifact.findings)
+
+
+def _tensor(value: np.ndarray[Any, Any]) -> Tensor:
+    import numpy as np
+
+    whole = np.ascontiguousarray(value)
+    data = memoryview(whole.reshape(-1).view(np.uint8).data) if whole.size else memoryview(b"")
+    # Scalars become vectors on the way.
+    return Tensor(element_named(str(whole.dtype)), whole.dtype.itemsize, np.shape(value), "whole", data)
