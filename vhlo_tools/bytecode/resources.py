@@ -34,13 +34,18 @@ class Resource:
         key: The index of its name in the string table.
         kind: What it is.
         data: The bytes of a blob, as a view; otherwise the encoded value.
-        alignment: The alignment of a blob in the file.
+        alignment: The alignment of a blob in the file; 0 if the blob was left out and the name alone is there.
     """
 
     key: int
     kind: ResourceKind
     data: Chunk
     alignment: int = 1
+
+    @property
+    def left_out(self) -> bool:
+        """Whether its value is not in the file."""
+        return self.alignment == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +99,9 @@ def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource
     kind = ResourceKind(number)
     start = contents.position
     value = contents.take(size)
-    if kind is not ResourceKind.BLOB:
-        return Resource(key, kind, value)
+    # A blob that was left out, as printing may do with large ones, is a name alone.
+    if kind is not ResourceKind.BLOB or not size:
+        return Resource(key, kind, value, int(size > 0))
     reader = ByteReader(contents.data, start, start + size, contents.section)
     base = contents.start
     alignment, length = reader.varint(), reader.varint()
@@ -117,7 +123,7 @@ def encode_resources(groups: Sequence[ResourceGroup]) -> tuple[bytes, list[Chunk
         keys += [varint(group.owner), varint(len(group.resources))]
         for resource in group.resources:
             pieces: list[Chunk] = [resource.data]
-            if resource.kind is ResourceKind.BLOB:
+            if resource.kind is ResourceKind.BLOB and not resource.left_out:
                 head = varint(resource.alignment) + varint(len(resource.data))
                 # The section starts aligned, so that the place within it decides.
                 head += _PADDING * (-(size + len(head)) % resource.alignment)
