@@ -79,7 +79,7 @@ class AttributeLayout:
         if not self._is:
             return None, self._tables.dictionary({**discardable, **inherent})
         if slots is None or not self._name(op).startswith("vhlo."):
-            # MLIR takes inherent attributes from the dictionary, too; and what properties the ops of other dialects have
+            # MLIR takes inherent attributes from the dictionary, too; and which properties ops of other dialects have
             # differs between releases.
             return None, self._tables.dictionary({**discardable, **inherent})
         pieces = []
