@@ -9,6 +9,7 @@ from raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.api import program_of
+from vhlo_tools.api.frontends import FRONTENDS
 from vhlo_tools.artifact import Kind
 from vhlo_tools.program import LOADERS, load_program
 
@@ -16,7 +17,8 @@ TEXT = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor
 
 
 def test_every_kind_of_content_has_a_loader() -> None:
-    assert set(LOADERS) == set(Kind)
+    assert set(LOADERS) | set(FRONTENDS) == set(Kind)
+    assert not set(LOADERS) & set(FRONTENDS)
 
 
 def test_one_program_in_every_form_is_one_artifact(raw: RawLibrary, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from vhlo_tools.api.checking import Checked, check, prepare_check, require
 from vhlo_tools.api.comparison import diff
+from vhlo_tools.api.frontends import export_model
 from vhlo_tools.api.functions import (
     deserialize,
     open_artifact,
@@ -27,6 +28,7 @@ __all__ = [
     "constants",
     "deserialize",
     "diff",
+    "export_model",
     "externalize_constants",
     "extract_constants",
     "open_artifact",

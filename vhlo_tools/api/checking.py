@@ -8,6 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vhlo_tools.api.frontends import as_program
 from vhlo_tools.api.functions import ArtifactSource, resolve_target
 from vhlo_tools.artifact import Artifact, Kind, as_bytes, read_bytes, recognise
 from vhlo_tools.compat import Target
@@ -68,6 +69,11 @@ def prepare_check(
         InvalidProgramError: If it is no valid program.
         MalformedArtifactError: If it is a damaged artifact.
     """
+    try:
+        program = as_program(program, name=name, provider=provider)
+    except UnsupportedFeatureError as error:
+        # A framework's program that no artifact can hold.
+        return Checked(None, error.findings)
     artifact = as_artifact(program, name)
     if artifact is not None:
         contradiction = artifact.requirements().contradiction

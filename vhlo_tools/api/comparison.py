@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.checking import as_artifact
+from vhlo_tools.api.frontends import as_program
 from vhlo_tools.artifact import DIFFERENCE_KINDS, Artifact, Difference, DifferenceKind
 from vhlo_tools.errors import MalformedArtifactError, UnsupportedFeatureError
 
@@ -54,6 +55,9 @@ def diff(
     ignored = frozenset((ignore,) if isinstance(ignore, str) else ignore)
     if unknown := sorted(ignored.difference(DIFFERENCE_KINDS)):
         raise ValueError(f"{unknown[0]!r} is no kind of difference: expected one of {', '.join(DIFFERENCE_KINDS)}")
+    before, after = (
+        as_program(source, name=name, provider=provider) for source, name in zip((before, after), names, strict=True)
+    )
     sources = (before, after)
     artifacts = [_opened(source, name) for source, name in zip(sources, names, strict=True)]
     one, other = artifacts

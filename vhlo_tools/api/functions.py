@@ -7,6 +7,7 @@ from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, get_args
 
+from vhlo_tools.api.frontends import as_program, export_model, framework_kind
 from vhlo_tools.artifact import Artifact, Buffer
 from vhlo_tools.compat import Library, Target
 from vhlo_tools.compat import resolve_target as resolve
@@ -78,7 +79,8 @@ def serialize(
 
     Args:
         program: An ``ir.Module`` of any provider, which stays as it is; MLIR text or bytes; an artifact; a
-            ``jax.export.Exported`` or its serialized bytes; or a path to a file with any of these.
+            ``jax.export.Exported`` or its serialized bytes; a ``torch.export.ExportedProgram`` or its serialized bytes,
+            which torch and torch-mlir export; or a path to a file with any of these.
         target: The version to write for, or what it is to be read by, in the grammar of targets. A named consumer that
             reads newer versions than the installed library writes gets the newest that it writes.
         allow_other_dialects: Whether ops of dialects beside StableHLO, such as ``sdy``, may stay as they are.
@@ -98,6 +100,16 @@ def serialize(
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
         InvalidVersionError: If the target looks like a version and is none.
     """
+    if framework_kind(program, name) is not None:
+        exported = export_model(
+            program,
+            target,
+            name=name,
+            allow_other_dialects=allow_other_dialects,
+            as_of=as_of,
+            provider=provider,
+        )
+        return strip(exported.artifact) if strip_debug_info else exported.artifact
     from vhlo_tools.convert import serialize_program
     from vhlo_tools.program import load_program
 
@@ -253,6 +265,7 @@ def run(
         raise TypeError(
             f"inputs must be a sequence with one array for each argument, not a {type(inputs).__qualname__}"
         )
+    program = as_program(program, name=name, provider=provider)
     return evaluate(load_program(program, name=name, provider=provider), inputs)
 
 

@@ -6,6 +6,7 @@ from vhlo_tools.artifact.difference import DIFFERENCE_KINDS, Difference, Differe
 from vhlo_tools.artifact.inspection import inspect_bytes
 from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
 from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
+from vhlo_tools.artifact.torch_export import TorchExport, ViewFile, decode_torch_export
 
 __all__ = [
     "DIFFERENCE_KINDS",
@@ -15,8 +16,11 @@ __all__ = [
     "DifferenceKind",
     "JaxExport",
     "Kind",
+    "TorchExport",
+    "ViewFile",
     "as_bytes",
     "decode_jax_export",
+    "decode_torch_export",
     "inspect_bytes",
     "other_dialects",
     "read_bytes",

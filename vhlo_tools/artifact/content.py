@@ -8,6 +8,7 @@ from typing import Final
 
 from vhlo_tools.artifact.jax_export import is_jax_export
 from vhlo_tools.artifact.storage import Buffer
+from vhlo_tools.artifact.torch_export import is_torch_export
 from vhlo_tools.bytecode import MAGIC
 from vhlo_tools.errors import InvalidProgramError
 
@@ -26,6 +27,7 @@ class Kind(StrEnum):
     MLIR_BYTECODE = "mlir-bytecode"
     JAX_EXPORT = "jax-export"
     MLIR_TEXT = "mlir-text"
+    TORCH_EXPORT = "torch-export"
 
 
 def recognise(data: Buffer, name: str = "the input") -> Kind:
@@ -52,7 +54,7 @@ def recognise(data: Buffer, name: str = "the input") -> Kind:
     )
 
 
-_EXPECTED = "a portable artifact, MLIR bytecode, MLIR text or a jax.export file"
+_EXPECTED = "a portable artifact, MLIR bytecode, MLIR text, a jax.export file or a torch.export file"
 
 
 def _is_artifact(data: memoryview) -> bool:
@@ -81,6 +83,7 @@ def _is_text(data: memoryview) -> bool:
 _SIGNS: Final[dict[Kind, Callable[[memoryview], bool]]] = {
     Kind.PORTABLE_ARTIFACT: _is_artifact,
     Kind.MLIR_BYTECODE: _is_bytecode,
+    Kind.TORCH_EXPORT: is_torch_export,
     Kind.JAX_EXPORT: is_jax_export,
     Kind.MLIR_TEXT: _is_text,
 }

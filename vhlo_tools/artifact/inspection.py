@@ -10,6 +10,7 @@ from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
 from vhlo_tools.artifact.content import Kind, recognise
 from vhlo_tools.artifact.jax_export import decode_jax_export
 from vhlo_tools.artifact.storage import Buffer
+from vhlo_tools.artifact.torch_export import decode_torch_export
 from vhlo_tools.bytecode import File, decode
 
 if TYPE_CHECKING:
@@ -86,6 +87,10 @@ def _of_jax_export(data: Buffer, name: str) -> dict[str, Any]:
     }
 
 
+def _of_torch_export(data: Buffer, name: str) -> dict[str, Any]:
+    return asdict(decode_torch_export(data))
+
+
 def _of_text(data: Buffer, name: str) -> dict[str, Any]:
     return {"lines": bytes(data).count(b"\n")}
 
@@ -104,4 +109,5 @@ _DETAILS: Final[dict[Kind, Callable[[Buffer, str], dict[str, Any]]]] = {
     Kind.MLIR_BYTECODE: _of_bytecode,
     Kind.JAX_EXPORT: _of_jax_export,
     Kind.MLIR_TEXT: _of_text,
+    Kind.TORCH_EXPORT: _of_torch_export,
 }

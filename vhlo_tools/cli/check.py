@@ -123,8 +123,8 @@ def check(
 
 def _answer(path: str, questions: Sequence[Question], allow_other_dialects: bool, provider: str | None) -> Answer:
     try:
-        data, name = options.read_input(path)
-        checked = api.prepare_check(data, allow_other_dialects=allow_other_dialects, name=name, provider=provider)
+        program, name = options.read_program(path)
+        checked = api.prepare_check(program, allow_other_dialects=allow_other_dialects, name=name, provider=provider)
         return Answer(path, tuple((each, tuple(_findings(checked, each))) for each in questions))
     except VhloToolsError as error:
         return Answer(path, error=str(error))

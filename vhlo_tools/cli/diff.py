@@ -46,7 +46,7 @@ def diff(
     """
     if before == after == options.STANDARD:
         raise click.UsageError("only one of the programs can come from stdin")
-    (one, name), (other, other_name) = options.read_input(before), options.read_input(after)
+    (one, name), (other, other_name) = options.read_program(before), options.read_program(after)
     try:
         found = api.diff(one, other, locations=locations, ignore=ignore, names=(name, other_name), provider=provider)
     except UnsupportedFeatureError as error:

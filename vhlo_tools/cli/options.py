@@ -9,7 +9,7 @@ from dataclasses import asdict
 from datetime import date, datetime
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,6 +17,9 @@ from vhlo_tools.artifact import Artifact, Buffer, read_bytes
 from vhlo_tools.errors import DowngradeError, EngineError, InvalidInputError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding, findings_lines, group_findings
+
+if TYPE_CHECKING:
+    from vhlo_tools.program import ProgramSource
 
 __all__ = [
     "artifact_report",
@@ -32,6 +35,7 @@ __all__ = [
     "output_option",
     "provider_option",
     "read_input",
+    "read_program",
     "report_findings",
     "reporting",
     "target_option",
@@ -169,6 +173,11 @@ def read_input(source: str) -> tuple[Buffer, str]:
             raise click.UsageError("stdin is closed: there is nothing to read")
         return sys.stdin.buffer.read(), "<stdin>"
     return read_bytes(Path(source)), source
+
+
+def read_program(source: str) -> tuple[ProgramSource, str]:
+    """Return a program, its path or the bytes on stdin, and what to call it in messages."""
+    return read_input(source) if source == STANDARD else (Path(source), source)
 
 
 def write_output(output: str, chunks: Iterable[bytes | memoryview], *, force: bool, binary: bool) -> None:

@@ -51,9 +51,9 @@ def run(
         if Path(output).suffix not in (".npy", ".npz"):
             raise click.UsageError(f"{output} is neither a .npy nor a .npz file")
         options.check_output(output, force=force, binary=True)
-    data, name = options.read_input(source)
+    program, name = options.read_program(source)
     values = [value for text in inputs for value in _values(text)]
-    results = api.run(data, values, engine=engine, name=name, provider=provider)
+    results = api.run(program, values, engine=engine, name=name, provider=provider)
     if output is not None:
         options.write_output(output, [_packed(results, output)], force=force, binary=True)
     elif output_format == "json":

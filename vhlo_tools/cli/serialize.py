@@ -17,6 +17,11 @@ from vhlo_tools.cli import options
 @options.target_option(default="current")
 @options.as_of_option
 @click.option("--allow-other-dialects", is_flag=True, help="Keep ops of dialects beside StableHLO, such as sdy.")
+@click.option(
+    "--weights",
+    metavar="FILE",
+    help="Make the weights of a framework's program arguments, and write their values to this safetensors file.",
+)
 @click.option("--strip-debug-info", is_flag=True, help="Leave source locations out.")
 @options.provider_option
 @options.force_option
@@ -27,24 +32,40 @@ def serialize(
     target: str,
     as_of: date | None,
     allow_other_dialects: bool,
+    weights: str | None,
     strip_debug_info: bool,
     provider: str | None,
     force: bool,
 ) -> dict[str, Any]:
     """Write PROGRAM as a portable artifact that the target can read.
 
-    PROGRAM is MLIR text or bytecode, a portable artifact, or a jax.export file, told apart by content; - is stdin.
+    PROGRAM is MLIR text or bytecode, a portable artifact, a jax.export file, or, with the extra "torch", a torch.export
+    file (.pt2), told apart by content; - is stdin. Read a .pt2 file only if you trust it: torch unpickles parts of it.
     """
     options.check_output(output, force=force, binary=True)
-    data, name = options.read_input(source)
-    artifact = api.serialize(
-        data,
-        target,
-        allow_other_dialects=allow_other_dialects,
-        strip_debug_info=strip_debug_info,
-        name=name,
-        as_of=as_of,
-        provider=provider,
-    )
+    program, name = options.read_program(source)
+    if weights is not None:
+        options.check_output(weights, force=force, binary=True)
+        model = api.export_model(
+            program,
+            target,
+            weights="arguments",
+            name=name,
+            allow_other_dialects=allow_other_dialects,
+            as_of=as_of,
+            provider=provider,
+        )
+        options.write_output(weights, model.weights_file(), force=force, binary=True)
+        artifact = api.strip(model.artifact) if strip_debug_info else model.artifact
+    else:
+        artifact = api.serialize(
+            program,
+            target,
+            allow_other_dialects=allow_other_dialects,
+            strip_debug_info=strip_debug_info,
+            name=name,
+            as_of=as_of,
+            provider=provider,
+        )
     options.write_output(output, [bytes(artifact)], force=force, binary=True)
     return options.artifact_report(artifact, output)

@@ -67,10 +67,11 @@ class ExportedModel:
             OSError: If one cannot be written.
         """
         if self.weights:
-            write_atomically(Path(weights or Path(path).with_suffix(".safetensors")), self._tensors(), force=force)
+            write_atomically(Path(weights or Path(path).with_suffix(".safetensors")), self.weights_file(), force=force)
         self.artifact.save(path, force=force)
 
-    def _tensors(self) -> Iterator[Chunk]:
+    def weights_file(self) -> Iterator[Chunk]:
+        """Yield a safetensors file of the weights, in pieces."""
         return write_tensors({name: _tensor(value) for name, value in self.weights.items()}, {})
 
 

@@ -71,7 +71,10 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
             "Artifact, a jax.export.Exported, MLIR text, bytes or a path"
         )
     name, source = name or "the input", as_bytes(source)
-    return LOADERS[recognise(source, name)](source, name, get_provider(provider))
+    kind = recognise(source, name)
+    if kind not in LOADERS:
+        raise InvalidProgramError(f"{name} is of the kind {kind}: export it first, with vhlo_tools.serialize")
+    return LOADERS[kind](source, name, get_provider(provider))
 
 
 def _is_text(source: str) -> bool:
@@ -142,7 +145,8 @@ def _load_source(source: str | bytes, name: str, provider: Provider) -> Program:
     return Program(name, provider, load)
 
 
-#: What makes a program of each kind of content. A new kind is a new line here and a sign in `artifact.content`.
+#: What makes a program of each kind of content. A new kind is a new line here and a sign in `artifact.content`. What a
+#: framework must export stands in `api.frontends` instead.
 LOADERS: Final[dict[Kind, Callable[[Buffer, str, Provider], Program]]] = {
     Kind.PORTABLE_ARTIFACT: _load_artifact,
     Kind.JAX_EXPORT: _load_jax_export,

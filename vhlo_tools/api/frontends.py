@@ -1,0 +1,169 @@
+"""Programs of frameworks: which integration exports them, in one table."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import date
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, Protocol, cast
+
+from vhlo_tools.artifact import Kind, as_bytes, read_bytes, recognise
+from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.integrations.model import ExportedModel
+    from vhlo_tools.program import ProgramSource
+
+__all__ = ["FRONTENDS", "Frontend", "Weights", "as_program", "export_model", "framework_kind"]
+
+Weights = Literal["constants", "arguments"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frontend:
+    """What exports the programs of a framework.
+
+    Attributes:
+        module: The name of its module in :mod:`vhlo_tools.integrations`.
+        function: The function there, an :class:`Exporter`.
+        objects: The classes of objects that are such a program: where a class is from, and its name.
+    """
+
+    module: str
+    function: str
+    objects: tuple[tuple[str, str], ...] = ()
+
+
+class Exporter(Protocol):
+    """The function of a frontend."""
+
+    def __call__(
+        self,
+        source: ProgramSource,
+        target: str | Version,
+        *,
+        weights: Weights,
+        name: str | None,
+        allow_other_dialects: bool,
+        as_of: date | None,
+        provider: str | None,
+    ) -> ExportedModel:
+        """Export ``source``: a path, bytes, or an object of one of the classes of the frontend.
+
+        Raises:
+            MissingExtraError: If the framework is not installed.
+        """
+
+
+#: What exports each kind of program of a framework. A new kind is a new line here and a sign in `artifact.content`.
+FRONTENDS: Final[dict[Kind, Frontend]] = {
+    Kind.TORCH_EXPORT: Frontend("torch", "open_model", (("torch.export", "ExportedProgram"),)),
+}
+
+
+def framework_kind(source: ProgramSource, name: str | None = None) -> Kind | None:
+    """Return of which framework's kind ``source`` is, or ``None`` if it is something else, a program or not."""
+    if isinstance(source, str | PathLike):
+        # A text with a program is no path, and a long one no name of a file.
+        if not os.path.isfile(source):  # noqa: PTH113 - a Path of a long text raises
+            return None
+        data, name = read_bytes(Path(source)), name or str(source)
+    elif isinstance(source, bytes | bytearray | memoryview):
+        data = as_bytes(source)
+    else:
+        return _kind_of_object(source)
+    try:
+        kind = recognise(data, name or "the program")
+    except InvalidProgramError:
+        return None
+    return kind if kind in FRONTENDS else None
+
+
+def _kind_of_object(source: object) -> Kind | None:
+    """Tell by the names of its classes, so that no framework is imported."""
+    for kind, frontend in FRONTENDS.items():
+        for prefix, class_name in frontend.objects:
+            for cls in type(source).__mro__:
+                if cls.__name__ == class_name and f"{cls.__module__}.".startswith(f"{prefix}."):
+                    return kind
+    return None
+
+
+def export_model(
+    program: ProgramSource,
+    target: str | Version = "current",
+    *,
+    weights: Weights = "constants",
+    name: str | None = None,
+    allow_other_dialects: bool = False,
+    as_of: date | None = None,
+    provider: str | None = None,
+) -> ExportedModel:
+    """Export a program of a framework, with names for what its ``main`` takes.
+
+    Args:
+        program: A ``torch.export.ExportedProgram``, or the path or the bytes of a ``.pt2`` file.
+        target: The version to write for, or what it is to be read by, in the grammar of targets.
+        weights: Whether the weights are constants, or arguments after the inputs.
+        name: What to call the program in messages, by default its path.
+        allow_other_dialects: Whether ops of dialects beside StableHLO may stay as they are.
+        as_of: The day that windows in ``target`` count back from, by default today.
+        provider: The bindings whose versions count, by default the installed ones.
+
+    Raises:
+        InvalidProgramError: If it is no program of a framework, or one that cannot be exported.
+        MissingExtraError: If the framework is not installed.
+        UnsupportedFeatureError: If it holds what no artifact can hold.
+        DowngradeError: If it holds what the target does not have.
+        UnknownTargetError: If the target is unknown, or a version that the library cannot write.
+    """
+    kind = framework_kind(program, name)
+    if kind is None:
+        called = name or (str(program) if isinstance(program, str | PathLike) else "the program")
+        raise InvalidProgramError(
+            f"{called} is no program of a framework ({', '.join(FRONTENDS)}): its weights are where they are; "
+            "`vhlo constants externalize` makes arguments of the constants of an artifact"
+        )
+    return _export(kind, program, target, weights, name, allow_other_dialects, as_of, provider)
+
+
+def as_program(program: ProgramSource, *, name: str | None = None, provider: str | None = None) -> ProgramSource:
+    """Return a program of a framework as an artifact of the newest version, and anything else as it is.
+
+    Raises:
+        InvalidProgramError: If it cannot be exported.
+        MissingExtraError: If the framework is not installed.
+        UnsupportedFeatureError: If it holds what no artifact can hold.
+    """
+    kind = framework_kind(program, name)
+    if kind is None:
+        return program
+    return _export(kind, program, "current", "constants", name, True, None, provider).artifact
+
+
+def _export(
+    kind: Kind,
+    program: ProgramSource,
+    target: str | Version,
+    weights: Weights,
+    name: str | None,
+    allow_other_dialects: bool,
+    as_of: date | None,
+    provider: str | None,
+) -> ExportedModel:
+    frontend = FRONTENDS[kind]
+    module = import_module(f"vhlo_tools.integrations.{frontend.module}")
+    exporter = cast(Exporter, getattr(module, frontend.function))
+    return exporter(
+        program,
+        target,
+        weights=weights,
+        name=name,
+        allow_other_dialects=allow_other_dialects,
+        as_of=as_of,
+        provider=provider,
+    )
