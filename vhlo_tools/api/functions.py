@@ -74,13 +74,16 @@ def serialize(
     name: str | None = None,
     as_of: date | None = None,
     provider: str | None = None,
+    signature: str | None = None,
+    batch_size: int | None = None,
 ) -> Artifact:
     """Write a program as a portable artifact.
 
     Args:
         program: An ``ir.Module`` of any provider, which stays as it is; MLIR text or bytes; an artifact; a
             ``jax.export.Exported`` or its serialized bytes; a ``torch.export.ExportedProgram`` or its serialized bytes,
-            which torch and torch-mlir export; or a path to a file with any of these.
+            which torch and torch-mlir export; a path to a file with any of these; or the path of the folder of a
+            SavedModel, which TensorFlow exports.
         target: The version to write for, or what it is to be read by, in the grammar of targets. A named consumer that
             reads newer versions than the installed library writes gets the newest that it writes.
         allow_other_dialects: Whether ops of dialects beside StableHLO, such as ``sdy``, may stay as they are.
@@ -88,6 +91,8 @@ def serialize(
         name: What to call the program in messages, by default its path.
         as_of: The day that windows in ``target`` count back from, by default today.
         provider: The bindings to use, by default those of the module, or the installed ones.
+        signature: Of a SavedModel, the signature; by default ``serving_default``.
+        batch_size: Of a SavedModel, the size of the first dimension of inputs that leave it open.
 
     Returns:
         The artifact. Its ``findings`` warn of what the consumer may choke on although the library lets it through.
@@ -99,8 +104,10 @@ def serialize(
         MalformedArtifactError: If it is a damaged artifact.
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
         InvalidVersionError: If the target looks like a version and is none.
+        InvalidInputError: If there is no such signature, or an input of a SavedModel leaves its shape open.
+        MissingExtraError: If the framework whose program it is is not installed.
     """
-    if framework_kind(program, name) is not None:
+    if framework_kind(program, name) is not None or signature is not None or batch_size is not None:
         exported = export_model(
             program,
             target,
@@ -108,6 +115,8 @@ def serialize(
             allow_other_dialects=allow_other_dialects,
             as_of=as_of,
             provider=provider,
+            signature=signature,
+            batch_size=batch_size,
         )
         return strip(exported.artifact) if strip_debug_info else exported.artifact
     from vhlo_tools.convert import serialize_program

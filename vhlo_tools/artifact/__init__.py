@@ -3,8 +3,9 @@
 from vhlo_tools.artifact.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import Kind, recognise
 from vhlo_tools.artifact.difference import DIFFERENCE_KINDS, Difference, DifferenceKind
-from vhlo_tools.artifact.inspection import inspect_bytes
+from vhlo_tools.artifact.inspection import inspect_bytes, inspect_folder
 from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
+from vhlo_tools.artifact.saved_model import is_saved_model
 from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
 from vhlo_tools.artifact.torch_export import TorchExport, ViewFile, decode_torch_export
 
@@ -22,6 +23,8 @@ __all__ = [
     "decode_jax_export",
     "decode_torch_export",
     "inspect_bytes",
+    "inspect_folder",
+    "is_saved_model",
     "other_dialects",
     "read_bytes",
     "recognise",

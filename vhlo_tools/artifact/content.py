@@ -28,6 +28,8 @@ class Kind(StrEnum):
     JAX_EXPORT = "jax-export"
     MLIR_TEXT = "mlir-text"
     TORCH_EXPORT = "torch-export"
+    #: A folder; all others are the contents of a file.
+    SAVED_MODEL = "saved-model"
 
 
 def recognise(data: Buffer, name: str = "the input") -> Kind:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
 from vhlo_tools.artifact.content import Kind, recognise
 from vhlo_tools.artifact.jax_export import decode_jax_export
+from vhlo_tools.artifact.saved_model import SavedSignature, is_saved_model, read_saved_model
 from vhlo_tools.artifact.storage import Buffer
 from vhlo_tools.artifact.torch_export import decode_torch_export
 from vhlo_tools.bytecode import File, decode
+from vhlo_tools.errors import InvalidProgramError
 
 if TYPE_CHECKING:
     from vhlo_tools.compat import Requirements
 
-__all__ = ["inspect_bytes"]
+__all__ = ["inspect_bytes", "inspect_folder"]
 
 
 def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
@@ -32,6 +35,32 @@ def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
     """
     kind = recognise(data, name)
     return {"kind": str(kind), "size": len(data), **_DETAILS[kind](data, name)}
+
+
+def inspect_folder(path: Path) -> dict[str, Any]:
+    """Return what the folder ``path`` is and holds.
+
+    Raises:
+        InvalidProgramError: If it is no program.
+        MalformedArtifactError: If it is damaged.
+        OSError: If it cannot be read.
+    """
+    if not is_saved_model(path):
+        raise InvalidProgramError(f"{path} is a folder, and no SavedModel: expected a file saved_model.pb in it")
+    held = read_saved_model(path)
+    return {
+        "kind": str(Kind.SAVED_MODEL),
+        "size": held.graph_bytes + held.variable_bytes,
+        **asdict(held),
+        "signatures": {each.name: _of_signature(each) for each in held.signatures},
+    }
+
+
+def _of_signature(signature: SavedSignature) -> dict[str, Any]:
+    return {
+        side: {tensor.name: str(tensor) for tensor in tensors}
+        for side, tensors in (("inputs", signature.inputs), ("outputs", signature.outputs))
+    }
 
 
 def _of_artifact(data: Buffer, name: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from vhlo_tools import api
+from vhlo_tools.artifact import is_saved_model
 from vhlo_tools.bytecode import MAGIC
 from vhlo_tools.cli import check_text, options
 from vhlo_tools.compat import Target
@@ -155,7 +156,7 @@ def _files(paths: Sequence[str]) -> list[str]:
     """Return the files that are meant, each once, in the order in which they are named."""
     found: dict[str, None] = {}
     for path in paths:
-        if path == options.STANDARD or Path(path).is_file():
+        if path == options.STANDARD or Path(path).is_file() or is_saved_model(path):
             members = [path]
         elif Path(path).is_dir():
             members = list(_programs_in(Path(path)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
 
-from vhlo_tools.artifact import inspect_bytes
+from vhlo_tools.artifact import inspect_bytes, inspect_folder
 from vhlo_tools.cli import options
 
 _COUNTS = ("ops", "types", "attributes")
@@ -17,9 +18,12 @@ _COUNTS = ("ops", "types", "attributes")
 @options.input_argument("FILE")
 @options.format_option
 def inspect(source: str, output_format: str) -> None:
-    """Show what FILE is and holds, from its bytes alone and for files of any version."""
-    data, name = options.read_input(source)
-    description = {"path": name, **inspect_bytes(data, name)}
+    """Show what FILE, or the folder of a SavedModel, is and holds, from bytes alone and for any version."""
+    if source != options.STANDARD and Path(source).is_dir():
+        description = {"path": source, **inspect_folder(Path(source))}
+    else:
+        data, name = options.read_input(source)
+        description = {"path": name, **inspect_bytes(data, name)}
     if output_format == "json":
         options.echo_json(description)
     else:
@@ -37,6 +41,9 @@ def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
             yield label.rstrip()
             for dialect, ops in value.items():
                 yield f"{indent}  {dialect:<18} {', '.join(sorted(ops)) or 'no ops'}"
+        elif key == "signatures":
+            yield label.rstrip() + ("" if value else " none")
+            yield from (f"{indent}  {name}{_sides(sides)}" for name, sides in value.items())
         elif key in _COUNTS:
             yield label.rstrip()
             # Names of the dialect, which stay as they are spelled.
@@ -59,6 +66,12 @@ def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
 def _signature(function: dict[str, Any]) -> str:
     sides = (", ".join(each["type"] for each in function[side]) for side in ("arguments", "results"))
     return "@{}({}) -> ({})".format(function["name"], *sides)
+
+
+def _sides(signature: dict[str, dict[str, str]]) -> str:
+    """Return a signature of a SavedModel, whose names stay as they are spelled."""
+    sides = (", ".join(f"{name}: {kind}" for name, kind in signature[side].items()) for side in ("inputs", "outputs"))
+    return "({}) -> ({})".format(*sides)
 
 
 def _words(value: Any) -> str:

@@ -22,6 +22,12 @@ from vhlo_tools.cli import options
     metavar="FILE",
     help="Make the weights of a framework's program arguments, and write their values to this safetensors file.",
 )
+@click.option("--signature", metavar="NAME", help="Of a SavedModel, the signature; by default serving_default.")
+@click.option(
+    "--batch-size",
+    type=click.IntRange(min=0),
+    help="Of a SavedModel, the size of the first dimension of inputs that leave it open.",
+)
 @click.option("--strip-debug-info", is_flag=True, help="Leave source locations out.")
 @options.provider_option
 @options.force_option
@@ -33,6 +39,8 @@ def serialize(
     as_of: date | None,
     allow_other_dialects: bool,
     weights: str | None,
+    signature: str | None,
+    batch_size: int | None,
     strip_debug_info: bool,
     provider: str | None,
     force: bool,
@@ -41,6 +49,9 @@ def serialize(
 
     PROGRAM is MLIR text or bytecode, a portable artifact, a jax.export file, or, with the extra "torch", a torch.export
     file (.pt2), told apart by content; - is stdin. Read a .pt2 file only if you trust it: torch unpickles parts of it.
+
+    With the extra "tensorflow" it may also be the folder of a SavedModel, of which one signature is written. Read one
+    only if you trust it: TensorFlow runs ops of it.
     """
     options.check_output(output, force=force, binary=True)
     program, name = options.read_program(source)
@@ -54,6 +65,8 @@ def serialize(
             allow_other_dialects=allow_other_dialects,
             as_of=as_of,
             provider=provider,
+            signature=signature,
+            batch_size=batch_size,
         )
         options.write_output(weights, model.weights_file(), force=force, binary=True)
         artifact = api.strip(model.artifact) if strip_debug_info else model.artifact
@@ -66,6 +79,8 @@ def serialize(
             name=name,
             as_of=as_of,
             provider=provider,
+            signature=signature,
+            batch_size=batch_size,
         )
     options.write_output(output, [bytes(artifact)], force=force, binary=True)
     return options.artifact_report(artifact, output)

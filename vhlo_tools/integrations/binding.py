@@ -62,7 +62,7 @@ def _forms(value: np.ndarray[Any, Any]) -> tuple[Form, memoryview, memoryview]:
     """Return how artifacts hold a value, all of its elements, and these in that form."""
     import numpy as np
 
-    data = memoryview(np.ascontiguousarray(value).reshape(-1).view(np.uint8)) if value.size else memoryview(b"")
+    data = memoryview(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data) if value.size else memoryview(b"")
     if value.dtype != np.bool_ or not value.size:
         return "whole", data, data
     # MLIR takes one byte of equal bits for a splat, and bits of any other number for packed ones.

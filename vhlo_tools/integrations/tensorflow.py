@@ -1,9 +1,9 @@
 """Functions and SavedModels of TensorFlow as portable artifacts.
 
-``main`` takes the inputs in the order of ``tf.nest.flatten``, and then what the function captures, in the order in which
-it uses it first: variables, and tensors that were made outside of it. It returns the outputs, in the order of
-``tf.nest.flatten``, and then the new values of the variables that it assigns to, in the order of their arguments; each of
-these may be written over its argument, as the aliases of the artifact say.
+``main`` takes the inputs in the order of ``tf.nest.flatten``, and then what the function captures, in the order in
+which it uses it first: variables, and tensors that were made outside of it. It returns the outputs, in the order of
+``tf.nest.flatten``, and then the new values of the variables that it assigns to, in the order of their arguments; each
+of these may be written over its argument, as the aliases of the artifact say.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["SERVING", "export", "export_saved_model"]
+    from vhlo_tools.program import ProgramSource
+
+__all__ = ["SERVING", "export", "export_saved_model", "open_saved_model"]
 
 #: The signature that TensorFlow's own tools take where none is named.
 SERVING: Final = "serving_default"
@@ -120,7 +122,8 @@ def export(
         return ExportedModel(artifact, call.inputs, (*call.outputs, *updated), captured)
     if updated:
         raise InvalidInputError(
-            f"{name} assigns to {', '.join(updated)}, which cannot be constants: export its weights as arguments"
+            f"{name} assigns to {', '.join(updated)}, which cannot be constants: "
+            "export its weights as arguments (--weights)"
         )
     return ExportedModel(bind_arguments(artifact, captured), call.inputs, call.outputs)
 
@@ -186,6 +189,32 @@ def export_saved_model(
     )
 
 
+def open_saved_model(
+    source: ProgramSource,
+    target: str | Version,
+    *,
+    weights: Literal["arguments", "constants"],
+    name: str | None,
+    allow_other_dialects: bool,
+    as_of: date | None,
+    provider: str | None,
+    signature: str = SERVING,
+    batch_size: int | None = None,
+) -> ExportedModel:
+    """Export the SavedModel in the folder ``source``, as :class:`vhlo_tools.api.frontends.Exporter` asks for it."""
+    return export_saved_model(
+        str(source),
+        signature,
+        target=target,
+        weights=weights,
+        batch_size=batch_size,
+        name=name,
+        allow_other_dialects=allow_other_dialects,
+        as_of=as_of,
+        provider=provider,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Call:
     """How a traced function is called.
@@ -242,7 +271,7 @@ class _Call:
 
 
 def _paths(tf: Any, structure: Any, parameters: Sequence[str] | None) -> list[tuple[str, ...]]:
-    """Return the path to each leaf, where the first step may have a name; numbers, where the nest is of another kind."""
+    """Return the path to each leaf, with names for the first steps; numbers, where the nest is of another kind."""
     paths = list(paths_of(structure))
     number = len(tf.nest.flatten(structure))
     if len(paths) != number:
@@ -394,9 +423,9 @@ def _updated(artifact: Artifact, call: _Call, weights: Sequence[str], name: str)
     fits = [output for output, _ in aliases] == list(range(returned, len(main.results)))
     if not fits or len(main.arguments) != before + len(weights) or any(number < before for _, number in aliases):
         raise InvalidProgramError(
-            f"TensorFlow made a program of {name} with {len(main.arguments)} arguments and {len(main.results)} results: "
-            f"expected {before} inputs, {len(weights)} variables or tensors, {returned} outputs, and the new value of "
-            "each variable that is assigned to, in its own shape"
+            f"TensorFlow made a program of {name} with {len(main.arguments)} arguments and {len(main.results)} "
+            f"results: expected {before} inputs, {len(weights)} variables or tensors, {returned} outputs, and the new "
+            "value of each variable that is assigned to, in its own shape"
         )
     return [weights[number - before] for _, number in aliases]
 

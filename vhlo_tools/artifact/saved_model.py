@@ -1,0 +1,271 @@
+"""SavedModels of TensorFlow: folders, of whose main file the signatures are read here without TensorFlow.
+
+That file is a protocol buffer, of which only what leads to the signatures is looked at, with every length checked. The
+numbers of its fields are those of ``tensorflow/core/protobuf/saved_model.proto`` and ``meta_graph.proto``, of which
+none ever changes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Final
+
+from vhlo_tools.artifact.storage import Buffer, read_bytes
+from vhlo_tools.errors import MalformedArtifactError
+
+__all__ = ["SavedModel", "SavedSignature", "SavedTensor", "is_saved_model", "read_saved_model"]
+
+_FILE: Final = "saved_model.pb"
+_VARIABLES: Final = "variables"
+# How TensorFlow names the ops that it runs when it loads one.
+_INTERNAL: Final = "__saved_model_"
+
+_META_GRAPHS: Final = 2
+_META_INFO: Final = 1
+_SIGNATURES: Final = 5
+_TAGS: Final = 4
+_TENSORFLOW_VERSION: Final = 5
+_KEY: Final = 1
+_VALUE: Final = 2
+_SIDES: Final = {1: "inputs", 2: "outputs"}
+_DTYPE: Final = 2
+_SHAPE: Final = 3
+_DIMENSIONS: Final = 2
+_SIZE: Final = 1
+_UNKNOWN_RANK: Final = 3
+
+_VARINT: Final = 0
+_FIXED: Final = {1: 8, 5: 4}
+_DELIMITED: Final = 2
+
+#: `tensorflow/core/framework/types.proto`, as far as tensors of programs go.
+_TYPES: Final = {
+    1: "float32",
+    2: "float64",
+    3: "int32",
+    4: "uint8",
+    5: "int16",
+    6: "int8",
+    7: "string",
+    8: "complex64",
+    9: "int64",
+    10: "bool",
+    14: "bfloat16",
+    17: "uint16",
+    18: "complex128",
+    19: "float16",
+    20: "resource",
+    21: "variant",
+    22: "uint32",
+    23: "uint64",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTensor:
+    """An input or an output of a signature.
+
+    Attributes:
+        name: Its name.
+        type: The type of its elements, as numpy calls it.
+        shape: Its sizes, ``None`` where one is open; ``None`` if not even their number is known.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int | None, ...] | None
+
+    def __str__(self) -> str:
+        if self.shape is None:
+            return f"{self.type} of any shape"
+        return f"{self.type}[{', '.join('?' if size is None else str(size) for size in self.shape)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSignature:
+    """A function that a SavedModel offers.
+
+    Attributes:
+        name: Its name.
+        inputs: What it takes, by name.
+        outputs: What it returns, by name.
+    """
+
+    name: str
+    inputs: tuple[SavedTensor, ...]
+    outputs: tuple[SavedTensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedModel:
+    """What can be told of a SavedModel without TensorFlow.
+
+    Attributes:
+        tensorflow_version: The release that wrote it.
+        tags: What it is for, ``serve`` as a rule.
+        signatures: What it offers, by name.
+        graph_bytes: The size of its program.
+        variable_bytes: The size of its variables.
+    """
+
+    tensorflow_version: str
+    tags: tuple[str, ...]
+    signatures: tuple[SavedSignature, ...]
+    graph_bytes: int
+    variable_bytes: int
+
+
+def is_saved_model(path: str | PathLike[str]) -> bool:
+    """Tell whether ``path`` is a folder with a SavedModel."""
+    try:
+        return os.path.isfile(os.path.join(path, _FILE))  # noqa: PTH113, PTH118 - a Path of a long text raises
+    except ValueError:
+        return False
+
+
+def read_saved_model(path: Path) -> SavedModel:
+    """Read what the SavedModel in the folder ``path`` offers.
+
+    Raises:
+        MalformedArtifactError: If its main file is damaged.
+        OSError: If it cannot be read.
+    """
+    data = read_bytes(path / _FILE)
+    graphs = [value for number, value in _fields(data, 0) if number == _META_GRAPHS and isinstance(value, _Part)]
+    if not graphs:
+        raise MalformedArtifactError(f"{path / _FILE} holds no graph", section=_SECTION)
+    version, tags, signatures = "", [], []
+    # More than one have not been written since TensorFlow 1.
+    for number, value in graphs[0].fields():
+        if number == _META_INFO:
+            for field, text in _part(value).fields():
+                if field == _TAGS:
+                    tags.append(_part(text).text())
+                elif field == _TENSORFLOW_VERSION:
+                    version = _part(text).text()
+        elif number == _SIGNATURES:
+            signature = _signature(_part(value))
+            if not signature.name.startswith(_INTERNAL):
+                signatures.append(signature)
+    folder = path / _VARIABLES
+    return SavedModel(
+        tensorflow_version=version,
+        tags=tuple(tags),
+        signatures=tuple(sorted(signatures, key=lambda each: each.name)),
+        graph_bytes=len(data),
+        variable_bytes=sum(each.stat().st_size for each in folder.iterdir()) if folder.is_dir() else 0,
+    )
+
+
+_SECTION: Final = "SavedModel"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The bytes of a field, and where they stand in the file."""
+
+    data: memoryview
+    at: int
+
+    def fields(self) -> Iterator[tuple[int, int | _Part]]:
+        return _fields(self.data, self.at)
+
+    def text(self) -> str:
+        return bytes(self.data).decode("utf-8", "backslashreplace")
+
+
+def _part(value: int | _Part) -> _Part:
+    if isinstance(value, int):
+        raise MalformedArtifactError("a SavedModel has a number where there should be a message", section=_SECTION)
+    return value
+
+
+def _number(value: int | _Part) -> int:
+    if not isinstance(value, int):
+        raise MalformedArtifactError(
+            "a SavedModel has a message where there should be a number", offset=value.at, section=_SECTION
+        )
+    return value
+
+
+def _fields(data: Buffer, start: int) -> Iterator[tuple[int, int | _Part]]:
+    """Yield the fields of a message, each with its number."""
+    view, at = memoryview(data), 0
+    while at < len(view):
+        key, at = _varint(view, at, start)
+        number, kind = key >> 3, key & 7
+        if kind == _VARINT:
+            value, at = _varint(view, at, start)
+            yield number, value
+            continue
+        if kind == _DELIMITED:
+            size, at = _varint(view, at, start)
+        elif kind in _FIXED:
+            size = _FIXED[kind]
+        else:
+            raise MalformedArtifactError(
+                f"a SavedModel has a field of kind {kind}", offset=start + at, section=_SECTION
+            )
+        if size > len(view) - at:
+            raise MalformedArtifactError("a SavedModel is cut short", offset=start + at, section=_SECTION)
+        yield number, _Part(view[at : at + size], start + at)
+        at += size
+
+
+def _varint(view: memoryview, at: int, start: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(view) and shift < 64:
+        byte = view[at]
+        value |= (byte & 0x7F) << shift
+        at += 1
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise MalformedArtifactError("a SavedModel holds a number without end", offset=start + at, section=_SECTION)
+
+
+def _entry(part: _Part) -> tuple[str, _Part]:
+    """Return the key and the value of an entry of a map."""
+    key, value = "", _Part(memoryview(b""), part.at)
+    for number, field in part.fields():
+        if number == _KEY:
+            key = _part(field).text()
+        elif number == _VALUE:
+            value = _part(field)
+    return key, value
+
+
+def _signature(part: _Part) -> SavedSignature:
+    name, signature = _entry(part)
+    sides: dict[str, list[SavedTensor]] = {side: [] for side in _SIDES.values()}
+    for number, field in signature.fields():
+        if number in _SIDES:
+            sides[_SIDES[number]].append(_tensor(*_entry(_part(field))))
+    inputs, outputs = (tuple(sorted(each, key=lambda tensor: tensor.name)) for each in sides.values())
+    return SavedSignature(name, inputs, outputs)
+
+
+def _tensor(name: str, info: _Part) -> SavedTensor:
+    kind, shape = 0, None
+    for number, field in info.fields():
+        if number == _DTYPE:
+            kind = _number(field)
+        elif number == _SHAPE:
+            shape = _shape(_part(field))
+    return SavedTensor(name, _TYPES.get(kind, f"type {kind}"), shape)
+
+
+def _shape(part: _Part) -> tuple[int | None, ...] | None:
+    sizes: list[int | None] = []
+    for number, field in part.fields():
+        if number == _UNKNOWN_RANK and _number(field):
+            return None
+        if number == _DIMENSIONS:
+            size = next((_number(value) for key, value in _part(field).fields() if key == _SIZE), 0)
+            # Negative numbers stand as the 64 bits of their two's complement.
+            sizes.append(size if size < 1 << 63 else None)
+    return tuple(sizes)
