@@ -26,8 +26,12 @@ def paths_of(structure: Any) -> Iterator[tuple[str, ...]]:
 
 
 def joined(paths: Iterable[tuple[str, ...]], stem: str) -> list[str]:
-    """Return paths as names; where a path is empty or begins with a number, ``stem`` goes before it."""
-    return ["_".join((stem, *path) if not path or path[0].isdigit() else path) for path in paths]
+    """Return paths as names: ``state.0``; one that begins with no name gets ``stem``: ``output0``, ``output1.mean``."""
+    names = []
+    for path in paths:
+        first, *rest = path or ("0",)
+        names.append(".".join([f"{stem}{first}" if first.isdigit() else first, *rest]))
+    return names
 
 
 def unique(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from vhlo_tools.integrations.binding import bind_arguments
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.model import ExportedModel, serialize_module
 from vhlo_tools.integrations.naming import joined, paths_of, unique
+from vhlo_tools.integrations.shapes import fixed_shapes
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -91,14 +92,13 @@ def export(
     given = [each for each in map(_shape_of, tf.nest.flatten(arguments)) if each is not None]
     if len(given) == len(declared):
         declared = [tf.TensorShape(own).merge_with(shape) for own, shape in zip(given, declared, strict=True)]
+    open_shapes = {
+        each: None if shape.rank is None else shape.as_list() for each, shape in zip(call.inputs, declared, strict=True)
+    }
     specs = [
-        tf.TensorSpec(_fixed(shape, each, batch_size, shapes or {}), spec.dtype)
-        for shape, spec, each in zip(declared, call.specs, call.inputs, strict=True)
+        tf.TensorSpec(shape, spec.dtype)
+        for shape, spec in zip(fixed_shapes(open_shapes, batch_size, shapes or {}, name), call.specs, strict=True)
     ]
-    if unknown := set(shapes or {}).difference(call.inputs):
-        raise InvalidInputError(
-            f"{name} has no input {', '.join(sorted(unknown))}: its inputs are {', '.join(call.inputs) or 'none'}"
-        )
 
     def flat(*inputs: Any) -> Any:
         return traced(*call.positional(tf, inputs), **call.keywords(tf, inputs))
@@ -300,30 +300,6 @@ def _check_type(tf: Any, leaf: Any, dense: Any, what: str, name: str) -> None:
 def _shape_of(leaf: Any) -> Any:
     """Return the shape of what stands for an input; ``None`` for Python values."""
     return getattr(leaf, "shape", None)
-
-
-def _fixed(shape: Any, name: str, batch_size: int | None, shapes: Mapping[str, Sequence[int]]) -> list[int]:
-    """Return the shape of an input, with the sizes that the caller gave.
-
-    Raises:
-        InvalidInputError: If it is not known, or the caller's is another one.
-    """
-    if name in shapes:
-        wanted = list(shapes[name])
-        if not shape.is_compatible_with(wanted):
-            raise InvalidInputError(f"the input {name} has the shape {shape}, which {tuple(wanted)} is not")
-        return wanted
-    if shape.rank is not None:
-        sizes: list[int | None] = shape.as_list()
-        if batch_size is not None and sizes and sizes[0] is None:
-            sizes[0] = batch_size
-        if None not in sizes:
-            return [size for size in sizes if size is not None]
-    first = shape.rank is not None and None not in shape.as_list()[1:]
-    remedy = "say batch_size (--batch-size)" if first else f"give its shape: shapes={{{name!r}: ...}}"
-    raise InvalidInputError(
-        f"the input {name} has the shape {shape}, and XLA compiles for shapes without unknown sizes: {remedy}"
-    )
 
 
 def _traced(tf: Any, function: Callable[..., Any], arguments: Sequence[Any], name: str) -> Any:
