@@ -1,0 +1,60 @@
+"""What torch and torch-mlir say, cut down to what stands in the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from vhlo_tools.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    import torch
+
+    from vhlo_tools.findings import Diagnostic
+
+__all__ = ["data_dependent", "explained", "failing_ops", "first_words"]
+
+#: An op that torch-mlir has no op for is a ``torch.operator`` with the name as an attribute.
+_OPERATOR: Final = re.compile(r'name = "torch\.([\w.]+)"')
+_OP: Final = re.compile(r"'torch\.((?:aten|prims|prim|runtime|quantized|torchvision)\.[\w.]+)'")
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn whatever torch raises into one error with its first words: torch tells of the rest in pages."""
+    try:
+        yield
+    except (MemoryError, OSError, InvalidProgramError):
+        raise
+    except Exception as error:
+        said = first_words(str(error))
+        reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
+        raise InvalidProgramError(f"{what}: {reason}") from error
+
+
+def first_words(text: str) -> str:
+    """Return the first line of a message that says something."""
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def data_dependent(program: torch.export.ExportedProgram) -> str | None:
+    """Return the first op with a result whose shape depends on values, which StableHLO has no ops for."""
+    import torch
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and any(free_unbacked_symbols(size) for size in value.shape):
+            return str(node.target)
+    return None
+
+
+def failing_ops(diagnostics: Sequence[Diagnostic]) -> dict[str, Diagnostic]:
+    """Return the ops of torch that ``diagnostics`` name, each with the first that does."""
+    found: dict[str, Diagnostic] = {}
+    for diagnostic in diagnostics:
+        for name in (*_OPERATOR.findall(diagnostic.message), *_OP.findall(diagnostic.message)):
+            found.setdefault(name, diagnostic)
+    return found
