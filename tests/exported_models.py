@@ -1,0 +1,69 @@
+"""What holds for every exported model: it reads back, and XLA gives what the framework gave, at any version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xla_cpu import run_on_xla
+
+import vhlo_tools as vt
+from vhlo_tools.integrations.model import ExportedModel
+
+__all__ = ["check_model", "close", "results_of"]
+
+CURRENT = "current"
+
+
+def check_model(
+    export: Callable[[str], ExportedModel], inputs: Sequence[Any], expected: Sequence[Any], tolerance: float
+) -> ExportedModel:
+    """Export a model for the current version and for the oldest that it reaches, and run both with its weights.
+
+    Args:
+        export: What exports it for a target.
+        inputs: Its inputs.
+        expected: What the framework gives for them.
+        tolerance: How far from that a number may be, and what share of it.
+
+    Returns:
+        The model of the current version.
+    """
+    current = export(CURRENT)
+    oldest = str(current.artifact.requirements().downgradable_to)
+    for model in (current, export(oldest)):
+        assert arguments_of_main(vt.deserialize(model.artifact)) == len(model.arguments)
+        assert len(model.inputs) == len(inputs)
+        close(results_of(model, inputs), expected, tolerance)
+    assert model.artifact.version == vt.Version(oldest)
+    assert (model.inputs, model.outputs, list(model.weights)) == (
+        current.inputs,
+        current.outputs,
+        list(current.weights),
+    )
+    assert model.artifact.inventory().aliases == current.artifact.inventory().aliases
+    return current
+
+
+def arguments_of_main(module: Any) -> int:
+    """Return how many arguments the function ``main`` of a module has."""
+    functions = {each.attributes["sym_name"].value: each.operation for each in module.body.operations}
+    return len(functions["main"].regions[0].blocks[0].arguments)
+
+
+def results_of(model: ExportedModel, inputs: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+    """Return what XLA gives for ``inputs``, and for the weights as they were exported."""
+    results = run_on_xla(bytes(model.artifact), [*inputs, *model.weights.values()])
+    assert len(results) == len(model.outputs)
+    return results
+
+
+def close(found: Sequence[np.ndarray[Any, Any]], expected: Sequence[Any], tolerance: float) -> None:
+    """Assert that arrays are of the same types and close to each other."""
+    assert len(found) == len(expected)
+    for one, other in zip(found, map(np.asarray, expected), strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        # Types of ml_dtypes have no differences of their own.
+        wide = np.complex128 if np.iscomplexobj(other) else np.float64
+        np.testing.assert_allclose(one.astype(wide), other.astype(wide), rtol=tolerance, atol=tolerance)
