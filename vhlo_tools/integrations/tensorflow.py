@@ -105,9 +105,12 @@ def export(
 
     # TensorFlow shows the program of a tf.function only; of this one, every argument is a tensor of known shape.
     compiled = tf.function(flat, jit_compile=True, autograph=False)
-    text = _compiled(compiled, specs, platform, name)
-    concrete = compiled.get_concrete_function(*specs)
+    try:
+        concrete = compiled.get_concrete_function(*specs)
+    except Exception as error:
+        raise InvalidProgramError(f"TensorFlow cannot trace {name} for these shapes: {_first_line(error)}") from error
     captured = _captured(concrete, traced, (*call.inputs, *call.outputs), name)
+    text = _compiled(compiled, specs, platform, name)
     artifact = serialize_module(
         text,
         target,

@@ -1,0 +1,127 @@
+"""What TensorFlow, XLA or StableHLO cannot do is said by name, in errors of this package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import vhlo_tools as vt
+from vhlo_tools.integrations.tensorflow import export, export_saved_model
+
+VECTOR = tf.TensorSpec([4], tf.float32)
+
+
+def refused(error: type[vt.VhloToolsError], function: Callable[..., Any], *arguments: Any, **options: Any) -> str:
+    with pytest.raises(error) as caught:
+        export(function, *arguments, name="f", **options)
+    return str(caught.value)
+
+
+def test_types_that_stablehlo_does_not_have() -> None:
+    strings = tf.TensorSpec([4], tf.string)
+    message = refused(vt.UnsupportedFeatureError, tf.strings.length, strings)
+    assert "the input input of f is a tensor of type string, which StableHLO does not have" in message
+    message = refused(vt.UnsupportedFeatureError, lambda x: {"text": tf.strings.as_string(x)}, VECTOR)
+    assert "the output text of f is a tensor of type string" in message
+    message = refused(
+        vt.UnsupportedFeatureError, lambda x: tf.reduce_sum(x), tf.RaggedTensorSpec([2, None], tf.float32)
+    )
+    assert "the input x of f is a RaggedTensorSpec" in message
+    message = refused(vt.UnsupportedFeatureError, lambda x: tf.RaggedTensor.from_row_lengths(x, [1, 3]), VECTOR)
+    assert "the output output0 of f is a RaggedTensor" in message
+
+
+def printing(x: tf.Tensor) -> tf.Tensor:
+    tf.print(x)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "op"),
+    [
+        (printing, "StringFormat"),
+        (lambda x: tf.py_function(lambda value: value, [x], tf.float32), "EagerPyFunc"),
+        (lambda x: tf.numpy_function(lambda value: value, [x], tf.float32), "PyFunc"),
+    ],
+)
+def test_ops_that_xla_does_not_have(function: Callable[..., Any], op: str) -> None:
+    with pytest.raises(vt.UnsupportedFeatureError) as caught:
+        export(function, VECTOR, name="f")
+    assert caught.value.summary == "XLA cannot compile f"
+    (finding,) = caught.value.findings
+    assert (finding.op, finding.message) == (op, f"{op} is no op that XLA compiles")
+    assert finding.location is not None
+    assert finding.location.file.endswith("test_refusals.py")
+
+
+def test_shapes_that_depend_on_values() -> None:
+    message = refused(
+        vt.InvalidProgramError, lambda x, shape: tf.reshape(x, shape), VECTOR, tf.TensorSpec([2], tf.int32)
+    )
+    assert re.match("XLA cannot compile f: Input 1 to node .* with op Reshape must be a compile-time constant", message)
+
+
+def test_what_is_captured_and_is_no_variable() -> None:
+    values = tf.lookup.KeyValueTensorInitializer(tf.constant([1, 2]), tf.constant([3, 4]))
+    table = tf.lookup.StaticHashTable(values, -1)
+    message = refused(vt.UnsupportedFeatureError, table.lookup, tf.TensorSpec([2], tf.int32))
+    assert "f uses a resource from outside that is no variable, such as a lookup table" in message
+
+
+def test_functions_that_cannot_be_traced() -> None:
+    message = refused(vt.InvalidProgramError, lambda x: tf.matmul(x, x), VECTOR)
+    assert message.startswith("TensorFlow cannot trace f: ")
+    assert "matmul" in message.lower()
+    assert "\n" not in message
+
+
+def test_shapes_that_stay_open() -> None:
+    spec = tf.TensorSpec([None, 4], tf.float32)
+    message = refused(vt.InvalidInputError, lambda x: x * 2, spec)
+    assert message == (
+        "the input x has the shape (?, 4), and a program is compiled for one without unknown sizes: say batch_size "
+        "(--batch-size)"
+    )
+    message = refused(vt.InvalidInputError, lambda x: x * 2, tf.TensorSpec([None, None], tf.float32), batch_size=1)
+    assert message.endswith(
+        "the input x has the shape (?, ?), and a program is compiled for one without unknown sizes: "
+        "give its shape, as shapes={'x': ...}"
+    )
+    message = refused(vt.InvalidInputError, lambda x: x * 2, tf.TensorSpec(None, tf.float32), batch_size=1)
+    assert "the input x has any shape" in message
+    message = refused(vt.InvalidInputError, lambda x: x * 2, spec, shapes={"x": (1, 5)})
+    assert message == "the input x has the shape (?, 4), which (1, 5) does not fit"
+    message = refused(vt.InvalidInputError, lambda x: x * 2, spec, shapes={"y": (1, 4)})
+    assert message == "f has no input y: its inputs are x"
+
+
+def test_targets_that_are_too_old() -> None:
+    message = refused(vt.DowngradeError, tf.tan, VECTOR, target="1.3.0")
+    assert "f cannot be written for 1.3.0; it can be written for StableHLO 1.4.0 or later" in message
+
+
+def test_folders_that_are_no_saved_models(tmp_path: Path) -> None:
+    with pytest.raises(vt.InvalidProgramError, match="is no SavedModel that TensorFlow reads"):
+        export_saved_model(tmp_path)
+    (tmp_path / "saved_model.pb").write_bytes(b"\x12\x05abc")
+    with pytest.raises(vt.InvalidProgramError, match="is no SavedModel that TensorFlow reads"):
+        export_saved_model(tmp_path)
+
+
+def test_signatures_that_are_not_there(tmp_path: Path) -> None:
+    double = tf.function(lambda x: x * 2, input_signature=[VECTOR])
+    tf.saved_model.save(tf.Module(), str(tmp_path), signatures={"double": double, "again": double})
+    with pytest.raises(
+        vt.InvalidInputError, match="has no signature 'serving_default'; its signatures are: again, double"
+    ):
+        export_saved_model(tmp_path)
+    tf.saved_model.save(tf.Module(), str(tmp_path / "none"))
+    with pytest.raises(vt.InvalidInputError, match="its signatures are: none"):
+        export_saved_model(tmp_path / "none")
+    assert np.array_equal(export_saved_model(tmp_path, "double").inputs, ["x"])
