@@ -17,6 +17,7 @@ from vhlo_tools.cli import options
 @options.target_option(default="current")
 @options.as_of_option
 @click.option("--allow-other-dialects", is_flag=True, help="Keep ops of dialects beside StableHLO, such as sdy.")
+@options.no_legalize_option
 @click.option("--strip-debug-info", is_flag=True, help="Leave source locations out.")
 @options.provider_option
 @options.force_option
@@ -27,6 +28,7 @@ def serialize(
     target: str,
     as_of: date | None,
     allow_other_dialects: bool,
+    legalize: bool,
     strip_debug_info: bool,
     provider: str | None,
     force: bool,
@@ -41,6 +43,7 @@ def serialize(
         data,
         target,
         allow_other_dialects=allow_other_dialects,
+        legalize=legalize,
         strip_debug_info=strip_debug_info,
         name=name,
         as_of=as_of,
