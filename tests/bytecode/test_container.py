@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from io import BytesIO
 
 import pytest
 from corpus import EXAMPLES, writable_versions
@@ -10,7 +11,7 @@ from raw import RawLibrary
 
 from vhlo_tools import MalformedArtifactError, Version
 from vhlo_tools.artifact.artifact import names_by_dialect
-from vhlo_tools.bytecode import decode, decode_container
+from vhlo_tools.bytecode import decode, decode_container, encode
 
 # Version 0, producer "x", then the five sections that every file has, of one byte each.
 SMALLEST = bytes.fromhex("4d4cef52" "01" "7800" "000300" "010300" "020300" "030300" "040300")  # fmt: skip
@@ -48,6 +49,12 @@ def test_ordinary_bytecode() -> None:
     assert names_in(data)["func"] == {"func", "call", "return"}
 
 
+def written(raw: RawLibrary, text: str) -> bytes:
+    sink = BytesIO()
+    raw.parse(text).operation.write_bytecode(sink)
+    return sink.getvalue()
+
+
 def test_an_aligned_section(raw: RawLibrary) -> None:
     text = """
     func.func @main() -> tensor<4xf32> {
@@ -56,9 +63,7 @@ def test_an_aligned_section(raw: RawLibrary) -> None:
     }
     {-# dialect_resources: { builtin: { weights: "0x04000000000000000000803f0000004000004040" } } #-}
     """
-    pieces: list[bytes] = []
-    raw.parse(text).operation.write_bytecode(type("Sink", (), {"write": lambda _, data: pieces.append(bytes(data))})())
-    data = b"".join(pieces)
+    data = written(raw, text)
     resource = decode_container(memoryview(data)).section("resource")
     assert resource.alignment > 1
     assert resource.offset % resource.alignment == 0
@@ -73,6 +78,20 @@ def artifact(raw: RawLibrary) -> bytes:
 
 def read_all(data: bytes) -> None:
     decode(data).load()
+
+
+def test_a_resource_that_was_left_out_is_a_name_alone(raw: RawLibrary) -> None:
+    """As in a program that was printed without its large constants and parsed again."""
+    text = """func.func @main() -> tensor<4xf32> {
+      %0 = stablehlo.constant dense_resource<__elided__> : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }"""
+    data = written(raw, text)
+    file = decode(data)
+    ((resource,),) = [group.resources for group in file.resources]
+    assert (file.string(resource.key), resource.left_out, len(resource.data)) == ("__elided__", True, 0)
+    file.load()
+    assert encode(file) == data
 
 
 def test_every_truncation_is_refused(artifact: bytes) -> None:

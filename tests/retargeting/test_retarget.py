@@ -140,6 +140,12 @@ def test_other_dialects_stay_and_their_attributes_move() -> None:
     assert vt.diff(mixed, vt.retarget(older, mixed.version, engine="bytes")) == []
 
 
+@pytest.mark.parametrize("name", ["jaxlib-0.6.2/mixed_chlo@0.10.0.mlirbc", "jaxlib-0.7.2/mixed_chlo@0.14.0.mlirbc"])
+def test_attributes_of_other_dialects_are_read_by_releases_that_differ_in_what_they_keep_where(name: str) -> None:
+    """Ops of CHLO have other properties in jaxlib 0.12 than in 0.10."""
+    assert {compare(read_corpus_file(name), target) for target in ("0.15.0", "1.0.0", "1.17.0")} == {"same"}
+
+
 def test_orders_of_uses_are_kept_where_the_format_has_them() -> None:
     """Since bytecode 3. MLIR's text does not show them, so they are compared as they stand."""
 

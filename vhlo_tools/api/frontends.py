@@ -49,6 +49,7 @@ class Exporter(Protocol):
         weights: Weights,
         name: str | None,
         allow_other_dialects: bool,
+        legalize: bool,
         as_of: date | None,
         provider: str | None,
     ) -> ExportedModel:
@@ -100,6 +101,7 @@ def export_model(
     weights: Weights = "constants",
     name: str | None = None,
     allow_other_dialects: bool = False,
+    legalize: bool = True,
     as_of: date | None = None,
     provider: str | None = None,
 ) -> ExportedModel:
@@ -111,6 +113,7 @@ def export_model(
         weights: Whether the weights are constants, or arguments after the inputs.
         name: What to call the program in messages, by default its path.
         allow_other_dialects: Whether ops of dialects beside StableHLO may stay as they are.
+        legalize: Whether what portable artifacts cannot hold is rewritten, as far as that is possible.
         as_of: The day that windows in ``target`` count back from, by default today.
         provider: The bindings whose versions count, by default the installed ones.
 
@@ -128,11 +131,25 @@ def export_model(
             f"{called} is no program of a framework ({', '.join(FRONTENDS)}): its weights are where they are; "
             "`vhlo constants externalize` makes arguments of the constants of an artifact"
         )
-    return _export(kind, program, target, weights, name, allow_other_dialects, as_of, provider)
+    return _export(kind, program, target, weights, name, allow_other_dialects, legalize, as_of, provider)
 
 
-def as_program(program: ProgramSource, *, name: str | None = None, provider: str | None = None) -> ProgramSource:
+def as_program(
+    program: ProgramSource,
+    *,
+    allow_other_dialects: bool = True,
+    legalize: bool = True,
+    name: str | None = None,
+    provider: str | None = None,
+) -> ProgramSource:
     """Return a program of a framework as an artifact of the newest version, and anything else as it is.
+
+    Args:
+        program: Anything.
+        allow_other_dialects: Whether ops of dialects beside StableHLO may stay in such an artifact.
+        legalize: Whether what portable artifacts cannot hold is rewritten in it.
+        name: What to call the program in messages.
+        provider: The bindings whose newest version counts.
 
     Raises:
         InvalidProgramError: If it cannot be exported.
@@ -142,7 +159,7 @@ def as_program(program: ProgramSource, *, name: str | None = None, provider: str
     kind = framework_kind(program, name)
     if kind is None:
         return program
-    return _export(kind, program, "current", "constants", name, True, None, provider).artifact
+    return _export(kind, program, "current", "constants", name, allow_other_dialects, legalize, None, provider).artifact
 
 
 def _export(
@@ -152,6 +169,7 @@ def _export(
     weights: Weights,
     name: str | None,
     allow_other_dialects: bool,
+    legalize: bool,
     as_of: date | None,
     provider: str | None,
 ) -> ExportedModel:
@@ -164,6 +182,7 @@ def _export(
         weights=weights,
         name=name,
         allow_other_dialects=allow_other_dialects,
+        legalize=legalize,
         as_of=as_of,
         provider=provider,
     )

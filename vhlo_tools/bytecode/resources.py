@@ -5,8 +5,8 @@ Source: «Resource Section» in ``mlir/docs/BytecodeFormat.md``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from vhlo_tools.bytecode.container import Chunk
@@ -34,13 +34,22 @@ class Resource:
         key: The index of its name in the string table.
         kind: What it is.
         data: The bytes of a blob, as a view; otherwise the encoded value.
-        alignment: The alignment of a blob in the file.
+        alignment: The alignment of a blob in the file; 0 if the blob was left out and the name alone is there.
     """
 
     key: int
     kind: ResourceKind
     data: Chunk
     alignment: int = 1
+
+    @property
+    def left_out(self) -> bool:
+        """Whether its value is not in the file."""
+        return self.alignment == 0
+
+    def unaligned(self) -> Resource:
+        """Return it such that it may stand anywhere."""
+        return replace(self, alignment=min(self.alignment, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,10 @@ class ResourceGroup:
     owner: int
     external: bool
     resources: tuple[Resource, ...]
+
+    def with_resources(self, resources: Iterable[Resource]) -> ResourceGroup:
+        """Return the group with others in it."""
+        return replace(self, resources=tuple(resources))
 
 
 def decode_resources(offsets: ByteReader, contents: ByteReader, strings: int, dialects: int) -> list[ResourceGroup]:
@@ -94,8 +107,9 @@ def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource
     kind = ResourceKind(number)
     start = contents.position
     value = contents.take(size)
-    if kind is not ResourceKind.BLOB:
-        return Resource(key, kind, value)
+    # A blob that was left out, as printing may do with large ones, is a name alone.
+    if kind is not ResourceKind.BLOB or not size:
+        return Resource(key, kind, value, int(size > 0))
     reader = ByteReader(contents.data, start, start + size, contents.section)
     base = contents.start
     alignment, length = reader.varint(), reader.varint()
@@ -117,7 +131,7 @@ def encode_resources(groups: Sequence[ResourceGroup]) -> tuple[bytes, list[Chunk
         keys += [varint(group.owner), varint(len(group.resources))]
         for resource in group.resources:
             pieces: list[Chunk] = [resource.data]
-            if resource.kind is ResourceKind.BLOB:
+            if resource.kind is ResourceKind.BLOB and not resource.left_out:
                 head = varint(resource.alignment) + varint(len(resource.data))
                 # The section starts aligned, so that the place within it decides.
                 head += _PADDING * (-(size + len(head)) % resource.alignment)

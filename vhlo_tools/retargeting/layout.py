@@ -78,8 +78,9 @@ class AttributeLayout:
         """
         if not self._is:
             return None, self._tables.dictionary({**discardable, **inherent})
-        if slots is None:
-            # MLIR takes inherent attributes from the dictionary, too.
+        if slots is None or not self._name(op).startswith("vhlo."):
+            # MLIR takes inherent attributes from the dictionary, too; and which properties ops of other dialects have
+            # differs between releases.
             return None, self._tables.dictionary({**discardable, **inherent})
         pieces = []
         for slot in slots:

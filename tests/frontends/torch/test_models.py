@@ -159,7 +159,10 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Any, ...]]] = {
         lambda: Apply(lambda _, x: (x + torch.ones(3), torch.arange(3), torch.eye(3), x * torch.tensor([1.0, 2, 3]))),
         (rand(3),),
     ),
-    "integers": (lambda: Apply(lambda _, i, j: (i // j, i % j, i & j, ~i, i.max(), i.float() / 7)), (ints(7, -9), ints(2, 4))),
+    "integers": (
+        lambda: Apply(lambda _, i, j: (i // j, i % j, i & j, ~i, i.max(), i.float() / 7)),
+        (ints(7, -9), ints(2, 4)),
+    ),
     "bytes": (lambda: Apply(lambda _, x: x.float() / 255), (torch.arange(3, dtype=torch.uint8) * 100,)),
     "int8 weights": (
         lambda: Apply(lambda m, x: x @ m.w.float(), w=torch.arange(-6, 6, dtype=torch.int8).reshape(4, 3)),
