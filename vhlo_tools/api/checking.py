@@ -53,6 +53,7 @@ def prepare_check(
     program: ProgramSource,
     *,
     allow_other_dialects: bool = False,
+    legalize: bool = True,
     name: str | None = None,
     provider: str | None = None,
 ) -> Checked:
@@ -62,6 +63,7 @@ def prepare_check(
         program: Anything that :func:`vhlo_tools.serialize` takes. What is no artifact is legalized once, at the newest
             version of the library.
         allow_other_dialects: Whether ops of dialects beside StableHLO may stay; those that an artifact holds may.
+        legalize: Whether what no artifact can hold may be rewritten, as :func:`vhlo_tools.serialize` does.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use where they are needed.
 
@@ -70,7 +72,9 @@ def prepare_check(
         MalformedArtifactError: If it is a damaged artifact.
     """
     try:
-        program = as_program(program, name=name, provider=provider)
+        program = as_program(
+            program, allow_other_dialects=allow_other_dialects, legalize=legalize, name=name, provider=provider
+        )
     except UnsupportedFeatureError as error:
         # A framework's program that no artifact can hold.
         return Checked(None, error.findings)
@@ -83,8 +87,8 @@ def prepare_check(
 
     loaded = load_program(program, name=name, provider=provider)
     try:
-        written = newest_artifact(loaded, allow_other_dialects=allow_other_dialects)
-        return Checked(written, tuple(changed_attributes(loaded, written)))
+        written = newest_artifact(loaded, allow_other_dialects=allow_other_dialects, legalize=legalize)
+        return Checked(written, (*changed_attributes(loaded, written), *written.findings))
     except UnsupportedFeatureError as error:
         refused = error.findings
     changed = changed_attributes(loaded)
@@ -92,7 +96,8 @@ def prepare_check(
         return Checked(None, (*refused, *changed))
     try:
         # With what is refused left as it is, the rest can be judged as well.
-        return Checked(newest_artifact(loaded, allow_other_dialects=True), (*refused, *changed))
+        written = newest_artifact(loaded, allow_other_dialects=True, legalize=legalize)
+        return Checked(written, (*refused, *changed, *written.findings))
     except UnsupportedFeatureError:
         return Checked(None, (*refused, *changed))
 
@@ -102,6 +107,7 @@ def check(
     target: str | Version = "current",
     *,
     allow_other_dialects: bool = False,
+    legalize: bool = True,
     name: str | None = None,
     as_of: date | None = None,
     provider: str | None = None,
@@ -112,6 +118,7 @@ def check(
         program: Anything that :func:`vhlo_tools.serialize` takes. An artifact is judged from its bytes, without MLIR.
         target: The version, or the consumer, in the grammar of targets.
         allow_other_dialects: Whether ops of dialects beside StableHLO may stay; those that an artifact holds may.
+        legalize: Whether what no artifact can hold may be rewritten, as :func:`vhlo_tools.serialize` does.
         name: What to call the program in messages, by default its path.
         as_of: The day that windows in ``target`` count back from, by default today.
         provider: The bindings to use where they are needed.
@@ -127,7 +134,9 @@ def check(
         InvalidVersionError: If the target looks like a version and is none.
     """
     resolved = resolve_target(str(target), as_of=as_of, provider=provider)
-    checked = prepare_check(program, allow_other_dialects=allow_other_dialects, name=name, provider=provider)
+    checked = prepare_check(
+        program, allow_other_dialects=allow_other_dialects, legalize=legalize, name=name, provider=provider
+    )
     return checked.findings(resolved.version)
 
 

@@ -52,6 +52,7 @@ class Exporter(Protocol):
         weights: Weights,
         name: str | None,
         allow_other_dialects: bool,
+        legalize: bool,
         as_of: date | None,
         provider: str | None,
         **options: Any,
@@ -107,6 +108,7 @@ def export_model(
     weights: Weights = "constants",
     name: str | None = None,
     allow_other_dialects: bool = False,
+    legalize: bool = True,
     as_of: date | None = None,
     provider: str | None = None,
     signature: str | None = None,
@@ -121,6 +123,7 @@ def export_model(
         weights: Whether the weights are constants, or arguments after the inputs.
         name: What to call the program in messages, by default its path.
         allow_other_dialects: Whether ops of dialects beside StableHLO may stay as they are.
+        legalize: Whether what portable artifacts cannot hold is rewritten, as far as that is possible.
         as_of: The day that windows in ``target`` count back from, by default today.
         provider: The bindings whose versions count, by default the installed ones.
         signature: Of a SavedModel, the signature; by default ``serving_default``.
@@ -143,11 +146,25 @@ def export_model(
             "`vhlo constants externalize` makes arguments of the constants of an artifact"
         )
     options = _known_options(kind, called, signature=signature, batch_size=batch_size)
-    return _export(kind, program, target, weights, name, allow_other_dialects, as_of, provider, options)
+    return _export(kind, program, target, weights, name, allow_other_dialects, legalize, as_of, provider, options)
 
 
-def as_program(program: ProgramSource, *, name: str | None = None, provider: str | None = None) -> ProgramSource:
+def as_program(
+    program: ProgramSource,
+    *,
+    allow_other_dialects: bool = True,
+    legalize: bool = True,
+    name: str | None = None,
+    provider: str | None = None,
+) -> ProgramSource:
     """Return a program of a framework as an artifact of the newest version, and anything else as it is.
+
+    Args:
+        program: Anything.
+        allow_other_dialects: Whether ops of dialects beside StableHLO may stay in such an artifact.
+        legalize: Whether what portable artifacts cannot hold is rewritten in it.
+        name: What to call the program in messages.
+        provider: The bindings whose newest version counts.
 
     Raises:
         InvalidProgramError: If it cannot be exported.
@@ -157,7 +174,10 @@ def as_program(program: ProgramSource, *, name: str | None = None, provider: str
     kind = framework_kind(program, name)
     if kind is None:
         return program
-    return _export(kind, program, "current", "constants", name, True, None, provider, {}).artifact
+    exported = _export(
+        kind, program, "current", "constants", name, allow_other_dialects, legalize, None, provider, options={}
+    )
+    return exported.artifact
 
 
 def _known_options(kind: Kind, called: str, **options: str | int | None) -> dict[str, object]:
@@ -182,6 +202,7 @@ def _export(
     weights: Weights,
     name: str | None,
     allow_other_dialects: bool,
+    legalize: bool,
     as_of: date | None,
     provider: str | None,
     options: Mapping[str, object],
@@ -195,6 +216,7 @@ def _export(
         weights=weights,
         name=name,
         allow_other_dialects=allow_other_dialects,
+        legalize=legalize,
         as_of=as_of,
         provider=provider,
         **options,

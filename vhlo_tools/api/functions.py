@@ -70,6 +70,7 @@ def serialize(
     target: str | Version = "current",
     *,
     allow_other_dialects: bool = False,
+    legalize: bool = True,
     strip_debug_info: bool = False,
     name: str | None = None,
     as_of: date | None = None,
@@ -87,6 +88,9 @@ def serialize(
         target: The version to write for, or what it is to be read by, in the grammar of targets. A named consumer that
             reads newer versions than the installed library writes gets the newest that it writes.
         allow_other_dialects: Whether ops of dialects beside StableHLO, such as ``sdy``, may stay as they are.
+        legalize: Whether what no artifact can hold is rewritten into plain StableHLO of the same meaning, where that
+            is known: constants in resources, ops of `chlo`, `mhlo`, `arith`, `math`, `tensor` and `shape`, attributes
+            without a form in VHLO.
         strip_debug_info: Whether to leave source locations out.
         name: What to call the program in messages, by default its path.
         as_of: The day that windows in ``target`` count back from, by default today.
@@ -95,7 +99,8 @@ def serialize(
         batch_size: Of a SavedModel, the size of the first dimension of inputs that leave it open.
 
     Returns:
-        The artifact. Its ``findings`` warn of what the consumer may choke on although the library lets it through.
+        The artifact. Its ``findings`` warn of what the consumer may choke on although the library lets it through, and
+        note what was rewritten.
 
     Raises:
         DowngradeError: If the program holds what the target does not have.
@@ -113,6 +118,7 @@ def serialize(
             target,
             name=name,
             allow_other_dialects=allow_other_dialects,
+            legalize=legalize,
             as_of=as_of,
             provider=provider,
             signature=signature,
@@ -123,7 +129,8 @@ def serialize(
     from vhlo_tools.program import load_program
 
     loaded = load_program(program, name=name, provider=provider)
-    artifact = serialize_program(loaded, _target(loaded, target, as_of), allow_other_dialects=allow_other_dialects)
+    resolved = _target(loaded, target, as_of)
+    artifact = serialize_program(loaded, resolved, allow_other_dialects=allow_other_dialects, legalize=legalize)
     return strip(artifact) if strip_debug_info else artifact
 
 

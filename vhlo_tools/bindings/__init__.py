@@ -4,6 +4,7 @@ A *provider* is an import prefix under which somebody ships the MLIR and StableH
 mean nothing to another; only bytes may cross.
 """
 
+from vhlo_tools.bindings.attributes import class_of, elements_of, leaves, named_attributes
 from vhlo_tools.bindings.diagnostics import source_of
 from vhlo_tools.bindings.ir import Attribute, Context, Module, ModuleOp, Operation
 from vhlo_tools.bindings.provider import MLIRFailure, Provider
@@ -17,7 +18,11 @@ __all__ = [
     "ModuleOp",
     "Operation",
     "Provider",
+    "class_of",
+    "elements_of",
     "get_provider",
+    "leaves",
+    "named_attributes",
     "provider_of",
     "source_of",
 ]

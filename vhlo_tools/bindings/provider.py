@@ -105,6 +105,15 @@ class Provider:
             requirements={name: Version(answer(getattr(names, name))) for name in ("NONE", "WEEK_4", "WEEK_12", "MAX")},
         )
 
+    @cached_property
+    def has_mhlo_passes(self) -> bool:
+        """Whether there are passes over MHLO, which are registered now."""
+        try:
+            self.module("_mlir_libs._mlirHlo").register_mhlo_passes()
+        except (ProviderError, AttributeError):
+            return False
+        return True
+
     # Contexts
 
     def new_context(self) -> Context:

@@ -215,7 +215,8 @@ class File:
             pieces, alignment = build(self)
             # Old producers aligned blobs within a section that is not aligned itself; that holds where it stood.
             moved = (self.version, self.producer) != (self._container.version, self._container.producer)
-            return pieces, alignment if moved else section.alignment
+            released = name == "resource" and alignment < section.alignment
+            return pieces, alignment if moved or released else section.alignment
         return [self._data[section.offset : section.end]], section.alignment
 
 

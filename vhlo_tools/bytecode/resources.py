@@ -5,8 +5,8 @@ Source: «Resource Section» in ``mlir/docs/BytecodeFormat.md``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from vhlo_tools.bytecode.container import Chunk
@@ -47,6 +47,10 @@ class Resource:
         """Whether its value is not in the file."""
         return self.alignment == 0
 
+    def unaligned(self) -> Resource:
+        """Return it such that it may stand anywhere."""
+        return replace(self, alignment=min(self.alignment, 1))
+
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
@@ -61,6 +65,10 @@ class ResourceGroup:
     owner: int
     external: bool
     resources: tuple[Resource, ...]
+
+    def with_resources(self, resources: Iterable[Resource]) -> ResourceGroup:
+        """Return the group with others in it."""
+        return replace(self, resources=tuple(resources))
 
 
 def decode_resources(offsets: ByteReader, contents: ByteReader, strings: int, dialects: int) -> list[ResourceGroup]:

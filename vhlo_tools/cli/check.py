@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,6 +84,7 @@ def refused(findings: Sequence[Finding]) -> bool:
 )
 @click.option("--explain", metavar="FEATURE", help="Say what a feature is, since when, and what to do.")
 @click.option("--allow-other-dialects", is_flag=True, help="Let programs keep ops of dialects beside StableHLO.")
+@options.no_legalize_option
 @options.as_of_option
 @options.provider_option
 @options.format_option
@@ -92,6 +94,7 @@ def check(
     readers: tuple[str, ...],
     explain: str | None,
     allow_other_dialects: bool,
+    legalize: bool,
     as_of: date | None,
     provider: str | None,
     output_format: str,
@@ -111,7 +114,10 @@ def check(
         for spellings, reading in ((targets, False), (readers, True))
         for spelling in spellings
     ]
-    answers = [_answer(path, questions, allow_other_dialects, provider) for path in _files(paths)]
+    prepare = partial(
+        api.prepare_check, allow_other_dialects=allow_other_dialects, legalize=legalize, provider=provider
+    )
+    answers = [_answer(path, questions, prepare) for path in _files(paths)]
     if output_format == "json":
         options.echo_json({"files": [_as_json(answer) for answer in answers]})
     else:
@@ -122,10 +128,10 @@ def check(
     return 0 if all(answer.ok for answer in answers) else 1
 
 
-def _answer(path: str, questions: Sequence[Question], allow_other_dialects: bool, provider: str | None) -> Answer:
+def _answer(path: str, questions: Sequence[Question], prepare: Callable[..., api.Checked]) -> Answer:
     try:
         program, name = options.read_program(path)
-        checked = api.prepare_check(program, allow_other_dialects=allow_other_dialects, name=name, provider=provider)
+        checked = prepare(program, name=name)
         return Answer(path, tuple((each, tuple(_findings(checked, each))) for each in questions))
     except VhloToolsError as error:
         return Answer(path, error=str(error))

@@ -32,6 +32,7 @@ __all__ = [
     "force_option",
     "format_option",
     "input_argument",
+    "no_legalize_option",
     "output_option",
     "provider_option",
     "read_input",
@@ -88,6 +89,15 @@ def as_of_option(function: _F) -> _F:
 def engine_option(engines: tuple[str, ...], what: str) -> Callable[[_F], _F]:
     """Return the option for the engine."""
     return click.option("--engine", type=click.Choice(engines), default="auto", show_default=True, help=what)
+
+
+no_legalize_option = click.option(
+    "--no-legalize",
+    "legalize",
+    flag_value=False,
+    default=True,
+    help="Refuse what no artifact can hold, and rewrite nothing into plain StableHLO.",
+)
 
 
 def provider_option(function: _F) -> _F:

@@ -17,6 +17,7 @@ from vhlo_tools.cli import options
 @options.target_option(default="current")
 @options.as_of_option
 @click.option("--allow-other-dialects", is_flag=True, help="Keep ops of dialects beside StableHLO, such as sdy.")
+@options.no_legalize_option
 @click.option(
     "--weights",
     metavar="FILE",
@@ -38,6 +39,7 @@ def serialize(
     target: str,
     as_of: date | None,
     allow_other_dialects: bool,
+    legalize: bool,
     weights: str | None,
     signature: str | None,
     batch_size: int | None,
@@ -63,6 +65,7 @@ def serialize(
             weights="arguments",
             name=name,
             allow_other_dialects=allow_other_dialects,
+            legalize=legalize,
             as_of=as_of,
             provider=provider,
             signature=signature,
@@ -75,6 +78,7 @@ def serialize(
             program,
             target,
             allow_other_dialects=allow_other_dialects,
+            legalize=legalize,
             strip_debug_info=strip_debug_info,
             name=name,
             as_of=as_of,

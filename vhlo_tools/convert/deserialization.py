@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.bindings import Context, MLIRFailure, Module, Provider
-from vhlo_tools.program import unreadable
+from vhlo_tools.bindings import Context, Module, Provider
+from vhlo_tools.program import read_artifact
 
 __all__ = ["Emit", "deserialize_artifact", "print_module"]
 
@@ -29,10 +29,7 @@ def deserialize_artifact(artifact: Artifact, provider: Provider, context: Contex
         context = provider.new_context()
     else:
         provider.register_dialects(context)
-    try:
-        return provider.deserialize(context, bytes(artifact))
-    except MLIRFailure as failure:
-        raise unreadable(artifact, provider, failure) from failure
+    return read_artifact(artifact, provider, context)
 
 
 def print_module(artifact: Artifact, provider: Provider, emit: Emit, *, debug_info: bool = False) -> bytes:

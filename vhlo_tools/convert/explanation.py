@@ -25,7 +25,7 @@ _PROGRAM_DIALECTS: Final = frozenset({"builtin", "func", "stablehlo", "vhlo"})
 
 _DIALECT_OF_NAME: Final = re.compile(r"[#!](\w+)[.<]")
 
-_RESPELL: Final = "unit attributes, array<i32> and dense_resource constants have none: drop or respell them"
+_RESPELL: Final = "drop it, or spell it with an integer, a string, or a dense tensor"
 
 _SHOWN_CULPRITS: Final = 20
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.bindings import source_of
+from vhlo_tools.bindings import class_of, leaves, source_of
 from vhlo_tools.bytecode import File, decode_entry
-from vhlo_tools.convert.attributes import Held, Probe, class_of, held_attributes, leaves
+from vhlo_tools.convert.attributes import Held, Probe, held_attributes
 from vhlo_tools.dialect import encodings_of, known_feature
 from vhlo_tools.findings import Finding, Level
 from vhlo_tools.program import Program, place_of
@@ -45,6 +45,11 @@ _WORDS: Final = {
     "UnitAttr": "a unit attribute",
 }
 _LONGEST: Final = 60
+_RESPELL: Final = "drop it, or spell it with an integer, a string, or a dense tensor"
+_WHOLE: Final = (
+    "let it be inlined (without --no-legalize); or, if its value was left out when the program was printed, print all "
+    "constants"
+)
 
 
 class ChangedForm(NamedTuple):
@@ -126,7 +131,7 @@ def _changed(program: Program) -> Iterator[tuple[Held, str, str]]:
 def _refusal(program: Program, held: Held, words: str) -> Finding:
     dialect = words[1:].partition(".")[0].partition("<")[0] if words.startswith("#") else "builtin"
     if dialect in ("builtin", "stablehlo", "vhlo"):
-        remedy = "drop it, or spell it with an integer, a string, or a dense tensor"
+        remedy = _WHOLE if words.startswith("dense_resource<") else _RESPELL
         return _finding(program, held, f"{words}, which has no form in VHLO", "error", remedy)
     mixed = known_feature("mixed_dialects")
     says = f"{words} of the dialect {dialect}, which is no part of StableHLO"

@@ -8,6 +8,8 @@ equals what the library's own function gives, byte for byte, but for locations t
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import ARTIFACT_PRODUCER
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider
@@ -20,7 +22,10 @@ from vhlo_tools.convert.explanation import (
     explain_refusal,
 )
 from vhlo_tools.convert.passes import to_version, to_vhlo
+from vhlo_tools.convert.portable import make_portable
 from vhlo_tools.dialect import known_feature
+from vhlo_tools.errors import UnsupportedFeatureError
+from vhlo_tools.findings import Finding
 from vhlo_tools.program import Program
 from vhlo_tools.retargeting import with_plain_locations
 from vhlo_tools.version import Version
@@ -47,7 +52,7 @@ def serialize_program(
     """
     provider = program.provider
     allow_other_dialects = allow_other_dialects or bool(program.other_dialects)
-    operation = legalized(program, allow_other_dialects=allow_other_dialects)
+    operation, notes = legalized(program, allow_other_dialects=allow_other_dialects, legalize=legalize)
     try:
         if target.version.minor_release < provider.library.current.minor_release:
             provider.run_passes(operation, to_version(target.version), verify=False)
@@ -55,7 +60,7 @@ def serialize_program(
         provider.verify(operation)
         data = _written(provider, operation, target.version)
     except MLIRFailure as failure:
-        newest = newest_artifact(program, allow_other_dialects=allow_other_dialects)
+        newest = newest_artifact(program, allow_other_dialects=allow_other_dialects, legalize=legalize)
         raise explain_downgrade(program, target, newest.requirements(), failure) from failure
     if target.version < known_feature("range_locations").introduced:
         # The library leaves them in (`isLegalLocation` in stablehlo/transforms/VhloToVersion.cpp), and such readers
@@ -65,18 +70,20 @@ def serialize_program(
     if not allow_other_dialects and other_dialects(artifact):
         raise explain_other_dialects(program, other_dialects(artifact))
     warnings = [each for each in artifact.requirements().findings(target.version) if each.level == "warning"]
-    return artifact.with_findings(warnings)
+    return artifact.with_findings([*warnings, *notes])
 
 
-def newest_artifact(program: Program, *, allow_other_dialects: bool) -> Artifact:
+def newest_artifact(program: Program, *, allow_other_dialects: bool, legalize: bool = True) -> Artifact:
     """Write ``program`` for the newest version of the provider's library, from which all versions can be judged.
+
+    Its findings are notes of what was rewritten.
 
     Raises:
         UnsupportedFeatureError: If it holds what no artifact can hold.
         InvalidProgramError: If the program is not valid.
     """
     provider = program.provider
-    operation = legalized(program, allow_other_dialects=allow_other_dialects)
+    operation, notes = legalized(program, allow_other_dialects=allow_other_dialects, legalize=legalize)
     try:
         provider.verify(operation)
         data = _written(provider, operation, provider.library.current)
@@ -85,22 +92,40 @@ def newest_artifact(program: Program, *, allow_other_dialects: bool) -> Artifact
     artifact = Artifact(data, name=program.name)
     if not allow_other_dialects and other_dialects(artifact):
         raise explain_other_dialects(program, other_dialects(artifact))
-    return artifact
+    return artifact.with_findings(notes)
 
 
-def legalized(program: Program, *, allow_other_dialects: bool) -> ModuleOp:
-    """Return a fresh copy of ``program`` as VHLO of the library's current version.
+def legalized(program: Program, *, allow_other_dialects: bool, legalize: bool) -> tuple[ModuleOp, tuple[Finding, ...]]:
+    """Return a fresh copy of ``program`` as VHLO of the library's current version, and notes of what was rewritten.
+
+    Most programs are legalized as they are; only one that is refused is made portable first.
 
     Raises:
         UnsupportedFeatureError: If it holds what has no form in VHLO.
         InvalidProgramError: If the program is not valid.
     """
+    provider, passes = program.provider, to_vhlo(allow_other_dialects=allow_other_dialects)
     operation = program.load()
     try:
-        program.provider.run_passes(operation, to_vhlo(allow_other_dialects=allow_other_dialects), verify=False)
+        provider.run_passes(operation, passes, verify=False)
+        return operation, ()
     except MLIRFailure as failure:
+        if not legalize:
+            refusal = explain_legalization(program, failure, allow_other_dialects=allow_other_dialects)
+            if isinstance(refusal, UnsupportedFeatureError):
+                summary = f"{refusal.summary}, and may not be rewritten (--no-legalize, legalize=False)"
+                refusal = UnsupportedFeatureError(summary, refusal.findings)
+            raise refusal from failure
+    notes: tuple[Finding, ...] = ()
+    try:
+        portable, notes = make_portable(program, other_dialects=not allow_other_dialects)
+        program = replace(program, load=lambda: provider.clone(portable))
+        operation = program.load()
+        provider.run_passes(operation, passes, verify=False)
+    except MLIRFailure as failure:
+        # What is left of it, where it could be rewritten.
         raise explain_legalization(program, failure, allow_other_dialects=allow_other_dialects) from failure
-    return operation
+    return operation, notes
 
 
 def _written(provider: Provider, operation: ModuleOp, version: Version) -> bytes:

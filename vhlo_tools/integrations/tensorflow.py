@@ -199,6 +199,7 @@ def open_saved_model(
     weights: Literal["arguments", "constants"],
     name: str | None,
     allow_other_dialects: bool,
+    legalize: bool,
     as_of: date | None,
     provider: str | None,
     signature: str = SERVING,
@@ -213,6 +214,7 @@ def open_saved_model(
         batch_size=batch_size,
         name=name,
         allow_other_dialects=allow_other_dialects,
+        legalize=legalize,
         as_of=as_of,
         provider=provider,
     )

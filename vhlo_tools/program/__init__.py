@@ -1,6 +1,19 @@
 """Any accepted input becomes one thing: a program that can be turned into MLIR."""
 
-from vhlo_tools.program.loading import LOADERS, ProgramSource, load_program
-from vhlo_tools.program.program import Program, explain_failure, place_of, unreadable
+from vhlo_tools.program.inherent import PORTABLE, is_inherent
+from vhlo_tools.program.loading import LOADERS, ProgramSource, load_program, read_artifact
+from vhlo_tools.program.program import Program, explain_failure, place_of
+from vhlo_tools.program.spelling import spell
 
-__all__ = ["LOADERS", "Program", "ProgramSource", "explain_failure", "load_program", "place_of", "unreadable"]
+__all__ = [
+    "LOADERS",
+    "PORTABLE",
+    "Program",
+    "ProgramSource",
+    "explain_failure",
+    "is_inherent",
+    "load_program",
+    "place_of",
+    "read_artifact",
+    "spell",
+]

@@ -18,12 +18,14 @@ from vhlo_tools.artifact import (
     read_bytes,
     recognise,
 )
-from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider, get_provider, provider_of
-from vhlo_tools.bytecode import decode_container
+from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider, get_provider, provider_of
+from vhlo_tools.bytecode import decode, decode_container, encode
+from vhlo_tools.bytecode.inlining import release_alignment
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.program.program import Program, explain_failure, unreadable
+from vhlo_tools.program.spelling import give_back, is_spelled
 
-__all__ = ["LOADERS", "ProgramSource", "load_program"]
+__all__ = ["LOADERS", "ProgramSource", "load_program", "read_artifact"]
 
 #: What is accepted as a program: an MLIR module of any provider, an artifact, bytes, text or a path, and a
 #: ``jax.export.Exported``. The last and the first are recognised by their classes, without importing jax or MLIR.
@@ -102,13 +104,29 @@ def _from_module(source: object, provider: Provider, name: str) -> Program:
     return Program(name, provider, lambda: provider.clone(module))
 
 
+def read_artifact(artifact: Artifact, provider: Provider, context: Context) -> Module:
+    """Return an artifact as a StableHLO module, its attributes as they were when it was written.
+
+    Args:
+        artifact: The artifact; its header and sections were checked when it was made.
+        provider: The bindings.
+        context: The context of the module, with the dialects of StableHLO programs.
+
+    Raises:
+        MalformedArtifactError: If the library refuses it.
+    """
+    try:
+        module = provider.deserialize(context, bytes(artifact))
+    except MLIRFailure as failure:
+        raise unreadable(artifact, provider, failure) from failure
+    if is_spelled(artifact):
+        give_back(provider, module)
+    return module
+
+
 def _from_artifact(artifact: Artifact, provider: Provider) -> Program:
     def load() -> ModuleOp:
-        data = bytes(artifact)
-        try:
-            return provider.deserialize(provider.new_context(), data)
-        except MLIRFailure as failure:
-            raise unreadable(artifact, provider, failure) from failure
+        return read_artifact(artifact, provider, provider.new_context())
 
     return Program(artifact.name, provider, load, other_dialects(artifact))
 
@@ -122,7 +140,12 @@ def _load_jax_export(data: Buffer, name: str, provider: Provider) -> Program:
 
 
 def _load_bytecode(data: Buffer, name: str, provider: Provider) -> Program:
-    decode_container(memoryview(data))
+    container = decode_container(memoryview(data))
+    if any(section.alignment > 1 for section in container.sections):
+        # Or the bindings would read it only if it happened to stand at a fitting address.
+        file = decode(data)
+        release_alignment(file)
+        data = encode(file)
     return _load_source(bytes(data), name, provider)
 
 

@@ -103,6 +103,7 @@ def open_model(
     weights: Weights,
     name: str | None,
     allow_other_dialects: bool,
+    legalize: bool,
     as_of: date | None,
     provider: str | None,
 ) -> ExportedModel:
@@ -116,6 +117,7 @@ def open_model(
         weights: ``constants`` or ``arguments``.
         name: What to call it in messages.
         allow_other_dialects: Whether ops of dialects beside StableHLO may stay.
+        legalize: Whether what portable artifacts cannot hold is rewritten.
         as_of: The day that windows in ``target`` count back from.
         provider: The bindings whose versions count.
 
@@ -140,6 +142,7 @@ def open_model(
         weights=weights,
         name=name,
         allow_other_dialects=allow_other_dialects,
+        legalize=legalize,
         as_of=as_of,
         provider=provider,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -23,9 +24,15 @@ _OP: Final = re.compile(r"'torch\.((?:aten|prims|prim|runtime|quantized|torchvis
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Turn whatever torch raises into one error with its first words: torch tells of the rest in pages."""
+    """Turn whatever torch raises into one error with its first words: torch tells of the rest in pages.
+
+    What torch says is deprecated in itself is nobody's business who calls it.
+    """
     try:
-        yield
+        with warnings.catch_warnings():
+            for category in (DeprecationWarning, FutureWarning):
+                warnings.simplefilter("ignore", category)
+            yield
     except (MemoryError, OSError, InvalidProgramError):
         raise
     except Exception as error:

@@ -1,0 +1,267 @@
+"""What an export takes, what it gives back and by which names, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from xla_cpu import run_on_xla
+
+import vhlo_tools as vt
+from vhlo_tools.integrations.torch import export
+from vhlo_tools.weights.safetensors import read_tensors
+
+
+class Nested(nn.Module):
+    """Nested inputs and outputs, tied weights, and weights of every sort."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
+        self.second.weight = self.first.weight
+        self.register_buffer("fleeting", torch.full((4,), 0.5), persistent=False)
+        self.register_buffer("lasting", torch.full((4,), 0.25))
+        self.unread = nn.Parameter(torch.ones(1))
+        self.plain = torch.arange(4.0)
+
+    def forward(self, x: torch.Tensor, options: dict[str, Any], *rest: torch.Tensor, scale: torch.Tensor) -> Any:
+        y = self.second(self.first(x)) + self.fleeting + self.lasting * options["bias"][0] * options["bias"][1]
+        return {"logits": y * scale + self.plain + rest[0], "parts": (y.sum(), None), "x": x}
+
+
+ARGS = (torch.ones(2, 4), {"bias": (torch.arange(4.0), 3)}, torch.full((4,), 2.0))
+KWARGS = {"scale": torch.tensor([2.0])}
+VALUES = [ARGS[0], ARGS[1]["bias"][0], ARGS[2], KWARGS["scale"]]
+
+
+@pytest.fixture
+def nested() -> Nested:
+    torch.manual_seed(1)
+    return Nested().eval()
+
+
+def check(results: list[Any], expected: dict[str, Any]) -> None:
+    wanted = [expected["logits"], expected["parts"][0], expected["x"]]
+    for result, tensor in zip(results, wanted, strict=True):
+        np.testing.assert_allclose(result, tensor.detach().numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("exported_first", [False, True])
+def test_names_and_weights(nested: Nested, exported_first: bool) -> None:
+    if exported_first:
+        model = export(torch.export.export(nested, ARGS, KWARGS), weights="arguments")
+    else:
+        model = export(nested, ARGS, KWARGS, weights="arguments")
+    assert model.inputs == ("x", "options.bias.0", "rest_0", "scale")
+    assert model.outputs == ("logits", "parts.0", "x")
+    # Once what is tied, in the order of the module, and nothing that the program does not read.
+    assert [*model.weights] == ["first.weight", "first.bias", "second.bias", "fleeting", "lasting"]
+    assert model.arguments == (*model.inputs, *model.weights)
+    for name, value in model.weights.items():
+        assert np.array_equal(value, nested.get_parameter(name).detach() if "." in name else nested.get_buffer(name))
+    values = [*(each.numpy() for each in VALUES), *model.weights.values()]
+    check(run_on_xla(bytes(model.artifact), values), nested(*ARGS, **KWARGS))
+    # They are those of the program and not constants beside them.
+    changed = {name: value + 1 for name, value in model.weights.items()}
+    with torch.no_grad():
+        for name in changed:
+            (nested.get_parameter(name) if "." in name else nested.get_buffer(name)).add_(1)
+    values = [*(each.numpy() for each in VALUES), *changed.values()]
+    check(run_on_xla(bytes(model.artifact), values), nested(*ARGS, **KWARGS))
+
+
+def test_weights_as_constants(nested: Nested) -> None:
+    model = export(nested, ARGS, KWARGS)
+    assert (model.inputs, model.weights) == (("x", "options.bias.0", "rest_0", "scale"), {})
+    check(run_on_xla(bytes(model.artifact), [each.numpy() for each in VALUES]), nested(*ARGS, **KWARGS))
+
+
+def test_weights_are_copies_that_the_model_does_not_change(nested: Nested) -> None:
+    model = export(nested, ARGS, KWARGS, weights="arguments")
+    before = model.weights["first.weight"].copy()
+    with torch.no_grad():
+        nested.first.weight.zero_()
+    assert np.array_equal(model.weights["first.weight"], before)
+
+
+def test_weights_in_a_file(nested: Nested, tmp_path: Path) -> None:
+    nested.bfloat16()
+    args = (ARGS[0].bfloat16(), {"bias": (ARGS[1]["bias"][0].bfloat16(), 3)}, ARGS[2].bfloat16())
+    model = export(nested, args, {"scale": KWARGS["scale"].bfloat16()}, weights="arguments")
+    model.save(tmp_path / "model.mlirbc", weights=tmp_path / "weights.safetensors")
+    assert vt.open_artifact(tmp_path / "model.mlirbc") == model.artifact
+    read = read_tensors(memoryview((tmp_path / "weights.safetensors").read_bytes()), "weights.safetensors")
+    assert set(read.tensors) == set(model.weights)
+    for name, value in model.weights.items():
+        assert value.dtype == ml_dtypes.bfloat16
+        assert bytes(read.tensors[name]) == value.tobytes()
+
+
+def test_a_module_stays_as_it_is(nested: Nested) -> None:
+    nested.train()
+    nested.first.weight.requires_grad_(False)
+    before = {name: value.clone() for name, value in [*nested.named_parameters(), *nested.named_buffers()]}
+    pointers = {name: value.data_ptr() for name, value in nested.named_parameters()}
+    hooks, attributes = len(nested._forward_hooks), set(vars(nested))
+    with torch.random.fork_rng():
+        state = torch.get_rng_state()
+        for weights in ("constants", "arguments"):
+            export(nested, ARGS, KWARGS, weights=weights)  # type: ignore[arg-type]
+        assert torch.equal(torch.get_rng_state(), state)
+    assert nested.training
+    assert nested.second.training
+    assert [p.requires_grad for p in nested.parameters()] == [True, False, True, True]
+    assert (len(nested._forward_hooks), set(vars(nested))) == (hooks, attributes)
+    assert pointers == {name: value.data_ptr() for name, value in nested.named_parameters()}
+    for name, value in [*nested.named_parameters(), *nested.named_buffers()]:
+        assert torch.equal(value, before[name]), name
+
+
+def test_what_a_model_changes_is_a_result() -> None:
+    torch.manual_seed(3)
+    model = nn.BatchNorm1d(4)
+    x = torch.rand(3, 4)
+    exported = export(model, (x,), weights="arguments")
+    names = ("running_mean", "running_var", "num_batches_tracked")
+    assert exported.outputs == ("output0", *names)
+    results = run_on_xla(bytes(exported.artifact), [x.numpy(), *exported.weights.values()])
+    expected = model(x)
+    for result, tensor in zip(results, [expected, *(model.get_buffer(name) for name in names)], strict=True):
+        np.testing.assert_allclose(result, tensor.detach().numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(vt.InvalidProgramError, match=r"changes its weights num_batches_tracked, running_mean, .*eval"):
+        export(nn.BatchNorm1d(4), (x,))
+
+
+class Increment(nn.Module):
+    def forward(self, counter: torch.Tensor) -> torch.Tensor:
+        counter.add_(1)
+        return counter * 2
+
+
+def test_an_input_that_a_model_changes_is_a_result() -> None:
+    exported = export(Increment(), (torch.zeros(2),))
+    assert (exported.inputs, exported.outputs) == (("counter",), ("output0", "counter"))
+    doubled, counter = run_on_xla(bytes(exported.artifact), [np.array([4, 5], np.float32)])
+    assert (doubled.tolist(), counter.tolist()) == ([10, 12], [5, 6])
+
+
+class Large(nn.Module):
+    """A large tensor that is neither a parameter nor a buffer, and one weight that is read by its transpose too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.arange(1000.0)
+        self.weight = nn.Parameter(torch.arange(6.0).reshape(2, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x @ self.weight @ self.weight.T + self.table[:2]) * self.table.sum()
+
+
+@pytest.mark.parametrize("weights", ["constants", "arguments"])
+def test_tensors_that_are_no_weights_are_constants(weights: Any) -> None:
+    exported = export(Large(), (torch.ones(1, 2),), weights=weights)
+    assert [*exported.weights] == ["weight"] * (weights == "arguments")
+    (result,) = run_on_xla(bytes(exported.artifact), [np.ones((1, 2), np.float32), *exported.weights.values()])
+    np.testing.assert_allclose(result, Large()(torch.ones(1, 2)).detach().numpy(), rtol=1e-6)
+    assert max(each.bytes for each in vt.constants(exported.artifact)) == 4000
+
+
+class Fails(nn.Module):
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what = what
+        if what == "meta":
+            self.weight = nn.Parameter(torch.ones(3, device="meta"))
+        elif what == "complex":
+            self.weight = nn.Parameter(torch.ones(3, dtype=torch.complex64))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        match self.what:
+            case "lgamma":
+                return x.lgamma()
+            case "cumprod":
+                return x.cumprod(0)
+            case "nonzero":
+                return x[x > 0]
+            case "cond":
+                return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,))
+            case "branch":
+                return x if x.sum() > 0 else -x
+            case "inverse":
+                return torch.linalg.inv(x.outer(x))
+            case "number":
+                return x, 4
+            case "complex":
+                return x * self.weight
+            case _:
+                raise ZeroDivisionError("no way")
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("lgamma", r"torch-mlir cannot turn Fails into StableHLO: aten\.lgamma at .*test_export.py:\d+$"),
+        ("cumprod", r"torch-mlir cannot turn Fails into StableHLO: aten\.cumprod$"),
+        ("nonzero", r"aten\.index\.Tensor gives a shape that depends on values$"),
+        ("cond", r"torch-mlir cannot import Fails: NotImplementedError: Higher-order operation 'cond'"),
+        ("branch", r"torch\.export cannot export Fails: "),
+        ("inverse", r"Fails has an effect that no artifact can hold: aten\._linalg_check_errors"),
+        ("number", r"Fails gives output1, which is no tensor: expected tensors and None$"),
+        ("complex", r"aten\.mul\.Tensor at .*\(only floating-point or integer datatype legalization supported\)$"),
+        ("wrong", r"torch\.export cannot export Fails: ZeroDivisionError: no way$"),
+    ],
+)
+def test_what_cannot_be_exported(what: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(vt.InvalidProgramError, match=message) as caught:
+        export(Fails(what).eval(), (torch.ones(3),))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((nn.Linear(2, 2),), "takes example inputs"),
+        ((nn.Linear(2, 2), torch.ones(2)), "args is a Tensor: expected a tuple"),
+        ((torch.ones(2), (torch.ones(2),)), "a torch.Tensor is no torch.nn.Module"),
+    ],
+)
+def test_what_is_no_model(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(vt.InvalidProgramError, match=message):
+        export(*arguments)
+
+
+def test_an_exported_program_has_its_inputs() -> None:
+    program = torch.export.export(nn.Linear(2, 2), (torch.ones(2),))
+    with pytest.raises(vt.InvalidProgramError, match="has its inputs and shapes"):
+        export(program, (torch.ones(2),))
+
+
+def test_weights_that_are_neither() -> None:
+    with pytest.raises(ValueError, match="expected one of constants, arguments"):
+        export(nn.Linear(2, 2), (torch.ones(2),), weights="both")  # type: ignore[arg-type]
+
+
+def test_nothing_is_printed(nested: Nested, capfd: pytest.CaptureFixture[str]) -> None:
+    export(nested, ARGS, KWARGS)
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_versions_of_both_libraries() -> None:
+    """``current`` is that of the installed bindings, also where it is not that of torch-mlir."""
+    model = nn.Linear(2, 2)
+    x = (torch.ones(2),)
+    assert export(model, x).artifact.version == vt.resolve_target("current").version
+    theirs = vt.resolve_target("current", provider="torch_mlir").version
+    assert export(model, x, provider="torch_mlir").artifact.version == theirs
+    with pytest.raises(vt.UnknownTargetError, match=r"0\.1\.0"):
+        export(model, x, target="0.1.0")

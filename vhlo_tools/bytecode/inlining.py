@@ -1,0 +1,95 @@
+"""The values of ``dense_resource`` attributes put where the attributes stand: resources have no place in an artifact.
+
+No binding of MLIR reads what is in a resource; in a file of bytecode it stands in a section of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from vhlo_tools.bytecode.codec import Value
+from vhlo_tools.bytecode.container import Chunk
+from vhlo_tools.bytecode.entries import Entry
+from vhlo_tools.bytecode.file import File
+from vhlo_tools.bytecode.printing import Printer
+from vhlo_tools.bytecode.resources import Resource, ResourceKind
+from vhlo_tools.bytecode.writer import varint
+from vhlo_tools.dialect import encodings_of
+from vhlo_tools.errors import MalformedArtifactError
+
+__all__ = ["inline_resources", "release_alignment"]
+
+_BITS: Final = re.compile(r"\d+")
+# An index is an integer of 64 bits.
+_INDEX_BITS: Final = 64
+
+
+def inline_resources(file: File) -> None:
+    """Make a ``dense`` attribute of every ``dense_resource`` attribute of ``file``, which is edited in place.
+
+    The values are not copied, but for booleans, which take a byte each in a resource and a bit in an attribute. Those
+    that were left out when the program was printed stay.
+
+    Raises:
+        MalformedArtifactError: If an attribute refers to no resource, or to one that does not fit its type.
+    """
+    handles = [resource for group in file.resources if not group.external for resource in group.resources]
+    encoding = next(each for each in encodings_of("builtin", "attribute").values() if each.name == "dense")
+    printer = Printer(file)
+    kept = False
+    for index, entry in enumerate(file.attributes):
+        value = file.decode("attribute", index)
+        if value is None or value.name != "dense_resource":
+            continue
+        if value.field("key") >= len(handles):
+            raise entry.malformed(f"resource {value.field('key')} is referred to, but there are {len(handles)}")
+        resource = handles[value.field("key")]
+        if resource.left_out or resource.kind is not ResourceKind.BLOB:
+            kept = True
+            continue
+        data = _elements(printer, entry, value.field("type"), file.string(resource.key), resource)
+        empty = file.encode("attribute", Value("builtin", encoding, (value.field("type"), b"")))
+        # The size is the last number of an empty one.
+        head = bytes(empty.data)[:-1] + varint(len(data))
+        file.attributes[index] = Entry(entry.dialect, True, head, rest=data)
+    others = any(not group.external and file.dialect(group.owner) != "builtin" for group in file.resources)
+    if not kept and not others:
+        # Nothing refers to one any more, and the reader would copy them.
+        file.resources[:] = [group for group in file.resources if group.external]
+
+
+def release_alignment(file: File) -> None:
+    """Let the resources of ``file`` stand anywhere: MLIR refuses a file that was not read to a fitting address."""
+    file.resources[:] = [
+        group.with_resources([resource.unaligned() for resource in group.resources]) for group in file.resources
+    ]
+
+
+def _elements(printer: Printer, entry: Entry, index: int, name: str, resource: Resource) -> Chunk:
+    """Return what is in a resource as a ``dense`` attribute holds it."""
+    text, shape, element = printer.builtin_tensor(index)
+    match = _BITS.search(element)
+    if not element or (match is None and element != "index") or any(size < 0 for size in shape):
+        raise entry.malformed(f"the resource {name} has the type {text[:100]}, which has no values")
+    bits = int(match[0]) if match else _INDEX_BITS
+    size = max(1, bits // 8) * (2 if element.startswith("complex") else 1)
+    number = math.prod(shape)
+    if len(resource.data) == number * size:
+        return _packed(bytes(resource.data)) if element == "i1" else resource.data
+    if element == "i1" and len(resource.data) == (number + 7) // 8:
+        return resource.data
+    raise _misfit(entry, name, text, number * size, len(resource.data))
+
+
+def _misfit(entry: Entry, name: str, text: str, expected: int, found: int) -> MalformedArtifactError:
+    return entry.malformed(f"the resource {name} holds {found} bytes, but {text[:100]} takes {expected}")
+
+
+def _packed(data: bytes) -> bytes:
+    """Return booleans, a byte each, as eight in a byte, the first of them in the lowest bit."""
+    if not data:
+        return b""
+    digits = bytes(b"01"[byte != 0] for byte in reversed(data))
+    return int(digits, 2).to_bytes((len(data) + 7) // 8, "little")

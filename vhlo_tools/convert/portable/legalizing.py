@@ -1,0 +1,80 @@
+"""The order in which a program is made portable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from vhlo_tools.bindings import ModuleOp, Provider, source_of
+from vhlo_tools.convert.passes import CHLO_TO_STABLEHLO, MHLO_TO_STABLEHLO
+from vhlo_tools.convert.portable.arithmetic import ARITHMETIC
+from vhlo_tools.convert.portable.leftovers import LEFTOVERS
+from vhlo_tools.convert.portable.notes import Notes
+from vhlo_tools.convert.portable.resources import inlined
+from vhlo_tools.convert.portable.rewriting import rewrite_ops
+from vhlo_tools.convert.portable.tensors import SHAPES, TENSORS, drop_constraints
+from vhlo_tools.findings import Finding, SourceLocation
+from vhlo_tools.program import Program, spell
+
+__all__ = ["make_portable"]
+
+_RULES: Final = {**LEFTOVERS, **ARITHMETIC, **TENSORS, **SHAPES}
+
+
+def make_portable(program: Program, *, other_dialects: bool) -> tuple[ModuleOp, tuple[Finding, ...]]:
+    """Return ``program`` as a module without what a portable artifact cannot hold, and what was rewritten.
+
+    What cannot be rewritten stays, and is refused by the legalization.
+
+    Args:
+        program: The program.
+        other_dialects: Whether ops of other dialects are to be rewritten too.
+
+    Raises:
+        MLIRFailure: If a pass fails, or what comes out is not valid.
+        InvalidProgramError: If the program is not valid.
+        MalformedArtifactError: If resources do not fit the attributes that refer to them.
+    """
+    provider = program.provider
+    notes = Notes(program.name)
+    module = inlined(provider, program.load(), notes)
+    if other_dialects:
+        _rewrite(provider, module, notes)
+    spell(provider, module, lambda op, message: notes.add(op, message, "attribute"))
+    provider.verify(module)
+    return module, tuple(notes.findings)
+
+
+def _rewrite(provider: Provider, module: ModuleOp, notes: Notes) -> None:
+    with _noted(provider, module, "chlo", notes):
+        with _noted(provider, module, "mhlo", notes) as found:
+            if found and provider.has_mhlo_passes:
+                provider.run_passes(module, MHLO_TO_STABLEHLO, verify=False)
+        _apply_rules(provider, module, notes)
+        if _ops_of(provider, module, "chlo"):
+            provider.run_passes(module, CHLO_TO_STABLEHLO, verify=False)
+            # Where shapes are dynamic, what becomes of CHLO computes with them; of that nobody wants to hear.
+            _apply_rules(provider, module, Notes(""))
+
+
+def _apply_rules(provider: Provider, module: ModuleOp, notes: Notes) -> None:
+    drop_constraints(provider, module, notes)
+    rewrite_ops(provider, module, _RULES, notes)
+
+
+def _ops_of(provider: Provider, module: ModuleOp, dialect: str) -> list[tuple[str, SourceLocation | None]]:
+    """Return the names of the ops of a dialect, and where they come from."""
+    ops = [op for op in provider.walk(module) if str(op.name).startswith(f"{dialect}.")]
+    return [(str(op.name), source_of(op.location)) for op in ops]
+
+
+@contextmanager
+def _noted(provider: Provider, module: ModuleOp, dialect: str, notes: Notes) -> Iterator[bool]:
+    """Give whether ``module`` has ops of a dialect, and afterwards note those that are gone."""
+    before = _ops_of(provider, module, dialect)
+    yield bool(before)
+    left = {name for name, _ in _ops_of(provider, module, dialect)} if before else set()
+    for name, location in before:
+        if name not in left:
+            notes.add_at(name, location, f"{name} became plain StableHLO")
