@@ -200,7 +200,8 @@ def _options(model: Any) -> dict[str, bool]:
 
 def _array(keras: Any, variable: Any) -> np.ndarray[Any, Any]:
     """Return a copy of a weight, for the model may go on learning."""
-    value: np.ndarray[Any, Any] = keras.ops.convert_to_numpy(variable.value).copy()
+    # The copy is a tensor: variables of TensorFlow become arrays only with a warning.
+    value: np.ndarray[Any, Any] = keras.ops.convert_to_numpy(keras.ops.copy(variable.value))
     return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import tensorflow as tf
 from exported_models import check_model, results_of
 
+from vhlo_tools.integrations.model import ExportedModel
 from vhlo_tools.integrations.tensorflow import export
 
 Array = np.ndarray[Any, Any]
@@ -189,6 +191,12 @@ def test_outputs_without_names_have_numbers() -> None:
     assert export(lambda *x: x[0] + x[1], spec, spec).inputs == ("x_0", "x_1")
 
 
+def exported(function: Any, *arguments: Any, **options: Any) -> ExportedModel:
+    """Export a function, of which the last argument is the target."""
+    *arguments_of_function, target = arguments
+    return export(function, *arguments_of_function, target=target, **options)
+
+
 def test_every_kind_of_function_is_taken() -> None:
     x, spec = normal(4), tf.TensorSpec([4], tf.float32)
 
@@ -208,7 +216,7 @@ def test_every_kind_of_function_is_taken() -> None:
         (module.method, (spec,)),
         (module.method.get_concrete_function(), ()),
     ):
-        model = check_model(lambda target, f=function, a=arguments: export(f, *a, target=target), [x], [x * 2], 0)
+        model = check_model(partial(exported, function, *arguments), [x], [x * 2], 0)
         assert model.inputs == ("x",)
 
 
@@ -222,10 +230,6 @@ def test_shapes_that_are_open_take_sizes() -> None:
         {"shapes": {"matrix": (2, 3), "vector": (3,)}},
         {"shapes": {"matrix": (2, 3)}, "batch_size": 3},
     ):
-        check_model(
-            lambda target, o=options: export(function, target=target, **o), [matrix, vector], [matrix @ vector], 1e-5
-        )
+        check_model(partial(exported, function, **options), [matrix, vector], [matrix @ vector], 1e-5)
     # The shapes of arguments are more than those of the signature.
-    check_model(
-        lambda target: export(function, matrix, vector, target=target), [matrix, vector], [matrix @ vector], 1e-5
-    )
+    check_model(partial(exported, function, matrix, vector), [matrix, vector], [matrix @ vector], 1e-5)
