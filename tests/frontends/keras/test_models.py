@@ -18,6 +18,9 @@ from keras import layers
 import vhlo_tools as vt
 from vhlo_tools.integrations.keras import export
 
+#: What Keras itself does to read tensors of PyTorch.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")
+
 Array = np.ndarray[Any, Any]
 
 
