@@ -13,9 +13,19 @@ EXAMPLES = ROOT / "examples"
 FEATURES = ROOT / "tests" / "programs" / "features"
 
 
+#: How the names of examples begin that other frameworks than JAX made.
+FRAMEWORKS = ("keras_", "tensorflow_", "torch_")
+
+
 def example_programs() -> list[Path]:
-    """Return the examples, of every kind of content."""
-    return sorted(path for path in EXAMPLES.iterdir() if path.suffix in (".mlir", ".bc", ".jax_export"))
+    """Return the examples that JAX made, of every kind of content, which the library writes as they are."""
+    programs = (path for path in EXAMPLES.iterdir() if path.suffix in (".mlir", ".bc", ".jax_export"))
+    return sorted(path for path in programs if not path.name.startswith(FRAMEWORKS))
+
+
+def framework_examples() -> list[Path]:
+    """Return the examples that other frameworks made; what they compute is compared with them in tests/frontends."""
+    return sorted(path for path in EXAMPLES.iterdir() if path.name.startswith(FRAMEWORKS))
 
 
 def writable_versions() -> list[Version]:

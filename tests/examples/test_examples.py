@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, example_programs
+from corpus import EXAMPLES, example_programs, framework_examples
 from environments import run_in
 
 PRODUCER = "jax==0.10.2"
@@ -22,7 +22,7 @@ def test_an_example_is_what_its_script_makes(path: Path, tmp_path: Path) -> None
 
 
 def test_examples_name_no_path_of_the_machine_they_were_made_on() -> None:
-    for path in example_programs():
+    for path in (*example_programs(), *framework_examples()):
         data = path.read_bytes()
         assert not [name for name in (b"/home/", b"/root/", b"/tmp/", b"site-packages") if name in data], path
 

@@ -414,10 +414,14 @@ def _updated(artifact: Artifact, call: _Call, weights: Sequence[str], name: str)
 def _first_line(error: Exception) -> str:
     """Return what is worth saying of an error of TensorFlow's."""
     lines = [line.strip() for line in str(error).replace("Failed getting HLO text: '", "").splitlines()]
-    return next((line.rstrip("'") for line in lines if line and not _NOISE.match(line)), type(error).__name__)
+    said = [line.rstrip("'") for line in lines if line]
+    if not said:
+        return type(error).__name__
+    # AutoGraph shows the way there first, and what was wrong at its end.
+    return said[-1] if said[0] == _IN_USER_CODE else said[0]
 
 
-_NOISE: Final = re.compile(r"in user code:|File \"|\[\[\{\{|tf2xla conversion failed")
+_IN_USER_CODE: Final = "in user code:"
 
 
 def _import_tensorflow(purpose: str) -> Any:

@@ -81,6 +81,14 @@ def test_functions_that_cannot_be_traced() -> None:
     assert "\n" not in message
 
 
+def test_what_autograph_says_of_code_is_its_end() -> None:
+    def function(x: tf.Tensor) -> tf.Tensor:
+        return x.rows
+
+    message = refused(vt.InvalidProgramError, function, VECTOR)
+    assert re.fullmatch("TensorFlow cannot trace f: .*has no attribute `?'?rows.*", message)
+
+
 def test_shapes_that_stay_open() -> None:
     spec = tf.TensorSpec([None, 4], tf.float32)
     message = refused(vt.InvalidInputError, lambda x: x * 2, spec)
