@@ -12,7 +12,7 @@ from vhlo_tools.artifact import ViewFile, as_bytes
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.model import ExportedModel, serialize_module
-from vhlo_tools.integrations.torch.refusals import explained
+from vhlo_tools.integrations.torch.refusals import explained, quiet_failure
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _exported(
     if isinstance(args, torch.Tensor) or not isinstance(args, Sequence | None):
         raise InvalidProgramError(f"args is a {type(args).__qualname__}: expected a tuple of the inputs of forward")
     name = name or type(model).__qualname__
-    with explained(f"torch.export cannot export {name}"):
+    with explained(f"torch.export cannot export {name}"), quiet_failure():
         exported = torch.export.export(
             model, tuple(args or ()), dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False
         )
