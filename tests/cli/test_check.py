@@ -166,10 +166,15 @@ def test_attributes_that_a_round_trip_changes_or_refuses(tmp_path: Path, capsys:
     assert "my.x = dense<[1, 2]> : tensor<2xi64>" in back
     signature = "(%a: tensor<4xf32> {my.x}) -> (tensor<4xf32> {my.y = array<i32: 1>})"
     program.write_text(f"func.func @main{signature} {{ return %a : tensor<4xf32> }}")
-    found = findings(capsys, str(program), "--target", "1.0.0")
+    found = findings(capsys, str(program), "--target", "1.0.0", "--no-legalize")
     assert [each["message"] for each in found] == [
         "my.x of argument 0 of @main is a unit attribute, which has no form in VHLO",
         "my.y of result 0 of @main is an array<i32>, which has no form in VHLO",
+    ]
+    found = findings(capsys, str(program), "--target", "1.0.0")
+    assert [(each["level"], each["message"]) for each in found] == [
+        ("note", "my.x of argument 0 of @main holds unit, which stands as true"),
+        ("note", "my.y of result 0 of @main holds array<i32>, which stands as a dense tensor"),
     ]
 
 

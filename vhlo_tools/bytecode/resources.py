@@ -34,22 +34,19 @@ class Resource:
         key: The index of its name in the string table.
         kind: What it is.
         data: The bytes of a blob, as a view; otherwise the encoded value.
-        alignment: The alignment of a blob in the file; 0 if the blob was left out and the name alone is there.
+        alignment: The alignment of a blob in the file; 0 for some that are empty.
+        left_out: Whether it is a name alone: its value is not in the file.
     """
 
     key: int
     kind: ResourceKind
     data: Chunk
     alignment: int = 1
-
-    @property
-    def left_out(self) -> bool:
-        """Whether its value is not in the file."""
-        return self.alignment == 0
+    left_out: bool = False
 
     def unaligned(self) -> Resource:
         """Return it such that it may stand anywhere."""
-        return replace(self, alignment=min(self.alignment, 1))
+        return replace(self, alignment=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +106,14 @@ def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource
     value = contents.take(size)
     # A blob that was left out, as printing may do with large ones, is a name alone.
     if kind is not ResourceKind.BLOB or not size:
-        return Resource(key, kind, value, int(size > 0))
+        return Resource(key, kind, value, left_out=not size)
     reader = ByteReader(contents.data, start, start + size, contents.section)
     base = contents.start
     alignment, length = reader.varint(), reader.varint()
-    if alignment == 0 or alignment & (alignment - 1):
+    if alignment & (alignment - 1) or (alignment == 0 and length):
         raise reader.malformed(f"alignment {alignment} is not a power of two", start)
     # In the section, which starts aligned in files of today and did not in all of old.
-    reader.take(-(reader.position - base) % alignment)
+    reader.take(-(reader.position - base) % max(1, alignment))
     if length != reader.remaining:
         raise reader.malformed(f"a blob of {length} bytes where {reader.remaining} are there")
     return Resource(key, kind, reader.take(length), alignment)
@@ -134,7 +131,7 @@ def encode_resources(groups: Sequence[ResourceGroup]) -> tuple[bytes, list[Chunk
             if resource.kind is ResourceKind.BLOB and not resource.left_out:
                 head = varint(resource.alignment) + varint(len(resource.data))
                 # The section starts aligned, so that the place within it decides.
-                head += _PADDING * (-(size + len(head)) % resource.alignment)
+                head += _PADDING * (-(size + len(head)) % max(1, resource.alignment))
                 pieces = [head, resource.data]
                 alignment = max(alignment, resource.alignment)
             length = sum(map(len, pieces))

@@ -8,7 +8,9 @@ equals what the library's own function gives, byte for byte, but for locations t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import ARTIFACT_PRODUCER
@@ -24,13 +26,24 @@ from vhlo_tools.convert.explanation import (
 from vhlo_tools.convert.passes import to_version, to_vhlo
 from vhlo_tools.convert.portable import make_portable
 from vhlo_tools.dialect import known_feature
-from vhlo_tools.errors import UnsupportedFeatureError
-from vhlo_tools.findings import Finding
+from vhlo_tools.errors import UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.program import Program
 from vhlo_tools.retargeting import with_plain_locations
 from vhlo_tools.version import Version
 
 __all__ = ["newest_artifact", "serialize_program"]
+
+
+class _Refused(Exception):  # noqa: N818 - it never leaves this module
+    """A program was refused as it stands; why is found out only if nothing can be done about it.
+
+    Attributes:
+        explain: Finds out.
+    """
+
+    def __init__(self, explain: Callable[[], VhloToolsError]) -> None:
+        super().__init__("refused")
+        self.explain = explain
 
 
 def serialize_program(
@@ -45,32 +58,18 @@ def serialize_program(
             program brought along from an artifact stay in any case.
         legalize: Whether what has no form in VHLO is rewritten, as far as that is possible.
 
+    Returns:
+        The artifact, with warnings of what readers of the target choke on, and notes of what was rewritten.
+
     Raises:
         UnsupportedFeatureError: If it holds what no artifact can hold.
         DowngradeError: If it holds what the target version does not have.
         InvalidProgramError: If the program is not valid.
     """
-    provider = program.provider
     allow_other_dialects = allow_other_dialects or bool(program.other_dialects)
-    operation, notes = legalized(program, allow_other_dialects=allow_other_dialects, legalize=legalize)
-    try:
-        if target.version.minor_release < provider.library.current.minor_release:
-            provider.run_passes(operation, to_version(target.version), verify=False)
-        # Once, what will be written; the library verifies after each of its passes.
-        provider.verify(operation)
-        data = _written(provider, operation, target.version)
-    except MLIRFailure as failure:
-        newest = newest_artifact(program, allow_other_dialects=allow_other_dialects, legalize=legalize)
-        raise explain_downgrade(program, target, newest.requirements(), failure) from failure
-    if target.version < known_feature("range_locations").introduced:
-        # The library leaves them in (`isLegalLocation` in stablehlo/transforms/VhloToVersion.cpp), and such readers
-        # refuse the file.
-        data = with_plain_locations(data, target.version)
-    artifact = Artifact(data, name=program.name)
-    if not allow_other_dialects and other_dialects(artifact):
-        raise explain_other_dialects(program, other_dialects(artifact))
+    artifact = _attempted(program, target, allow_other_dialects=allow_other_dialects, legalize=legalize)
     warnings = [each for each in artifact.requirements().findings(target.version) if each.level == "warning"]
-    return artifact.with_findings([*warnings, *notes])
+    return artifact.with_findings([*warnings, *artifact.findings])
 
 
 def newest_artifact(program: Program, *, allow_other_dialects: bool, legalize: bool = True) -> Artifact:
@@ -82,50 +81,72 @@ def newest_artifact(program: Program, *, allow_other_dialects: bool, legalize: b
         UnsupportedFeatureError: If it holds what no artifact can hold.
         InvalidProgramError: If the program is not valid.
     """
-    provider = program.provider
-    operation, notes = legalized(program, allow_other_dialects=allow_other_dialects, legalize=legalize)
+    return _attempted(program, None, allow_other_dialects=allow_other_dialects, legalize=legalize)
+
+
+def _attempted(program: Program, target: Target | None, *, allow_other_dialects: bool, legalize: bool) -> Artifact:
+    """Write ``program`` as it is, or made portable first if it is refused.
+
+    Most programs need nothing, and looking for what they might need takes as long as writing them.
+    """
     try:
-        provider.verify(operation)
-        data = _written(provider, operation, provider.library.current)
-    except MLIRFailure as failure:
-        raise explain_refusal(program, failure) from failure
-    artifact = Artifact(data, name=program.name)
-    if not allow_other_dialects and other_dialects(artifact):
-        raise explain_other_dialects(program, other_dialects(artifact))
+        return _attempt(program, target, allow_other_dialects=allow_other_dialects)
+    except _Refused as refusal:
+        if not legalize:
+            error = refusal.explain()
+            if isinstance(error, UnsupportedFeatureError):
+                summary = f"{error.summary}, and may not be rewritten (--no-legalize, legalize=False)"
+                error = UnsupportedFeatureError(summary, error.findings)
+            raise error from refusal
+        try:
+            portable, notes = make_portable(program, other_dialects=not allow_other_dialects)
+        except MLIRFailure as failure:
+            raise refusal.explain() from failure
+    rewritten = replace(program, load=lambda: program.provider.clone(portable))
+    try:
+        artifact = _attempt(rewritten, target, allow_other_dialects=allow_other_dialects)
+    except _Refused as refusal:
+        raise refusal.explain() from refusal
     return artifact.with_findings(notes)
 
 
-def legalized(program: Program, *, allow_other_dialects: bool, legalize: bool) -> tuple[ModuleOp, tuple[Finding, ...]]:
-    """Return a fresh copy of ``program`` as VHLO of the library's current version, and notes of what was rewritten.
-
-    Most programs are legalized as they are; only one that is refused is made portable first.
+def _attempt(program: Program, target: Target | None, *, allow_other_dialects: bool) -> Artifact:
+    """Write ``program`` as it is for a target, or for the newest version.
 
     Raises:
-        UnsupportedFeatureError: If it holds what has no form in VHLO.
+        _Refused: If it holds what no artifact can hold.
+        DowngradeError: If it holds what the target version does not have.
         InvalidProgramError: If the program is not valid.
     """
-    provider, passes = program.provider, to_vhlo(allow_other_dialects=allow_other_dialects)
+    provider, current = program.provider, program.provider.library.current
+    version = target.version if target else current
     operation = program.load()
     try:
-        provider.run_passes(operation, passes, verify=False)
-        return operation, ()
+        provider.run_passes(operation, to_vhlo(allow_other_dialects=allow_other_dialects), verify=False)
     except MLIRFailure as failure:
-        if not legalize:
-            refusal = explain_legalization(program, failure, allow_other_dialects=allow_other_dialects)
-            if isinstance(refusal, UnsupportedFeatureError):
-                summary = f"{refusal.summary}, and may not be rewritten (--no-legalize, legalize=False)"
-                refusal = UnsupportedFeatureError(summary, refusal.findings)
-            raise refusal from failure
-    notes: tuple[Finding, ...] = ()
+        # Python forgets the name of an exception where its clause ends.
+        raise _Refused(
+            partial(explain_legalization, program, failure, allow_other_dialects=allow_other_dialects)
+        ) from failure
     try:
-        portable, notes = make_portable(program, other_dialects=not allow_other_dialects)
-        program = replace(program, load=lambda: provider.clone(portable))
-        operation = program.load()
-        provider.run_passes(operation, passes, verify=False)
+        if version.minor_release < current.minor_release:
+            provider.run_passes(operation, to_version(version), verify=False)
+        # Once, what will be written; the library verifies after each of its passes.
+        provider.verify(operation)
+        data = _written(provider, operation, version)
     except MLIRFailure as failure:
-        # What is left of it, where it could be rewritten.
-        raise explain_legalization(program, failure, allow_other_dialects=allow_other_dialects) from failure
-    return operation, notes
+        if target is None:
+            raise explain_refusal(program, failure) from failure
+        newest = _attempt(program, None, allow_other_dialects=allow_other_dialects)
+        raise explain_downgrade(program, target, newest.requirements(), failure) from failure
+    if version < known_feature("range_locations").introduced:
+        # The library leaves them in (`isLegalLocation` in stablehlo/transforms/VhloToVersion.cpp), and such readers
+        # refuse the file.
+        data = with_plain_locations(data, version)
+    artifact = Artifact(data, name=program.name)
+    if not allow_other_dialects and other_dialects(artifact):
+        raise _Refused(partial(explain_other_dialects, program, other_dialects(artifact)))
+    return artifact
 
 
 def _written(provider: Provider, operation: ModuleOp, version: Version) -> bytes:

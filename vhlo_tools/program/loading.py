@@ -141,8 +141,9 @@ def _load_jax_export(data: Buffer, name: str, provider: Provider) -> Program:
 
 def _load_bytecode(data: Buffer, name: str, provider: Provider) -> Program:
     container = decode_container(memoryview(data))
-    if any(section.alignment > 1 for section in container.sections):
-        # Or the bindings would read it only if it happened to stand at a fitting address.
+    if any(section.name == "resource" and section.size for section in container.sections):
+        # Or the bindings would read it only if it happened to stand at a fitting address, and never with an empty blob,
+        # of which MLIR itself writes an alignment that it refuses.
         file = decode(data)
         release_alignment(file)
         data = encode(file)
