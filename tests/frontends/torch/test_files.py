@@ -106,15 +106,6 @@ def test_the_command_line(program: torch.export.ExportedProgram, path: Path, tmp
     assert vhlo("check", path, "--target", "1.0.0").returncode == 0
 
 
-def test_weights_of_what_has_none_apart(tmp_path: Path) -> None:
-    text = tmp_path / "program.mlir"
-    text.write_text("func.func @main() { return }")
-    result = vhlo("serialize", text, "--weights", tmp_path / "w.safetensors", "-o", tmp_path / "out.mlirbc")
-    assert result.returncode == 2
-    assert "program.mlir is no program of a framework (torch-export" in result.stderr
-    assert [*tmp_path.iterdir()] == [text]
-
-
 def test_a_damaged_file(path: Path, tmp_path: Path) -> None:
     data = path.read_bytes()
     graph = data.index(b'{"graph_module"')

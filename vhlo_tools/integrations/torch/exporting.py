@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from vhlo_tools.artifact import ViewFile, as_bytes
+from vhlo_tools.convert.portable import REWRITTEN
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.model import ExportedModel, serialize_module
@@ -91,6 +92,8 @@ def export(
         as_of=as_of,
         provider=provider,
     )
+    # What torch-mlir wrote is nobody's own words, and how it was rewritten is of no use to anyone.
+    artifact = artifact.with_findings([each for each in artifact.findings if each.feature != REWRITTEN])
     # Copies, for the model may go on learning.
     values = {name: value.copy() for name, value in lifted.weights.items()} if weights == "arguments" else {}
     return ExportedModel(artifact, lifted.inputs, lifted.outputs, values)
