@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_large
+import bench_torch
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -252,7 +253,7 @@ NOTES = {
 def main() -> None:
     """Run a suite and print a line for each case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("suite", choices=[*SUITES, "large"])
+    parser.add_argument("suite", choices=[*SUITES, "large", "torch"])
     parser.add_argument("--pairs", type=int, default=9, help="how often each is run (default 9)")
     parser.add_argument("--plot", type=Path, metavar="PNG", help="draw `large` too (needs matplotlib)")
     parser.add_argument("--quick", action="store_true", help="leave 4 GB and 300,000 ops out of `large`")
@@ -260,6 +261,8 @@ def main() -> None:
     if arguments.suite == "large":
         bench_large.run(arguments.pairs, arguments.plot, quick=arguments.quick)
         return
+    if arguments.suite == "torch":
+        sys.exit(0 if bench_torch.run(arguments.pairs) else 1)
     table = Table(box=None, pad_edge=False)
     table.add_column("case")
     for column in ("ours, s", "raw, s", "ratio", "ours, peak MB", "raw, peak MB"):

@@ -152,7 +152,7 @@ def export_model(
 def as_program(
     program: ProgramSource,
     *,
-    allow_other_dialects: bool = True,
+    allow_other_dialects: bool = False,
     legalize: bool = True,
     name: str | None = None,
     provider: str | None = None,

@@ -22,6 +22,7 @@ def require_extra(extra: str, purpose: str, *packages: str) -> None:
     """
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
+        are = "is" if len(missing) == 1 else "are"
         raise MissingExtraError(
-            f"{purpose} needs {' and '.join(missing)}, which is not installed: pip install 'vhlo-tools[{extra}]'"
+            f"{purpose} needs {' and '.join(missing)}, which {are} not installed: pip install 'vhlo-tools[{extra}]'"
         )

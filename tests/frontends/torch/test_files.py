@@ -1,5 +1,7 @@
 """Files of torch.export, in Python and on the command line."""
 
+# mypy: allow-subclassing-any, no-warn-return-any
+
 from __future__ import annotations
 
 import json
@@ -89,8 +91,8 @@ def test_the_command_line(program: torch.export.ExportedProgram, path: Path, tmp
     result = vhlo("serialize", path, "--weights", weights, "-o", output, "--target", "jaxlib==0.4.31")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     functions = json.loads(vhlo("inspect", output, "--format", "json").stdout)["functions"]
-    assert [each["type"] for each in functions[0]["arguments"]][0] == "tensor<2x4xf32>"
-    assert len(functions[0]["arguments"]) == 1 + 8
+    arguments = [each["type"] for each in functions[0]["arguments"]]
+    assert (arguments[0], len(arguments)) == ("tensor<2x4xf32>", 1 + 8)
     from vhlo_tools.integrations.torch import export
 
     values = export(program, weights="arguments").weights
@@ -102,15 +104,6 @@ def test_the_command_line(program: torch.export.ExportedProgram, path: Path, tmp
     (scores,) = run_on_xla(whole.read_bytes(), [X.numpy()])
     np.testing.assert_allclose(scores, expected(program), rtol=1e-6)
     assert vhlo("check", path, "--target", "1.0.0").returncode == 0
-
-
-def test_weights_of_what_has_none_apart(tmp_path: Path) -> None:
-    text = tmp_path / "program.mlir"
-    text.write_text("func.func @main() { return }")
-    result = vhlo("serialize", text, "--weights", tmp_path / "w.safetensors", "-o", tmp_path / "out.mlirbc")
-    assert result.returncode == 2
-    assert "program.mlir is no program of a framework (torch-export" in result.stderr
-    assert [*tmp_path.iterdir()] == [text]
 
 
 def test_a_damaged_file(path: Path, tmp_path: Path) -> None:

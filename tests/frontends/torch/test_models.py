@@ -1,5 +1,7 @@
 """Small models of many kinds: exported, read back, run by XLA, and equal to what torch computes."""
 
+# mypy: allow-subclassing-any, no-warn-return-any
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,8 +17,8 @@ from xla_cpu import run_on_xla
 import vhlo_tools as vt
 from vhlo_tools.integrations.torch import export
 
-#: How far results may be from those of torch, relatively and absolutely: sums are taken in another order, and torch-mlir
-#: writes erf and the like as polynomials.
+#: How far results may be from those of torch, relatively and absolutely: sums are taken in another order, and
+#: torch-mlir writes erf and the like as polynomials.
 TOLERANCE = {
     torch.float64: 1e-10,
     torch.float32: 2e-5,
@@ -78,7 +80,7 @@ def functions(_: Any, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         *(x.erf(), x.asin(), x.acos(), x.atan(), x.sinh(), x.cosh(), x.tan(), x.asinh(), (x / 2).atanh(), x.tanh()),
         *(x.exp2(), x.expm1(), x.square(), x.ceil(), x.trunc(), x.frac(), x.sign(), x.sigmoid(), x.round()),
         *(x.abs().log1p(), x.abs().log2(), x.abs().rsqrt(), x.isnan(), x.isinf(), x.isfinite(), x.logical_not()),
-        *(torch.remainder(x, 0.3), torch.fmod(x, 0.3), x.abs().pow(2.5), torch.atan2(x, x.exp()), x.clamp(-0.5, 0.5)),
+        *(x.abs().pow(2.5), torch.atan2(x, x.exp()), x.clamp(-0.5, 0.5), (x > 0) > (x > 0.5), (x > 0) == (x < 0.5)),
     )
 
 
@@ -127,8 +129,14 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Any, ...]]] = {
         lambda: Apply(lambda _, x, i, j: (x[i], x[i, :, j], x[:, 1:], torch.roll(x, 1, 0).flip(2), x.select(1, 2))),
         (rand(3, 7, 4), ints(0, 2), ints(1, 2)),
     ),
-    "bilinear": (
-        lambda: Apply(lambda _, x: functional.interpolate(x, scale_factor=2, mode="bilinear")),
+    "resized": (
+        lambda: Apply(
+            lambda _, x: (
+                functional.interpolate(x, scale_factor=2, mode="bilinear"),
+                functional.interpolate(x, scale_factor=2, mode="nearest"),
+                functional.interpolate(x, size=(3, 6), mode="nearest"),
+            )
+        ),
         (rand(1, 2, 4, 4),),
     ),
     "pooling and padding": (
@@ -162,6 +170,15 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Any, ...]]] = {
     "integers": (
         lambda: Apply(lambda _, i, j: (i // j, i % j, i & j, ~i, i.max(), i.float() / 7)),
         (ints(7, -9), ints(2, 4)),
+    ),
+    "remainders": (
+        lambda: Apply(
+            lambda _, i, j, x: (
+                *(i % j, i % 4, i % -4, 9 % i, torch.fmod(i, j), torch.fmod(i, 4)),
+                *(x % j, x % 0.3, x % -0.3, 1.5 % x, torch.fmod(x, 0.3), i % 2.5, i // j, i // -4),
+            )
+        ),
+        (ints(7, -9, 7, -9), ints(4, 4, -4, -4), rand(4)),
     ),
     "bytes": (lambda: Apply(lambda _, x: x.float() / 255), (torch.arange(3, dtype=torch.uint8) * 100,)),
     "int8 weights": (
@@ -231,7 +248,7 @@ def dynamic() -> dict[str, tuple[nn.Module, tuple[Any, ...], Any, tuple[Any, ...
         ),
         "convolutional": (convolutional(), (rand(2, 3, 16, 16),), ({0: batch},), (rand(3, 3, 16, 16),)),
         "transformer layer": (layer, (rand(2, 5, 8),), ({0: batch, 1: length},), (rand(3, 4, 8),)),
-        "positions": (positions, (torch.zeros(2, 5, dtype=torch.long),), (({1: length},),), (ints([1, 2, 3], [4, 5, 6]),)),
+        "positions": (positions, (ints([0] * 5),), (({1: length},),), (ints([1, 2, 3]),)),
         "reshaped": (
             Apply(lambda _, x: (x.reshape(x.shape[0], -1).flatten(), x.sum(0), x.mean(0), x + x.shape[0])),
             (rand(2, 4, 3),),

@@ -9,10 +9,11 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from vhlo_tools.artifact import ViewFile, as_bytes
+from vhlo_tools.convert.portable import REWRITTEN
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.model import ExportedModel, serialize_module
-from vhlo_tools.integrations.torch.refusals import explained
+from vhlo_tools.integrations.torch.refusals import explained, quiet_failure
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ def export(
         as_of=as_of,
         provider=provider,
     )
+    # What torch-mlir wrote is nobody's own words, and how it was rewritten is of no use to anyone.
+    artifact = artifact.with_findings([each for each in artifact.findings if each.feature != REWRITTEN])
     # Copies, for the model may go on learning.
     values = {name: value.copy() for name, value in lifted.weights.items()} if weights == "arguments" else {}
     return ExportedModel(artifact, lifted.inputs, lifted.outputs, values)
@@ -167,7 +170,7 @@ def _exported(
     if isinstance(args, torch.Tensor) or not isinstance(args, Sequence | None):
         raise InvalidProgramError(f"args is a {type(args).__qualname__}: expected a tuple of the inputs of forward")
     name = name or type(model).__qualname__
-    with explained(f"torch.export cannot export {name}"):
+    with explained(f"torch.export cannot export {name}"), quiet_failure():
         exported = torch.export.export(
             model, tuple(args or ()), dict(kwargs or {}), dynamic_shapes=dynamic_shapes, strict=False
         )

@@ -51,10 +51,19 @@ def import_program(lifted: Lifted, name: str, *, constants: bool) -> Module:
             provider.run_passes(module, pipeline, verify=True)
         except MLIRFailure as failure:
             raise _refusal(lifted, module, provider, failure, name) from failure
+    _mend_comparisons(module, provider)
     values = [*(lifted.weights.values() if constants else ()), *lifted.hidden]
     if values:
         _embed(module, provider, len(lifted.inputs) + len(lifted.weights) * (not constants), values)
     return module
+
+
+def _mend_comparisons(module: Module, provider: Provider) -> None:
+    """Compare booleans as StableHLO has it, without a sign: torch-mlir 20261001 gives them one, which XLA refuses."""
+    unsigned = provider.ir.Attribute.parse("#stablehlo<comparison_type UNSIGNED>", module.context)
+    for op in provider.walk(module):
+        if str(op.name) == "stablehlo.compare" and str(op.operands[0].type.element_type) == "i1":
+            op.attributes["compare_type"] = unsigned
 
 
 def _embed(module: Module, provider: Provider, start: int, values: Sequence[np.ndarray[Any, Any]]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.integrations.torch.decompositions import decompositions
 from vhlo_tools.integrations.torch.naming import input_names, output_names
 from vhlo_tools.integrations.torch.refusals import explained
 from vhlo_tools.integrations.torch.values import as_numpy
@@ -56,12 +57,10 @@ def lift(program: torch.export.ExportedProgram, name: str, *, constants: bool) -
     Raises:
         InvalidProgramError: If something of it has no form in an artifact; the message names it.
     """
-    from torch_mlir.extras.fx_decomp_util import get_decomposition_table
-
     inputs, outputs = input_names(program), output_names(program)
     with explained(f"torch cannot decompose {name}"):
         # A new program, whose graph may be changed.
-        decomposed = program.run_decompositions(get_decomposition_table())
+        decomposed = program.run_decompositions(decompositions())
     return _Lifting(decomposed, name).run(inputs, outputs, constants=constants)
 
 

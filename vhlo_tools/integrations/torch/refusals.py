@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import re
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import InvalidProgramError
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from vhlo_tools.findings import Diagnostic
 
-__all__ = ["data_dependent", "explained", "failing_ops", "first_words"]
+__all__ = ["data_dependent", "explained", "failing_ops", "first_words", "quiet_failure"]
 
 #: An op that torch-mlir has no op for is a ``torch.operator`` with the name as an attribute.
 _OPERATOR: Final = re.compile(r'name = "torch\.([\w.]+)"')
@@ -32,6 +34,8 @@ def explained(what: str) -> Iterator[None]:
         with warnings.catch_warnings():
             for category in (DeprecationWarning, FutureWarning):
                 warnings.simplefilter("ignore", category)
+            # Of every LSTM and its like, which keep their parameters twice.
+            warnings.filterwarnings("ignore", "The tensor attributes? .*_flat_weights")
             yield
     except (MemoryError, OSError, InvalidProgramError):
         raise
@@ -39,6 +43,15 @@ def explained(what: str) -> Iterator[None]:
         said = first_words(str(error))
         reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
         raise InvalidProgramError(f"{what}: {reason}") from error
+
+
+@contextmanager
+def quiet_failure() -> Iterator[None]:
+    """Keep what is printed on stderr until all has gone well: torch prints whole graphs before it raises."""
+    kept = io.StringIO()
+    with redirect_stderr(kept):
+        yield
+    sys.stderr.write(kept.getvalue())
 
 
 def first_words(text: str) -> str:
