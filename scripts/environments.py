@@ -170,8 +170,8 @@ def environments_folder() -> Path:
 def made_environment(release: Release, folder: Path) -> Path:
     """Return the Python of the release's environment, the newest one first; raise FileNotFoundError if there is none.
 
-    An environment whose interpreter was removed from the machine does not count, nor one made before the release had the
-    companions that it has now.
+    An environment whose interpreter was removed from the machine does not count, nor one made before the release had
+    the companions that it has now.
     """
     made = re.compile(re.escape(release.folder_name) + r"-py3(\d+)")
     minors = [int(match[1]) for entry in folder.iterdir() if (match := made.fullmatch(entry.name))]
