@@ -150,7 +150,7 @@ def _named_sharding(table: Table, meshes: list[str]) -> str:
         ]
     memory = table.text("memory_kind")
     text = f"P({_shortened(', '.join(parts))}) over {mesh}"
-    return f"{text} in {_shortened(memory)}" if memory else text
+    return f"{text} in {_shortened(memory)} memory" if memory else text
 
 
 def _axes(names: list[str]) -> str:

@@ -103,9 +103,8 @@ def export(
     import jax.export
 
     version = None if target is None else _resolved(target, as_of, provider)
-    is_jitted = hasattr(fn, "lower") and hasattr(fn, "trace")
     donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
-    jitted = fn if is_jitted and not donated else jax.jit(fn, donate_argnums=donated)
+    jitted = fn if isinstance(fn, jax.stages.Wrapped) and not donated else jax.jit(fn, donate_argnums=donated)
     exported = jax.export.export(jitted, platforms=platforms, disabled_checks=disabled_checks)(*args, **kwargs)
     name = str(exported.fun_name)
     container = JaxContainer(bytes(exported.serialize(vjp_order=vjp_order)), name=name)
