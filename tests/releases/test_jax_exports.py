@@ -1,0 +1,53 @@
+"""Files of old releases of jax with their artifacts moved by us, loaded and called by those releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from environments import run_in
+
+import vhlo_tools as vt
+from vhlo_tools.artifact import JaxContainer, read_signature
+
+SESSION = Path(__file__).with_name("jax_session.py")
+# Each wrote other fields than the one before.
+RELEASES = ("0.4.30", "0.4.38", "0.5.3", "0.6.2", "0.7.2", "0.9.2", "0.10.2")
+NAMES = ("anywhere", "plain", "sharded", "symbolic")
+
+
+@pytest.mark.releases
+@pytest.mark.parametrize("release", RELEASES)
+def test_an_old_release_loads_what_was_moved(release: str, tmp_path: Path) -> None:
+    written = run_in(f"jax=={release}", SESSION, "write", tmp_path)
+    assert written.returncode == 0, written.stderr.decode()
+    files = {path.stem: JaxContainer.open(path) for path in sorted(tmp_path.iterdir())}
+    assert tuple(files) == NAMES
+    signatures = {name: read_signature(container.export) for name, container in files.items()}
+    assert signatures["plain"].in_tree == "(({'x': f32[2,3]}, f32[2,3], f32[]), {})"
+    assert signatures["plain"].out_tree == "{'rest': [f32[2,3]], 'sum': f32[]}"
+    assert [each.main for each in signatures["plain"].arguments] == [0, None, 1]
+    assert signatures["symbolic"].in_tree == "((f32[rows,3],), {})"
+    assert signatures["anywhere"].main_arguments == ("platform index", "args[0]")
+    assert files["sharded"].export.devices == 2
+    assert signatures["sharded"].arguments[0].sharding
+    assert signatures["plain"].arguments[0].sharding is None
+
+    moved = []
+    for name, container in files.items():
+        newest = container.version
+        oldest = max(artifact.requirements().downgradable_to for artifact in container.artifacts)
+        for version in {oldest, vt.Version("0.14.0"), newest}:
+            if version >= oldest:
+                path = tmp_path / f"{name}.{version}.jax_export"
+                container.retargeted(version).save(path)
+                assert [each.version for each in JaxContainer.open(path).artifacts][0] == version
+                moved.append(path)
+        stripped = tmp_path / f"{name}.stripped.jax_export"
+        container.stripped().save(stripped)
+        moved.append(stripped)
+    called = run_in(f"jax=={release}", SESSION, "call", *moved)
+    assert called.returncode == 0, called.stderr.decode()
+    lines = called.stdout.decode().splitlines()
+    assert [line.split()[-1] for line in lines] == [path.name for path in moved]
+    assert {line.split()[-1].partition(".")[0] for line in lines if "derivative" in line} == {"anywhere", "plain"}
