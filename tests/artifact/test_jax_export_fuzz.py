@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import random
-import struct
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from corpus import EXAMPLES

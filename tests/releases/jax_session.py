@@ -1,4 +1,4 @@
-"""Run by releases of jax: ``jax_session.py write FOLDER`` exports functions, ``jax_session.py call FILE...`` calls them.
+"""Run by releases of jax: ``jax_session.py write FOLDER`` exports functions, ``jax_session.py call FILE`` calls them.
 
 The name of a file says which function it is: all before the first dot. Derivatives are called as well where there are.
 """
@@ -75,7 +75,7 @@ def call(path: Path) -> None:
 
 def compare(found: Any, expected: Any) -> None:
     assert jax.tree.structure(found) == jax.tree.structure(expected)
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected)):
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from corpus import EXAMPLES, ROOT
 from environments import run_in
 
 import vhlo_tools as vt
@@ -41,7 +42,7 @@ def test_an_old_release_loads_what_was_moved(release: str, tmp_path: Path) -> No
             if version >= oldest:
                 path = tmp_path / f"{name}.{version}.jax_export"
                 container.retargeted(version).save(path)
-                assert [each.version for each in JaxContainer.open(path).artifacts][0] == version
+                assert {each.version for each in JaxContainer.open(path).artifacts} == {version}
                 moved.append(path)
         stripped = tmp_path / f"{name}.stripped.jax_export"
         container.stripped().save(stripped)
@@ -51,3 +52,26 @@ def test_an_old_release_loads_what_was_moved(release: str, tmp_path: Path) -> No
     lines = called.stdout.decode().splitlines()
     assert [line.split()[-1] for line in lines] == [path.name for path in moved]
     assert {line.split()[-1].partition(".")[0] for line in lines if "derivative" in line} == {"anywhere", "plain"}
+
+
+WITHOUT_JAX = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from vhlo_tools.errors import MissingExtraError
+from vhlo_tools.integrations.jax import export, retarget, strip
+print(retarget(sys.argv[2], "1.0.0").version, len(strip(sys.argv[2]).artifacts))
+try:
+    export(abs, 1)
+except MissingExtraError as error:
+    print(error)
+"""
+
+
+@pytest.mark.releases
+def test_files_are_moved_where_there_is_no_jax() -> None:
+    session = run_in("jaxlib==0.10.2", WITHOUT_JAX, ROOT, EXAMPLES / "jax_store" / "loss.jax_export")
+    assert session.returncode == 0, session.stderr.decode()
+    moved, message = session.stdout.decode().splitlines()
+    assert moved == "1.0.0 3"
+    assert message.startswith("exporting a function of JAX needs jax")
+    assert message.endswith("not installed: pip install 'vhlo-tools[jax]'")

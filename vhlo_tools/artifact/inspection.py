@@ -79,11 +79,11 @@ def _of_bytecode(data: Buffer, name: str) -> dict[str, Any]:
 
 def _of_jax_export(data: Buffer, name: str) -> dict[str, Any]:
     function, *derivatives = decode_jax_export(data).levels()
-    described = _of_exported(function, f"the artifact in {name}")
     names = derivative_names(name)
-    vjps = [_of_exported(each, f"the artifact of {next(names)}") for each in derivatives]
-    # What a file holds most of comes last.
-    return {**described, "vjps": vjps, "artifact": described["artifact"]}
+    return {
+        **_of_exported(function, f"the artifact in {name}"),
+        "vjps": [_of_exported(each, f"the artifact of {next(names)}") for each in derivatives],
+    }
 
 
 def _of_exported(export: JaxExport, name: str) -> dict[str, Any]:

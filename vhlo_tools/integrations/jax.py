@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from vhlo_tools.artifact import Artifact, Buffer, JaxContainer, decode_jax_export, read_signature
-from vhlo_tools.bindings import get_provider
 from vhlo_tools.compat import Library, resolve_target
 from vhlo_tools.files import write_atomically
 from vhlo_tools.integrations.extras import require_extra
@@ -165,6 +164,9 @@ def strip(source: JaxSource) -> JaxContainer:
 
 def _resolved(target: str | Version, as_of: date | None, provider: str | None) -> Version:
     def library() -> Library:
+        # Few targets ask for it.
+        from vhlo_tools.bindings import get_provider
+
         return get_provider(provider).library
 
     return resolve_target(str(target), library, as_of=as_of).specified().version
