@@ -13,10 +13,12 @@ import pytest
 from corpus import EXAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
+from jax._src import core, effects
 from jax._src.export import serialization_generated
+from jax._src.interpreters import mlir
 
 import vhlo_tools as vt
-from vhlo_tools.artifact import JaxContainer, decode_jax_export, inspect_bytes, read_signature
+from vhlo_tools.artifact import JaxContainer, decode_jax_export, inspect_bytes, read_bytes, read_signature
 from vhlo_tools.artifact.jax_export import replace_modules
 
 FILES = sorted((*EXAMPLES.glob("jax_store/*.jax_export"), EXAMPLES / "symbolic_export.jax_export"))
@@ -210,6 +212,59 @@ def test_how_functions_are_called() -> None:
     (first, second) = inspect_bytes(LOSS.read_bytes(), "x")["vjps"]
     assert (len(first["arguments"]), len(second["arguments"])) == (5, 9)
     assert first["artifact"]["kind"] == "portable-artifact"
+
+
+class Ordered(effects.Effect):  # type: ignore[misc]  # jax is not looked into for its types
+    """An effect that is not like any other, for jax knows them by their class."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+def function_with_an_effect() -> Any:
+    for kinds in (effects.lowerable_effects, effects.ordered_effects):
+        kinds.add_type(Ordered)
+    primitive = core.Primitive("ordered")
+    primitive.def_effectful_abstract_eval(lambda x: (x, {Ordered()}))
+
+    def lower(context: Any, x: Any) -> list[Any]:
+        context.set_tokens_out(mlir.TokenSet({Ordered(): context.tokens_in.get(Ordered())}))
+        return [x]
+
+    mlir.register_lowering(primitive, lower)
+    return jax.jit(lambda unused, x: primitive.bind(x) + 1)
+
+
+def test_tokens_and_platforms_shift_the_arguments_of_main() -> None:
+    x = np.ones(3, np.float32)
+    exported = jax.export.export(function_with_an_effect(), platforms=["cpu", "tpu"])(x, x)
+    container = JaxContainer(bytes(exported.serialize()))
+    signature = read_signature(container.export)
+    (effect,) = container.export.ordered_effects
+    assert effect.endswith("test_jax_container.Ordered")
+    assert signature.main_arguments == ("platform index", f"token of {effect}", "args[1]")
+    assert signature.main_results == (f"token of {effect}", "result")
+    assert [each.main for each in signature.arguments] == [None, 2]
+    main = next(each for each in container.artifacts[0].inventory().functions if each.name == "main")
+    assert main.arguments == ("tensor<i32>", "!vhlo.token_v1", "tensor<3xf32>")
+    assert main.results == ("!vhlo.token_v1", "tensor<3xf32>")
+    moved = jax.export.deserialize(bytearray(bytes(container.retargeted(vt.Version("1.0.0")))))
+    assert moved.ordered_effects == (Ordered(),)
+
+
+def test_a_file_that_would_be_too_large(tmp_path: Path) -> None:
+    """Nothing is read of what is only too large, so that a file of holes will do."""
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(5 << 30)
+    holes = read_bytes(path)
+    with pytest.raises(vt.InvalidProgramError, match="larger than a FlatBuffer can be"):
+        replace_modules(LOSS.read_bytes(), lambda *_: [memoryview(holes)])
+    with pytest.raises(vt.InvalidProgramError, match="larger than a FlatBuffer can be"):
+        replace_modules(LOSS.read_bytes(), lambda *_: [memoryview(holes)[: 3 << 30]])
 
 
 @files

@@ -31,7 +31,11 @@ def test_an_old_release_loads_what_was_moved(release: str, tmp_path: Path) -> No
     assert signatures["symbolic"].in_tree == "((f32[rows,3],), {})"
     assert signatures["anywhere"].main_arguments == ("platform index", "args[0]")
     assert files["sharded"].export.devices == 2
-    assert signatures["sharded"].arguments[0].sharding
+    # Until jax 0.7.2 as XLA has it.
+    assert signatures["sharded"].arguments[0].sharding in (
+        "{devices=[2,1]<=[2]}",
+        "P('rows') over rows=2 in device memory",
+    )
     assert signatures["plain"].arguments[0].sharding is None
 
     moved = []

@@ -195,6 +195,12 @@ class Table:
         vector = self.vector(field)
         return memoryview(b"") if vector is None else self.reader.contents(vector)
 
+    def message(self, field: str) -> memoryview:
+        """Return the contents of a vector of bytes that is to be read."""
+        contents = self.bytes(field)
+        self.reader.spend(len(contents), self.position)
+        return contents
+
     def text(self, field: str) -> str:
         """Return a string."""
         return self._text(self.vector(field))

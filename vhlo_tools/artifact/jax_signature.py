@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vhlo_tools.artifact.flatbuffer import Table
+from vhlo_tools.artifact.hlo_sharding import hlo_sharding_text
 from vhlo_tools.artifact.jax_export import JaxExport
 from vhlo_tools.artifact.jax_layout import DTYPES
 
@@ -130,8 +131,10 @@ def _sharding(table: Table) -> str | None:
     named = table.table("named_sharding")
     if named is not None:
         return _named_sharding(named, [])
-    proto = table.vector("hlo_sharding_proto")
-    return None if proto is None else f"an HLO sharding of {proto.count} bytes"
+    if table.place("hlo_sharding_proto") is None:
+        return None
+    # A message without fields says that the value is on every device.
+    return hlo_sharding_text(table.message("hlo_sharding_proto"))
 
 
 def _named_sharding(table: Table, meshes: list[str]) -> str:
