@@ -58,6 +58,22 @@ def test_an_old_release_loads_what_was_moved(release: str, tmp_path: Path) -> No
     assert {line.split()[-1].partition(".")[0] for line in lines if "derivative" in line} == {"anywhere", "plain"}
 
 
+@pytest.mark.releases
+def test_which_other_releases_call_a_file(tmp_path: Path) -> None:
+    """The artifact is not all that a release must know: as README says, the file around it stays as it is."""
+    written = run_in("jax==0.10.2", SESSION, "write", tmp_path)
+    assert written.returncode == 0, written.stderr.decode()
+    for name in NAMES:
+        path = tmp_path / f"{name}.jax_export"
+        JaxContainer.open(path).retargeted(vt.resolve_target("jaxlib==0.9.2").version).save(path, force=True)
+    files = [tmp_path / f"{name}.jax_export" for name in NAMES]
+    called = run_in("jax==0.9.2", SESSION, "call", *files)
+    assert called.returncode == 0, called.stderr.decode()
+    older = run_in("jax==0.7.2", SESSION, "call", files[0])
+    assert older.returncode == 1
+    assert "was exported for 0 devices" in older.stderr.decode()
+
+
 WITHOUT_JAX = """
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -165,6 +165,10 @@ class Table:
         self.vtable_size = reader.number("<H", self.vtable)
         reader.spend(_OFFSET, position)
 
+    def again(self) -> Table:
+        """Return the same table, to be read anew: as much may be read of what is in it as if nothing had been."""
+        return Table(Reader(self.reader.data, self.reader.layout), self.name, self.position)
+
     def place(self, field: str) -> int | None:
         """Return where a field stands, if the table has it."""
         return self.place_of_slot(self.fields[field].slot)

@@ -66,7 +66,7 @@ class JaxExport:
         Raises:
             MalformedArtifactError: If it is damaged.
         """
-        table = self.table.table("vjp")
+        table = self.table.again().table("vjp")
         return None if table is None else _decode(table)
 
     def levels(self) -> Iterator[JaxExport]:
