@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import flatbuffers
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.artifact import decode_jax_export, read_signature, recognise
+from vhlo_tools.artifact import decode_jax_export, read_bytes, read_signature, recognise
+from vhlo_tools.artifact.flatbuffer import Reader
+from vhlo_tools.artifact.flatbuffer_editing import replace_vectors
 from vhlo_tools.artifact.jax_export import replace_modules
 from vhlo_tools.artifact.jax_layout import JAX_EXPORT
 
@@ -256,3 +259,31 @@ def test_a_file_may_be_read_any_number_of_times() -> None:
         vjp = export.vjp()
         assert vjp is not None
         assert len(read_signature(vjp).arguments) == 50
+
+
+def file_of_holes(path: Path, field: str) -> memoryview:
+    """Return a large file in which `field` is a vector of nothing but zeros that goes on for as long as the file."""
+    writer = Writer()
+    head = bytearray(writer.file(**{field: writer.text("")}))
+    place = decode_jax_export(head).table.place(field)
+    assert place is not None
+    end = len(head)
+    struct.pack_into("<I", head, place, end - place)
+    with path.open("wb") as file:
+        file.write(head + struct.pack("<I", 1 << 26))
+        file.truncate(end + 4 + (4 << 26))
+    return memoryview(read_bytes(path))
+
+
+@pytest.mark.parametrize("field", ["platforms", "module_kept_var_idx", "function_name", "ordered_effects"])
+def test_a_long_file_is_not_read_at_length(field: str, tmp_path: Path) -> None:
+    data = file_of_holes(tmp_path / "holes", field)
+    assert str(recognise(data)) == "jax-export"
+    with pytest.raises(vt.MalformedArtifactError, match="has 67108864 things where more than [0-9]+ make no sense"):
+        decode_jax_export(data)
+
+
+def test_more_offsets_than_a_function_can_have(tmp_path: Path) -> None:
+    data = file_of_holes(tmp_path / "holes", "platforms")
+    with pytest.raises(vt.MalformedArtifactError, match="has more than 8388608 offsets"):
+        replace_vectors(Reader(data, JAX_EXPORT).root("Exported"), {})

@@ -25,6 +25,9 @@ _NUMBERS: Final[Mapping[str, str]] = {
 #: How much may be read, as a multiple of the file: objects that many refer to are read again for each.
 _READ_AGAIN: Final = 8
 _LEAST_BUDGET: Final = 1 << 16
+#: How long what is read may be at all, however large the file is.
+_MOST_ELEMENTS: Final = 1 << 22
+_LONGEST_TEXT: Final = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,11 @@ class Reader:
         """Return what stands in a vector, as a view."""
         return self.data[vector.first : vector.end]
 
+    def limit(self, vector: Vector, most: int) -> None:
+        """Refuse a vector of more than ``most`` things."""
+        if vector.count > most:
+            raise self.malformed(f"has {vector.count} things where more than {most} make no sense", vector.start)
+
     def spend(self, size: int, at: int) -> None:
         """Take note that ``size`` bytes were read."""
         self._budget -= size
@@ -214,6 +222,7 @@ class Table:
         vector, layout = self.vector(field), self.fields[field].number
         if vector is None or layout is None:
             return ()
+        self.reader.limit(vector, _MOST_ELEMENTS)
         self.reader.spend(vector.count * vector.size, vector.start)
         return struct.unpack(f"<{vector.count}{layout[1:]}", self.reader.contents(vector))
 
@@ -236,6 +245,7 @@ class Table:
         """Yield where the offsets of a vector of offsets stand."""
         vector = self.vector(field)
         if vector is not None:
+            self.reader.limit(vector, _MOST_ELEMENTS)
             for place in range(vector.first, vector.end, vector.size):
                 self.reader.spend(_OFFSET, place)
                 yield place
@@ -243,5 +253,6 @@ class Table:
     def _text(self, vector: Vector | None) -> str:
         if vector is None:
             return ""
+        self.reader.limit(vector, _LONGEST_TEXT)
         self.reader.spend(vector.count, vector.start)
         return bytes(self.reader.contents(vector)).decode("utf-8", "backslashreplace")

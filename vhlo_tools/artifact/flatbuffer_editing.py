@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -83,13 +83,15 @@ def _survey(root: Table) -> _Survey:
             place = table.place(name)
             if place is None or not kind.is_offset:
                 continue
-            places: Iterable[int] = (place,)
+            places: Sequence[int] = (place,)
             survey.references[place] = (reader.offset(place), False)
             if kind.is_vector:
                 vector = table.vector(name)
                 if vector is None or not _note(reader, survey, vector.start, vector.end, f"[{kind.kind}]"):
                     continue
                 places = range(vector.first, vector.end, vector.size) if kind.number is None else ()
+            if len(survey.references) + len(waiting) + len(places) > _MOST_OFFSETS:
+                raise reader.malformed(f"has more than {_MOST_OFFSETS} offsets", place)
             for each in places:
                 target = reader.offset(each)
                 survey.references[each] = (target, False)
@@ -99,8 +101,6 @@ def _survey(root: Table) -> _Survey:
                     _note(reader, survey, target, end, kind.kind)
                 elif kind.number is None:
                     waiting.append(Table(reader, kind.kind, target))
-            if max(len(survey.references), len(waiting)) > _MOST_OFFSETS:
-                raise reader.malformed(f"has more than {_MOST_OFFSETS} offsets", place)
     for (start, (end, _)), (following, _) in pairwise(sorted(survey.parts.items())):
         if end > following:
             raise reader.malformed(f"has parts that overlap, from {start} and", following)
