@@ -4,7 +4,9 @@ from vhlo_tools.artifact.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import Kind, recognise
 from vhlo_tools.artifact.difference import DIFFERENCE_KINDS, Difference, DifferenceKind
 from vhlo_tools.artifact.inspection import inspect_bytes
+from vhlo_tools.artifact.jax_container import JaxContainer
 from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
+from vhlo_tools.artifact.jax_signature import JaxSignature, JaxValue, read_signature
 from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
 
 __all__ = [
@@ -13,12 +15,16 @@ __all__ = [
     "Buffer",
     "Difference",
     "DifferenceKind",
+    "JaxContainer",
     "JaxExport",
+    "JaxSignature",
+    "JaxValue",
     "Kind",
     "as_bytes",
     "decode_jax_export",
     "inspect_bytes",
     "other_dialects",
     "read_bytes",
+    "read_signature",
     "recognise",
 ]
