@@ -19,7 +19,8 @@ FRAMEWORKS = ("keras_", "tensorflow_", "torch_")
 
 def example_programs() -> list[Path]:
     """Return the examples that JAX made, of every kind of content, which the library writes as they are."""
-    programs = (path for path in EXAMPLES.iterdir() if path.suffix in (".mlir", ".bc", ".jax_export"))
+    folders = (EXAMPLES, EXAMPLES / "jax_store")
+    programs = (path for each in folders for path in each.iterdir() if path.suffix in (".mlir", ".bc", ".jax_export"))
     return sorted(path for path in programs if not path.name.startswith(FRAMEWORKS))
 
 

@@ -12,6 +12,7 @@ from vhlo_tools.artifact import inspect_bytes, inspect_folder
 from vhlo_tools.cli import options
 
 _COUNTS = ("ops", "types", "attributes")
+_VALUES = ("arguments", "results")
 
 
 @click.command()
@@ -44,6 +45,13 @@ def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
         elif key == "signatures":
             yield label.rstrip() + ("" if value else " none")
             yield from (f"{indent}  {name}{_sides(sides)}" for name, sides in value.items())
+        elif key == "vjps":
+            for vjp in value:
+                yield f"{indent}vjp:"
+                yield from _lines(vjp, indent + "  ")
+        elif key in _VALUES:
+            yield label.rstrip() + ("" if value else " none")
+            yield from (f"{indent}  {_value(each)}" for each in value)
         elif key in _COUNTS:
             yield label.rstrip()
             # Names of the dialect, which stay as they are spelled.
@@ -72,6 +80,13 @@ def _sides(signature: dict[str, dict[str, str]]) -> str:
     """Return a signature of a SavedModel, whose names stay as they are spelled."""
     sides = (", ".join(f"{name}: {kind}" for name, kind in signature[side].items()) for side in ("inputs", "outputs"))
     return "({}) -> ({})".format(*sides)
+
+
+def _value(value: dict[str, Any]) -> str:
+    """Return an argument or a result of a jax.export file in words."""
+    sharding = f", sharded {value['sharding']}" if value["sharding"] else ""
+    main = "dropped" if value["main"] is None else f"number {value['main']} of main"
+    return f"{value['path']}: {value['type']}{sharding}, {main}"
 
 
 def _words(value: Any) -> str:
