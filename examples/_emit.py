@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,7 +27,12 @@ def main(build: Callable[[], bytes], name: str, *, tracebacks: bool = False) -> 
     An op's location is the line of the script that made it. With `tracebacks` it is all that JAX
     records by default: a call site per frame, each with a function's name and a range of columns.
     """
-    parser = argparse.ArgumentParser(description=f"Rewrite {name}.")
+    main_of_many({name: build}, tracebacks=tracebacks)
+
+
+def main_of_many(builds: Mapping[str, Callable[[], bytes]], *, tracebacks: bool = False) -> None:
+    """Write several files, each with what the function of its name returns; as `main`."""
+    parser = argparse.ArgumentParser(description=f"Rewrite {', '.join(builds)}.")
     parser.add_argument(
         "--out",
         type=Path,
@@ -43,11 +48,13 @@ def main(build: Callable[[], bytes], name: str, *, tracebacks: bool = False) -> 
     # JAX deletes what the pattern matches from file names: here, all that precedes "examples/".
     jax.config.update("jax_hlo_source_file_canonicalization_regex", r"^.*/(?=examples/[^/]+$)")
     jax.config.update("jax_include_full_tracebacks_in_locations", tracebacks)
-    # On a new thread no frame of whoever runs the script can get into a traceback.
-    with ThreadPoolExecutor(max_workers=1) as executor:
-        content = executor.submit(build).result()
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(content)
+    for name, build in builds.items():
+        # On a new thread no frame of whoever runs the script can get into a traceback.
+        with ThreadPoolExecutor(max_workers=1) as executor:
+            content = executor.submit(build).result()
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 def mlir_text(lowered: Lowered, *, locations: bool = True) -> bytes:

@@ -45,6 +45,7 @@ FIRST_JAXLIB_FOR_NUMPY_2 = Version("0.4.26")
 # What a release is used with here and does not ask for itself: jax.export writes its files with flatbuffers, each
 # release of which lays them out in its own way, and in old releases imports absl.
 COMPANIONS = {"jax": ["flatbuffers==25.12.19", "absl-py"]}
+COMPANIONS_FILE = "companions.txt"
 
 
 class ReleaseEnvironmentError(Exception):
@@ -169,15 +170,24 @@ def environments_folder() -> Path:
 def made_environment(release: Release, folder: Path) -> Path:
     """Return the Python of the release's environment, the newest one first; raise FileNotFoundError if there is none.
 
-    An environment whose interpreter was removed from the machine does not count.
+    An environment whose interpreter was removed from the machine does not count, nor one made before the release had
+    the companions that it has now.
     """
     made = re.compile(re.escape(release.folder_name) + r"-py3(\d+)")
     minors = [int(match[1]) for entry in folder.iterdir() if (match := made.fullmatch(entry.name))]
     for minor in sorted(minors, reverse=True):
         python = folder / f"{release.folder_name}-py3{minor}" / "bin" / "python"
-        if os.access(python, os.X_OK):
+        if os.access(python, os.X_OK) and companions_in(python.parents[1]) == COMPANIONS.get(release.package, []):
             return python
     raise FileNotFoundError(folder / release.folder_name)
+
+
+def companions_in(environment: Path) -> list[str]:
+    """Return the companions that an environment was made with."""
+    try:
+        return (environment / COMPANIONS_FILE).read_text().splitlines()
+    except FileNotFoundError:
+        return []
 
 
 def make(release: Release, folder: Path) -> Path:
@@ -211,6 +221,7 @@ def fill(place: Path, release: Release, interpreter: Path) -> None:
     overrides.write_text(release.overrides())
     options = ["--quiet", "--only-binary", ":all:", "--compile-bytecode", "--overrides", str(overrides)]
     uv("pip", "install", *options, "--python", str(python), *release.requirements())
+    (place / COMPANIONS_FILE).write_text("\n".join(COMPANIONS.get(release.package, [])))
     code = CHECKS.get(release.package, "")
     check = subprocess.run([python, "-I", "-c", code], capture_output=True, env=clean_environment(), check=False)
     if check.returncode:

@@ -15,7 +15,8 @@ FEATURES = ROOT / "tests" / "programs" / "features"
 
 def example_programs() -> list[Path]:
     """Return the examples, of every kind of content."""
-    return sorted(path for path in EXAMPLES.iterdir() if path.suffix in (".mlir", ".bc", ".jax_export"))
+    folders = (EXAMPLES, EXAMPLES / "jax_store")
+    return sorted(path for each in folders for path in each.iterdir() if path.suffix in (".mlir", ".bc", ".jax_export"))
 
 
 def writable_versions() -> list[Version]:

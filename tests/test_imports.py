@@ -54,6 +54,7 @@ def test_public_names_are_listed_and_nothing_else_is_there() -> None:
         "from vhlo_tools.dialect import stepping",
         "from vhlo_tools.cli.main import main; main(['targets', 'jaxlib==0.4.31', '4w'])",
         "import vhlo_tools as vt; vt.open_artifact({artifact!r}).dialects",
+        "from vhlo_tools.integrations import jax; assert len(jax.retarget({export!r}, '1.16.0')) > 0",
     ],
 )
 def test_the_core_loads_no_bindings(code: str, artifact: str) -> None:

@@ -75,7 +75,9 @@ def test_diagnostics_are_captured_whole_and_never_leak(provider: Provider, capfd
 
 
 def test_a_handler_of_the_caller_stays(provider: Provider, capfd: pytest.CaptureFixture[str]) -> None:
-    module = provider.parse(provider.new_context(), "func.func @main(%a: tensor<4xf32> {my.x}) { return }")
+    module = provider.parse(
+        provider.new_context(), "func.func @main(%a: tensor<4xf32> {my.x = affine_map<(d0) -> (d0)>}) { return }"
+    )
     heard: list[str] = []
 
     def hear(diagnostic: Any) -> bool:

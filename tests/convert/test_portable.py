@@ -583,6 +583,14 @@ def test_chlo_of_dynamic_shapes_computes_with_shapes() -> None:
     np.testing.assert_array_equal(found, MATRIX[0] + MATRIX)
 
 
+def test_bounds_and_tokens_of_mhlo_become_those_of_stablehlo() -> None:
+    artifact = vt.serialize("""func.func @main(%a: tensor<?xf32, #mhlo.type_extensions<bounds = [4]>>, %t: !mhlo.token)
+        -> (tensor<?xf32, #mhlo.type_extensions<bounds = [4]>>, !mhlo.token) {
+      return %a, %t : tensor<?xf32, #mhlo.type_extensions<bounds = [4]>>, !mhlo.token
+    }""")
+    assert "(tensor<?xf32, #stablehlo.bounds<4>>, !stablehlo.token)" in str(vt.deserialize(artifact))
+
+
 def test_every_rule_is_tested() -> None:
     tested = "\n".join(
         ["mhlo.add_dependency", *BINARY, *UNARY, *CONVERSIONS, *(text for text, _, _ in PROGRAMS.values())]

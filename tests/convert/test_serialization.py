@@ -28,6 +28,8 @@ def raw_module(raw: RawLibrary, path: Path) -> Any:
 @pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
 def test_every_example_at_every_version_is_what_the_library_makes(path: Path, allow: bool, raw: RawLibrary) -> None:
     reached = []
+    # The dialects that an artifact holds already may stay, also if that is in another file.
+    allow = allow or path.name == "sharded_predict.jax_export"
     for version in writable_versions():
         expected = raw.serialize(raw_module(raw, path), str(version), allow_other_dialects=allow)
         if expected is None:
@@ -181,7 +183,10 @@ def test_a_damaged_body_is_malformed_and_says_why(provider: Provider) -> None:
 
 
 def test_retarget_takes_artifacts_only() -> None:
-    with pytest.raises(vt.MalformedArtifactError, match="is a jax.export file, which holds an artifact"):
+    jax_export = (
+        "is a jax.export file, which holds an artifact.*`vhlo retarget`.*integrations.jax take the file as it is"
+    )
+    with pytest.raises(vt.MalformedArtifactError, match=jax_export):
         vt.retarget(EXAMPLES / "symbolic_export.jax_export", "1.0.0")
     with pytest.raises(vt.MalformedArtifactError, match="is text"):
         vt.retarget(EXAMPLES / "saxpy.mlir", "1.0.0")

@@ -8,23 +8,48 @@ import pytest
 from corpus import EXAMPLES, example_programs
 from environments import run_in
 
+from vhlo_tools.artifact import JaxContainer, read_signature
+
 PRODUCER = "jax==0.10.2"
 
 
+SCRIPTS = {
+    script: [path for path in example_programs() if script in (path.stem, path.parent.name)]
+    for script in sorted(path.stem.removeprefix("make_") for path in EXAMPLES.glob("make_*.py"))
+}
+
+
+def test_every_example_has_a_script() -> None:
+    assert sorted(path for paths in SCRIPTS.values() for path in paths) == example_programs()
+
+
 @pytest.mark.releases
-@pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
-def test_an_example_is_what_its_script_makes(path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_examples_are_what_their_scripts_make(script: str, tmp_path: Path) -> None:
     code = f"import runpy, sys; sys.path.insert(0, {str(EXAMPLES)!r}); sys.argv = sys.argv[:1] + ['--out', sys.argv[1]]"
-    script = EXAMPLES / f"make_{path.stem}.py"
-    made = run_in(PRODUCER, f"{code}; runpy.run_path({str(script)!r}, run_name='__main__')", tmp_path)
+    path = EXAMPLES / f"make_{script}.py"
+    made = run_in(PRODUCER, f"{code}; runpy.run_path({str(path)!r}, run_name='__main__')", tmp_path)
     assert made.returncode == 0, made.stderr.decode()
-    assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+    files = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert files == {path.relative_to(EXAMPLES): path.read_bytes() for path in SCRIPTS[script]}
 
 
 def test_examples_name_no_path_of_the_machine_they_were_made_on() -> None:
     for path in example_programs():
         data = path.read_bytes()
         assert not [name for name in (b"/home/", b"/root/", b"/tmp/", b"site-packages") if name in data], path
+
+
+def test_the_store_holds_what_it_is_for() -> None:
+    def exported(name: str) -> JaxContainer:
+        return JaxContainer.open(EXAMPLES / "jax_store" / f"{name}.jax_export")
+
+    assert len(exported("train_step").artifacts[0].inventory().aliases) == 4
+    assert read_signature(exported("standardize").export).in_tree == "((f32[rows,columns],), {})"
+    assert len(exported("loss").artifacts) == 3
+    assert read_signature(exported("gelu").export).main_arguments == ("platform index", "args[0]")
+    assert exported("evaluate").export.kept_arguments == (0, 1, 3, 4, 6)
+    assert exported("sharded_predict").export.devices == 2
 
 
 def test_the_examples_hold_what_they_are_for() -> None:

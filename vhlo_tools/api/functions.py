@@ -128,6 +128,8 @@ def serialize(
 def strip(artifact: ArtifactSource) -> Artifact:
     """Return an artifact without debug information: every source location becomes unknown. No MLIR is needed.
 
+    A jax.export file is stripped by :func:`vhlo_tools.integrations.jax.strip`.
+
     Args:
         artifact: The artifact, its path or its bytes.
 
@@ -150,6 +152,7 @@ def retarget(
 
     On the bytes this needs no MLIR, reaches every version that the specification knows, whatever library is installed,
     and holds no constants: the result refers to those of ``artifact``, and its ``save`` copies them from file to file.
+    A jax.export file is moved by :func:`vhlo_tools.integrations.jax.retarget`.
 
     Args:
         artifact: The artifact, its path or its bytes.

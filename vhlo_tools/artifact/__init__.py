@@ -4,7 +4,9 @@ from vhlo_tools.artifact.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import Kind, recognise
 from vhlo_tools.artifact.difference import DIFFERENCE_KINDS, Difference, DifferenceKind
 from vhlo_tools.artifact.inspection import inspect_bytes
+from vhlo_tools.artifact.jax_container import JaxContainer
 from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
+from vhlo_tools.artifact.jax_signature import JaxSignature, JaxValue, read_signature
 from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
 from vhlo_tools.artifact.torch_export import TorchExport, ViewFile, decode_torch_export
 
@@ -14,7 +16,10 @@ __all__ = [
     "Buffer",
     "Difference",
     "DifferenceKind",
+    "JaxContainer",
     "JaxExport",
+    "JaxSignature",
+    "JaxValue",
     "Kind",
     "TorchExport",
     "ViewFile",
@@ -24,5 +29,6 @@ __all__ = [
     "inspect_bytes",
     "other_dialects",
     "read_bytes",
+    "read_signature",
     "recognise",
 ]

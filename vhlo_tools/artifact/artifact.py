@@ -306,8 +306,13 @@ def _require_artifact(data: Buffer, name: str) -> None:
         Kind.MLIR_TEXT: "text",
         Kind.JAX_EXPORT: "a jax.export file, which holds an artifact",
     }[kind]
+    whole = (
+        ", and `vhlo retarget`, `vhlo strip` and the functions of vhlo_tools.integrations.jax take the file as it is"
+        if kind is Kind.JAX_EXPORT
+        else ""
+    )
     raise MalformedArtifactError(
-        f"{name} is {found}: expected a portable artifact; `vhlo serialize` makes one of it",
+        f"{name} is {found}: expected a portable artifact; `vhlo serialize` makes one of it{whole}",
         offset=0,
         section="header",
     )

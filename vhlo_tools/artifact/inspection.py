@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
 from vhlo_tools.artifact.content import Kind, recognise
-from vhlo_tools.artifact.jax_export import decode_jax_export
+from vhlo_tools.artifact.jax_container import derivative_names
+from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
+from vhlo_tools.artifact.jax_signature import read_signature
 from vhlo_tools.artifact.storage import Buffer
 from vhlo_tools.artifact.torch_export import decode_torch_export
 from vhlo_tools.bytecode import File, decode
@@ -77,13 +79,35 @@ def _of_bytecode(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def _of_jax_export(data: Buffer, name: str) -> dict[str, Any]:
-    export = decode_jax_export(data)
+    function, *derivatives = decode_jax_export(data).levels()
+    names = derivative_names(name)
+    return {
+        **_of_exported(function, f"the artifact in {name}"),
+        "vjps": [_of_exported(each, f"the artifact of {next(names)}") for each in derivatives],
+    }
+
+
+def _of_exported(export: JaxExport, name: str) -> dict[str, Any]:
+    signature = read_signature(export)
     return {
         "function": export.function_name,
         "platforms": list(export.platforms),
         "calling_convention_version": export.calling_convention_version,
+        "serialization_version": export.serialization_version,
+        "jax_version": export.jax_version,
+        "devices": export.devices,
+        "in_tree": signature.in_tree,
+        "out_tree": signature.out_tree,
         "kept_arguments": list(export.kept_arguments),
-        "artifact": inspect_bytes(export.module, f"the artifact in {name}"),
+        "arguments": [asdict(each) for each in signature.arguments],
+        "results": [asdict(each) for each in signature.results],
+        "main_arguments": list(signature.main_arguments),
+        "main_results": list(signature.main_results),
+        "ordered_effects": list(export.ordered_effects),
+        "unordered_effects": list(export.unordered_effects),
+        "disabled_checks": list(export.disabled_checks),
+        "uses_global_constants": export.uses_global_constants,
+        "artifact": inspect_bytes(export.module, name),
     }
 
 

@@ -11,6 +11,7 @@ from vhlo_tools.artifact import inspect_bytes
 from vhlo_tools.cli import options
 
 _COUNTS = ("ops", "types", "attributes")
+_VALUES = ("arguments", "results")
 
 
 @click.command()
@@ -37,6 +38,13 @@ def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
             yield label.rstrip()
             for dialect, ops in value.items():
                 yield f"{indent}  {dialect:<18} {', '.join(sorted(ops)) or 'no ops'}"
+        elif key == "vjps":
+            for vjp in value:
+                yield f"{indent}vjp:"
+                yield from _lines(vjp, indent + "  ")
+        elif key in _VALUES:
+            yield label.rstrip() + ("" if value else " none")
+            yield from (f"{indent}  {_value(each)}" for each in value)
         elif key in _COUNTS:
             yield label.rstrip()
             # Names of the dialect, which stay as they are spelled.
@@ -59,6 +67,13 @@ def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
 def _signature(function: dict[str, Any]) -> str:
     sides = (", ".join(each["type"] for each in function[side]) for side in ("arguments", "results"))
     return "@{}({}) -> ({})".format(function["name"], *sides)
+
+
+def _value(value: dict[str, Any]) -> str:
+    """Return an argument or a result of a jax.export file in words."""
+    sharding = f", sharded {value['sharding']}" if value["sharding"] else ""
+    main = "dropped" if value["main"] is None else f"number {value['main']} of main"
+    return f"{value['path']}: {value['type']}{sharding}, {main}"
 
 
 def _words(value: Any) -> str:

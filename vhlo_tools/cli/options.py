@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import date, datetime
 from functools import partial, wraps
@@ -13,8 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from vhlo_tools.artifact import Artifact, Buffer, read_bytes
-from vhlo_tools.errors import DowngradeError, EngineError, InvalidInputError, UnsupportedFeatureError, VhloToolsError
+from vhlo_tools.artifact import Artifact, Buffer, JaxContainer, Kind, read_bytes, recognise
+from vhlo_tools.errors import (
+    DowngradeError,
+    EngineError,
+    InvalidInputError,
+    InvalidProgramError,
+    UnsupportedFeatureError,
+    VhloToolsError,
+)
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding, findings_lines, group_findings
 
@@ -35,6 +43,7 @@ __all__ = [
     "no_legalize_option",
     "output_option",
     "provider_option",
+    "read_artifact",
     "read_input",
     "read_program",
     "report_findings",
@@ -153,10 +162,11 @@ def reporting(command: Callable[..., dict[str, Any]]) -> Callable[..., None]:
     return run
 
 
-def artifact_report(artifact: Artifact, output: str) -> dict[str, Any]:
-    """Return what there is to say of an artifact that was written."""
+def artifact_report(artifact: Artifact | JaxContainer, output: str) -> dict[str, Any]:
+    """Return what there is to say of an artifact that was written, or of a file with artifacts inside."""
     return {
         "output": output,
+        "kind": str(Kind.PORTABLE_ARTIFACT if isinstance(artifact, Artifact) else Kind.JAX_EXPORT),
         "version": str(artifact.version),
         "bytecode_version": artifact.bytecode_version,
         "size": len(artifact),
@@ -188,6 +198,16 @@ def read_input(source: str) -> tuple[Buffer, str]:
 def read_program(source: str) -> tuple[ProgramSource, str]:
     """Return a program, its path or the bytes on stdin, and what to call it in messages."""
     return read_input(source) if source == STANDARD else (Path(source), source)
+
+
+def read_artifact(source: str) -> Artifact | JaxContainer:
+    """Return the artifact in a file, or the file if it is one that holds artifacts and remains what it is."""
+    data, name = read_input(source)
+    with suppress(InvalidProgramError):
+        if recognise(data, name) is Kind.JAX_EXPORT:
+            return JaxContainer(data, name=name)
+    # Which says what is wrong.
+    return Artifact(data, name=name)
 
 
 def write_output(output: str, chunks: Iterable[bytes | memoryview], *, force: bool, binary: bool) -> None:

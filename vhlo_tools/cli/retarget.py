@@ -1,4 +1,4 @@
-"""``vhlo retarget``: an artifact to another version."""
+"""``vhlo retarget``: an artifact, or a file with one inside, to another version."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from vhlo_tools import api
-from vhlo_tools.artifact import Artifact
+from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.cli import options
 
 
@@ -24,9 +24,16 @@ from vhlo_tools.cli import options
 def retarget(
     source: str, output: str, target: str, as_of: date | None, engine: Any, provider: str | None, force: bool
 ) -> dict[str, Any]:
-    """Move ARTIFACT up or down to another version; dialects it holds already stay."""
+    """Move ARTIFACT up or down to another version; dialects it holds already stay.
+
+    A jax.export file remains one, with its derivatives moved as well.
+    """
     options.check_output(output, force=force, binary=True)
-    data, name = options.read_input(source)
-    artifact = api.retarget(Artifact(data, name=name), target, engine=engine, as_of=as_of, provider=provider)
-    options.write_output(output, artifact.chunks, force=force, binary=True)
-    return options.artifact_report(artifact, output)
+
+    def moved(artifact: Artifact) -> Artifact:
+        return api.retarget(artifact, target, engine=engine, as_of=as_of, provider=provider)
+
+    opened = options.read_artifact(source)
+    result = opened.with_artifacts(moved) if isinstance(opened, JaxContainer) else moved(opened)
+    options.write_output(output, result.chunks, force=force, binary=True)
+    return options.artifact_report(result, output)

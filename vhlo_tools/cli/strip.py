@@ -1,4 +1,4 @@
-"""``vhlo strip``: an artifact without source locations."""
+"""``vhlo strip``: an artifact, or a file with one inside, without source locations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from vhlo_tools.artifact import Artifact
+from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.cli import options
 
 
@@ -16,11 +16,17 @@ from vhlo_tools.cli import options
 @options.force_option
 @options.reporting
 def strip(source: str, output: str, force: bool) -> dict[str, Any]:
-    """Write ARTIFACT without its source locations; on the bytes, so that any version and size will do."""
+    """Write ARTIFACT without its source locations; on the bytes, so that any version and size will do.
+
+    A jax.export file remains one.
+    """
     options.check_output(output, force=force, binary=True)
-    data, name = options.read_input(source)
-    artifact = Artifact(data, name=name)
+    opened = options.read_artifact(source)
+    if isinstance(opened, JaxContainer):
+        container = opened.stripped()
+        options.write_output(output, container.chunks, force=force, binary=True)
+        return options.artifact_report(container, output)
     # In pieces, so that constants are never held.
-    chunks = list(artifact.stripped())
+    chunks = list(opened.stripped())
     options.write_output(output, chunks, force=force, binary=True)
-    return {**options.artifact_report(artifact, output), "size": sum(map(len, chunks))}
+    return {**options.artifact_report(opened, output), "size": sum(map(len, chunks))}

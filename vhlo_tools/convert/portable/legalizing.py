@@ -49,7 +49,7 @@ def make_portable(program: Program, *, other_dialects: bool) -> tuple[ModuleOp, 
 def _rewrite(provider: Provider, module: ModuleOp, notes: Notes) -> None:
     with _noted(provider, module, "chlo", notes):
         with _noted(provider, module, "mhlo", notes) as found:
-            if found and provider.has_mhlo_passes:
+            if (found or _has_types_of_mhlo(provider, module)) and provider.has_mhlo_passes:
                 provider.run_passes(module, MHLO_TO_STABLEHLO, verify=False)
         _apply_rules(provider, module, notes)
         if _ops_of(provider, module, "chlo"):
@@ -61,6 +61,12 @@ def _rewrite(provider: Provider, module: ModuleOp, notes: Notes) -> None:
 def _apply_rules(provider: Provider, module: ModuleOp, notes: Notes) -> None:
     drop_constraints(provider, module, notes)
     rewrite_ops(provider, module, _RULES, notes)
+
+
+def _has_types_of_mhlo(provider: Provider, module: ModuleOp) -> bool:
+    """Tell whether functions take or give tokens or bounded tensors of MHLO, also where no op is of it."""
+    functions = [op for op in provider.walk(module) if str(op.name) == "func.func"]
+    return any(sign in str(op.attributes["function_type"]) for op in functions for sign in ("!mhlo.", "#mhlo."))
 
 
 def _ops_of(provider: Provider, module: ModuleOp, dialect: str) -> list[tuple[str, SourceLocation | None]]:

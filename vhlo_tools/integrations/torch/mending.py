@@ -30,13 +30,8 @@ def _mend_comparison(op: Any, ir: Any) -> None:
 def _mend_division(op: Any, ir: Any) -> None:
     """Divide sizes, which are not negative, as the signed numbers that they are: nobody computes shapes unsigned."""
     if str(op.result.type) in ("index", "i64"):
-        signed = ir.Operation.create(
-            "arith.divsi",
-            results=[op.result.type],
-            operands=list(op.operands),
-            loc=op.location,
-            ip=ir.InsertionPoint(op),
-        )
+        operands, place = list(op.operands), ir.InsertionPoint(op)
+        signed = ir.Operation.create("arith.divsi", [op.result.type], operands, loc=op.location, ip=place)
         op.result.replace_all_uses_with(signed.result)
 
 
