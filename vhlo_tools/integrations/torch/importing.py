@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings import MLIRFailure, Module, Provider, get_provider
 from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.integrations.torch.mending import mend
 from vhlo_tools.integrations.torch.refusals import data_dependent, explained, failing_ops, first_words
 
 if TYPE_CHECKING:
@@ -51,19 +52,11 @@ def import_program(lifted: Lifted, name: str, *, constants: bool) -> Module:
             provider.run_passes(module, pipeline, verify=True)
         except MLIRFailure as failure:
             raise _refusal(lifted, module, provider, failure, name) from failure
-    _mend_comparisons(module, provider)
+    mend(module, provider)
     values = [*(lifted.weights.values() if constants else ()), *lifted.hidden]
     if values:
         _embed(module, provider, len(lifted.inputs) + len(lifted.weights) * (not constants), values)
     return module
-
-
-def _mend_comparisons(module: Module, provider: Provider) -> None:
-    """Compare booleans as StableHLO has it, without a sign: torch-mlir 20261001 gives them one, which XLA refuses."""
-    unsigned = provider.ir.Attribute.parse("#stablehlo<comparison_type UNSIGNED>", module.context)
-    for op in provider.walk(module):
-        if str(op.name) == "stablehlo.compare" and str(op.operands[0].type.element_type) == "i1":
-            op.attributes["compare_type"] = unsigned
 
 
 def _embed(module: Module, provider: Provider, start: int, values: Sequence[np.ndarray[Any, Any]]) -> None:
