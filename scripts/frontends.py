@@ -21,7 +21,9 @@ def run_tests(name: str, arguments: list[str]) -> int:
     """Run the tests of one framework in its environment, made now if it is not there; return pytest's exit code."""
     extras = [word for extra in ("test", "keras", name) for word in ("--extra", extra)]
     bootstrap = [sys.executable, "-I", "scripts/bootstrap.py", "--venv", str(ROOT / f".venv-{name}"), *extras]
-    pytest = ["python", "-m", "pytest", "-p", "no:cacheprovider", str(TESTS / name), str(TESTS / "keras"), *arguments]
+    # A framework takes seconds to import: two processes are enough, and each runs whole files.
+    pytest = ["python", "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile"]
+    pytest += [str(TESTS / name), str(TESTS / "keras"), *arguments]
     settings = {
         # As a URL, for pip takes a space to separate two files.
         "PIP_CONSTRAINT": (ROOT / TESTS / "constraints.txt").as_uri(),

@@ -71,8 +71,8 @@ def serialize(
             signature=signature,
             batch_size=batch_size,
         )
-        options.write_output(weights, model.weights_file(), force=force, binary=True)
         artifact = api.strip(model.artifact) if strip_debug_info else model.artifact
+        options.write_output(weights, model.weights_file(), force=force, binary=True)
     else:
         artifact = api.serialize(
             program,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import get_provider
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
 
 __all__ = ["ExportedModel", "serialize_module"]
+
+_ARGUMENTS: Final = "vhlo_tools.arguments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,13 @@ class ExportedModel:
         self.artifact.save(path, force=force)
 
     def weights_file(self) -> Iterator[Chunk]:
-        """Yield a safetensors file of the weights, in pieces."""
-        return write_tensors({name: _tensor(value) for name, value in self.weights.items()}, {})
+        """Yield a safetensors file of the weights, in pieces.
+
+        The format orders tensors by the size of their elements. In which order ``main`` takes them stands in its
+        metadata: a list of the names of all arguments as JSON, under ``vhlo_tools.arguments``.
+        """
+        tensors = {name: _tensor(value) for name, value in self.weights.items()}
+        return write_tensors(tensors, {_ARGUMENTS: json.dumps(self.arguments)})
 
 
 def serialize_module(
