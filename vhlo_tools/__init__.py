@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.artifact import Artifact, Difference
     from vhlo_tools.errors import (
+        AliasError,
         DowngradeError,
         EngineError,
         InvalidInputError,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from vhlo_tools.weights import Constant, Externalized, Extracted
 
 __all__ = [
+    "AliasError",
     "Artifact",
     "Constant",
     "Diagnostic",

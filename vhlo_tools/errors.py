@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import Diagnostic, Finding
 
 __all__ = [
+    "AliasError",
     "DowngradeError",
     "EngineError",
     "InvalidInputError",
@@ -46,6 +47,10 @@ class InvalidSpecificationError(VhloToolsError, ValueError):
 
 class ProviderError(VhloToolsError):
     """The MLIR bindings are missing, or lack what is asked of them."""
+
+
+class AliasError(VhloToolsError, ValueError):
+    """An alias or a donor that XLA would refuse, or that a spelling of aliases cannot say."""
 
 
 class MissingExtraError(VhloToolsError, ImportError):

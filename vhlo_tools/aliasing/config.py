@@ -1,0 +1,277 @@
+"""Which outputs of a program may be written over which inputs, and which inputs are given away.
+
+The model and its rules are those of XLA: ``xla/hlo/ir/hlo_input_output_alias_config.h`` and
+``xla/hlo/ir/hlo_instruction.h`` (buffer donors) in openxla/xla.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+from vhlo_tools.aliasing.shapes import Array, Shape, ShapeIndex, Signature, format_index, subshape
+from vhlo_tools.errors import AliasError
+
+__all__ = ["Alias", "AliasConfig", "AliasKind", "Donor", "Violation", "violations"]
+
+#: ``may-alias``: the output is written over the input if the buffer is donated at run time, and copied otherwise;
+#: ``must-alias``: not donating it is an error.
+AliasKind = Literal["may-alias", "must-alias"]
+
+#: The rules of XLA, by the names that the lint reports them under.
+Rule = Literal[
+    "output-index", "parameter-number", "parameter-index", "output-twice", "parameter-twice", "size", "donor-and-alias"
+]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Alias:
+    """An output that may be written over an input.
+
+    Attributes:
+        output_index: Where in the result the output is; ``()`` for a program with one result.
+        parameter_number: The number of the parameter.
+        parameter_index: Where in the parameter the input is; ``()`` for one that is no tuple.
+        kind: Whether it must be.
+    """
+
+    output_index: ShapeIndex
+    parameter_number: int
+    parameter_index: ShapeIndex = ()
+    kind: AliasKind = "may-alias"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Donor:
+    """An input that is given away without saying for which output.
+
+    Attributes:
+        parameter_number: The number of the parameter.
+        parameter_index: Where in the parameter the input is.
+    """
+
+    parameter_number: int
+    parameter_index: ShapeIndex = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule of XLA's that an alias or a donor breaks.
+
+    Attributes:
+        rule: The rule.
+        entry: What breaks it.
+        message: How, in a sentence.
+        remedy: What to do about it.
+    """
+
+    rule: Rule
+    entry: Alias | Donor
+    message: str
+    remedy: str
+
+
+class AliasConfig:
+    """The aliases and donors of a program, checked as they are set up.
+
+    >>> from vhlo_tools.aliasing import Array, Signature
+    >>> config = AliasConfig(Signature((Array("f32", (4,)), Array("f32", (4,))), Array("f32", (4,))))
+    >>> config.set_up_alias(parameter_number=1)
+    >>> config.set_up_donor(0)
+    >>> config
+    AliasConfig({ {}: (1, {}, may-alias) }, buffer_donor={ (0, {}) })
+
+    Args:
+        signature: The shapes of parameters and result.
+        aliases: Aliases to begin with.
+        donors: Donors to begin with.
+
+    Raises:
+        AliasError: If these break a rule.
+    """
+
+    def __init__(self, signature: Signature, aliases: Iterable[Alias] = (), donors: Iterable[Donor] = ()) -> None:
+        self._signature = signature
+        self._aliases: dict[ShapeIndex, Alias] = {}
+        self._donors: set[Donor] = set()
+        for alias in aliases:
+            self._add(alias)
+        for donor in donors:
+            self._add(donor)
+
+    @property
+    def signature(self) -> Signature:
+        """The shapes of parameters and result."""
+        return self._signature
+
+    @property
+    def aliases(self) -> tuple[Alias, ...]:
+        """The aliases, by output."""
+        return tuple(sorted(self._aliases.values()))
+
+    @property
+    def donors(self) -> tuple[Donor, ...]:
+        """The donors, by parameter."""
+        return tuple(sorted(self._donors))
+
+    def set_up_alias(
+        self,
+        output_index: ShapeIndex = (),
+        parameter_number: int = 0,
+        parameter_index: ShapeIndex = (),
+        kind: AliasKind = "may-alias",
+    ) -> None:
+        """Let an output be written over an input.
+
+        Args:
+            output_index: Where in the result the output is; ``()`` is the whole result of a program that has one.
+            parameter_number: The number of the parameter.
+            parameter_index: Where in the parameter the input is; ``()`` is the whole parameter.
+            kind: ``may-alias`` or ``must-alias``.
+
+        Raises:
+            AliasError: If there is no such output or input, one of them has an alias already, their sizes in bytes
+                differ, or the input is a donor.
+        """
+        if kind not in get_args(AliasKind):
+            raise AliasError(f"there is no kind of alias {kind!r}: expected {' or '.join(get_args(AliasKind))}")
+        self._add(Alias(tuple(output_index), parameter_number, tuple(parameter_index), kind))
+
+    def set_up_donor(self, parameter_number: int, parameter_index: ShapeIndex = ()) -> None:
+        """Give an input away, for whichever output fits it.
+
+        Args:
+            parameter_number: The number of the parameter.
+            parameter_index: Where in the parameter the input is; ``()`` is the whole parameter.
+
+        Raises:
+            AliasError: If there is no such input, or it has an alias.
+        """
+        self._add(Donor(parameter_number, tuple(parameter_index)))
+
+    def alias_of_output(self, output_index: ShapeIndex) -> Alias | None:
+        """Return the alias of an output, if it has one."""
+        return self._aliases.get(output_index)
+
+    def alias_of_parameter(self, parameter_number: int, parameter_index: ShapeIndex = ()) -> Alias | None:
+        """Return the alias of an input, if it has one."""
+        for alias in self._aliases.values():
+            if (alias.parameter_number, alias.parameter_index) == (parameter_number, parameter_index):
+                return alias
+        return None
+
+    def _add(self, entry: Alias | Donor) -> None:
+        broken = [
+            violation
+            for violation in violations(self._signature, (*self._aliases.values(), *self._donors, entry))
+            if violation.entry is entry
+        ]
+        if broken:
+            raise AliasError(f"{broken[0].message}: {broken[0].remedy}")
+        if isinstance(entry, Alias):
+            self._aliases[entry.output_index] = entry
+        else:
+            self._donors.add(entry)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AliasConfig):
+            return NotImplemented
+        return (self.signature, self.aliases, self.donors) == (other.signature, other.aliases, other.donors)
+
+    # It can be changed.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        """Tell whether there is any alias or donor."""
+        return bool(self._aliases or self._donors)
+
+    def __repr__(self) -> str:
+        from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors
+
+        parts = [format_aliases(self.aliases)] * bool(self._aliases)
+        parts += [f"buffer_donor={format_donors(self.donors)}"] * bool(self._donors)
+        return f"AliasConfig({', '.join(parts)})"
+
+
+def violations(signature: Signature, entries: Iterable[Alias | Donor]) -> list[Violation]:
+    """Return what XLA refuses at conversion or at compilation.
+
+    Args:
+        signature: The shapes of parameters and result.
+        entries: Aliases and donors, in any order and number.
+    """
+    found: list[Violation] = []
+    outputs: dict[ShapeIndex, Alias] = {}
+    inputs: dict[tuple[int, ShapeIndex], Alias | Donor] = {}
+    for entry in entries:
+        broken = _broken(signature, entry, outputs, inputs)
+        if broken is not None:
+            found.append(broken)
+            continue
+        if isinstance(entry, Alias):
+            outputs[entry.output_index] = entry
+        inputs.setdefault((entry.parameter_number, entry.parameter_index), entry)
+    return found
+
+
+def _broken(
+    signature: Signature,
+    entry: Alias | Donor,
+    outputs: dict[ShapeIndex, Alias],
+    inputs: dict[tuple[int, ShapeIndex], Alias | Donor],
+) -> Violation | None:
+    """Return the first rule that ``entry`` breaks."""
+    number, index = entry.parameter_number, entry.parameter_index
+    output = None
+    if isinstance(entry, Alias):
+        output = subshape(signature.result, entry.output_index)
+        if not isinstance(output, Array):
+            return Violation("output-index", entry, *_no_output(signature, entry.output_index, output))
+        if (other := outputs.get(entry.output_index)) is not None:
+            message = (
+                f"output {format_index(entry.output_index)} is aliased with parameter {number} and with parameter "
+                f"{other.parameter_number}"
+            )
+            return Violation("output-twice", entry, message, "alias an output with one parameter")
+    if not 0 <= number < len(signature.parameters):
+        message = f"there is no parameter {number}: the program has {len(signature.parameters)}"
+        return Violation("parameter-number", entry, message, "choose one of its parameters, counted from 0")
+    shape = signature.parameters[number]
+    held = subshape(shape, index)
+    if held is None or (output is not None and not isinstance(held, Array)):
+        message = f"parameter {number} has no array at {format_index(index)}: its shape is {shape}"
+        return Violation("parameter-index", entry, message, "give the index of an array")
+    known = inputs.get((number, index))
+    if known is not None and type(known) is not type(entry):
+        message = f"parameter {number} at {format_index(index)} is a donor and has an alias"
+        return Violation(
+            "donor-and-alias", entry, message, "an aliased parameter is donated by its alias: drop the donor"
+        )
+    if known is not None and isinstance(entry, Alias):
+        message = f"parameter {number} at {format_index(index)} is aliased with two outputs"
+        return Violation("parameter-twice", entry, message, "alias a parameter with one output")
+    if isinstance(output, Array) and isinstance(held, Array) and _differ(output, held):
+        place = format_index(getattr(entry, "output_index", ()))
+        message = (
+            f"output {place} is {output} of {output.bytes} bytes, and parameter {number} at {format_index(index)} is "
+            f"{held} of {held.bytes}"
+        )
+        return Violation("size", entry, message, "alias an output with a parameter of the same size in bytes")
+    return None
+
+
+def _differ(output: Array, held: Array) -> bool:
+    """Tell whether sizes differ; of shapes that are known at run time only, nobody knows."""
+    return output.bytes is not None and held.bytes is not None and output.bytes != held.bytes
+
+
+_SHOWN: Final = 80
+
+
+def _no_output(signature: Signature, index: ShapeIndex, found: Shape | None) -> tuple[str, str]:
+    shape = str(signature.result)
+    shown = shape if len(shape) <= _SHOWN else f"{shape[:_SHOWN]}..."
+    if found is None:
+        return f"there is no output {format_index(index)}: the result is {shown}", "give the index of an output"
+    return f"output {format_index(index)} is {found}, which is no array", "give the index of an array within it"

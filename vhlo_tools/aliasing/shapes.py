@@ -1,0 +1,160 @@
+"""Shapes as XLA has them: arrays, tuples of shapes, and tokens.
+
+Source: ``xla/shape.h`` and ``xla/shape_util.h`` in openxla/xla; the names of element types are those of HLO text
+(``xla/primitive_util.cc``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = [
+    "Array",
+    "Opaque",
+    "Shape",
+    "ShapeIndex",
+    "Signature",
+    "Tuple",
+    "element_bits",
+    "format_index",
+    "leaves",
+    "subshape",
+]
+
+#: Where in a shape something is: the numbers of the elements to take, from the outermost tuple inwards.
+ShapeIndex = tuple[int, ...]
+
+#: The names of element types in HLO, by their names in StableHLO, where these differ; and how many bits they take.
+_ELEMENTS: Final[dict[str, tuple[str, int]]] = {
+    "i1": ("pred", 8),
+    **{f"{sign}{bits}": (f"{letter}{bits}", bits) for sign, letter in (("i", "s"), ("ui", "u")) for bits in (2, 4)},
+    **{f"{sign}{bits}": (f"{letter}{bits}", bits) for sign, letter in (("i", "s"), ("ui", "u")) for bits in (8, 16)},
+    **{f"{sign}{bits}": (f"{letter}{bits}", bits) for sign, letter in (("i", "s"), ("ui", "u")) for bits in (32, 64)},
+    "index": ("s64", 64),
+    "f16": ("f16", 16),
+    "bf16": ("bf16", 16),
+    "f32": ("f32", 32),
+    "f64": ("f64", 64),
+    "f4E2M1FN": ("f4e2m1fn", 4),
+    "f8E3M4": ("f8e3m4", 8),
+    "f8E4M3": ("f8e4m3", 8),
+    "f8E4M3B11FNUZ": ("f8e4m3b11fnuz", 8),
+    "f8E4M3FN": ("f8e4m3fn", 8),
+    "f8E4M3FNUZ": ("f8e4m3fnuz", 8),
+    "f8E5M2": ("f8e5m2", 8),
+    "f8E5M2FNUZ": ("f8e5m2fnuz", 8),
+    "f8E8M0FNU": ("f8e8m0fnu", 8),
+    "complex<f32>": ("c64", 64),
+    "complex<f64>": ("c128", 128),
+}
+_BITS: Final = dict(_ELEMENTS.values())
+
+
+def element_bits(name: str) -> int | None:
+    """Return how many bits an element of a type takes in memory, by its name in HLO; ``None`` if it is not known."""
+    return _BITS.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array.
+
+    Attributes:
+        element: The type of its elements, as HLO spells it.
+        sizes: Its sizes; ``None`` for one that is known at run time only.
+    """
+
+    element: str
+    sizes: tuple[int | None, ...]
+
+    @property
+    def bytes(self) -> int | None:
+        """How many bytes it takes; ``None`` if that is not known. Elements of fewer than eight bits are packed."""
+        bits = element_bits(self.element)
+        known = [size for size in self.sizes if size is not None]
+        if bits is None or len(known) != len(self.sizes):
+            return None
+        return (math.prod(known) * bits + 7) // 8
+
+    def __str__(self) -> str:
+        return f"{self.element}[{','.join('?' if size is None else str(size) for size in self.sizes)}]"
+
+    @classmethod
+    def of_stablehlo(cls, element: str, sizes: tuple[int | None, ...]) -> Array:
+        """Return an array with elements of a type as StableHLO spells it."""
+        return cls(_ELEMENTS.get(element, (element, 0))[0], sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """A tuple of shapes.
+
+    Attributes:
+        elements: These.
+    """
+
+    elements: tuple[Shape, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.elements))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A shape without elements: a token, or something of the future.
+
+    Attributes:
+        name: What HLO calls it.
+    """
+
+    name: str = "token[]"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Shape = Array | Tuple | Opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a program takes and gives.
+
+    Attributes:
+        parameters: The shapes of its parameters.
+        result: The shape of its result: several results are a tuple.
+    """
+
+    parameters: tuple[Shape, ...]
+    result: Shape
+
+    @classmethod
+    def of_results(cls, parameters: tuple[Shape, ...], results: tuple[Shape, ...]) -> Signature:
+        """Return the signature that XLA gives to a function: one result stands alone, others are a tuple."""
+        return cls(parameters, results[0] if len(results) == 1 else Tuple(results))
+
+
+def subshape(shape: Shape, index: ShapeIndex) -> Shape | None:
+    """Return the shape at ``index`` within ``shape``; ``None`` if there is none."""
+    for number in index:
+        if not isinstance(shape, Tuple) or not 0 <= number < len(shape.elements):
+            return None
+        shape = shape.elements[number]
+    return shape
+
+
+def leaves(shape: Shape, index: ShapeIndex = ()) -> Iterator[tuple[ShapeIndex, Shape]]:
+    """Yield what is no tuple in ``shape``, with its index."""
+    if not isinstance(shape, Tuple):
+        yield index, shape
+        return
+    for number, element in enumerate(shape.elements):
+        yield from leaves(element, (*index, number))
+
+
+def format_index(index: ShapeIndex) -> str:
+    """Return an index as HLO spells it: ``{}``, ``{1}``, ``{0,2}``."""
+    return f"{{{','.join(map(str, index))}}}"
