@@ -103,7 +103,7 @@ def test_damaged_files(damage: str) -> None:
 
 @pytest.mark.parametrize("command", ["serialize {file} -o {out}", "check {file} --target 1.0.0", "run {file}"])
 def test_without_torch(command: str, tmp_path: Path) -> None:
-    words = command.format(file=FILE, out=tmp_path / "out.mlirbc").split()
+    words = [word.format(file=FILE, out=tmp_path / "out.mlirbc") for word in command.split()]
     result = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *words], capture_output=True, text=True)
     assert result.returncode == 2
     said = result.stdout if words[0] == "check" else result.stderr
