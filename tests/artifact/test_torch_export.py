@@ -43,7 +43,7 @@ def test_the_example() -> None:
         "size": len(data),
         "archive_version": "0",
         "models": ("model",),
-        "graph_bytes": 52553,
+        "graph_bytes": 52547,
         "weights": 22,
         "weight_bytes": 10552,
         "constant_bytes": 0,
