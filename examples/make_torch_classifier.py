@@ -9,6 +9,7 @@ import io
 import re
 import sys
 from pathlib import Path
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -64,7 +65,9 @@ def build() -> bytes:
         if frames:
             node.meta["stack_trace"] = "\n".join(f'  File "{file}", {rest}' for file, rest in frames)
     buffer = io.BytesIO()
-    torch.export.save(program, buffer)
+    # The file names the version, of which builds for processors and for GPUs differ in what follows the plus.
+    with mock.patch.object(torch, "__version__", torch.__version__.partition("+")[0]):
+        torch.export.save(program, buffer)
     return buffer.getvalue()
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from vhlo_tools.artifact.protobuf import Message
+from vhlo_tools.errors import MalformedArtifactError
+
 __all__ = ["hlo_sharding_text"]
 
 _REPLICATED, _MAXIMAL, _OTHER = 0, 1, 3
 _WORDS: Final = {0: "replicated", 4: "manual", 5: "unknown", 6: "unreduced"}
 # Numbers of fields.
 _KIND, _TILES, _DEVICES, _ON_LAST, _LAST, _SHAPE, _ORDER = 1, 3, 4, 6, 8, 9, 10
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
-_LONGEST_VARINT: Final = 10
 _MOST_SHOWN: Final = 64
 
 
@@ -25,7 +26,7 @@ def hlo_sharding_text(message: memoryview) -> str:
     try:
         fields = _fields(message)
         text = _text(fields)
-    except (IndexError, ValueError):
+    except MalformedArtifactError:
         text = None
     return text or f"an HLO sharding of {len(message)} bytes"
 
@@ -57,43 +58,15 @@ def _joined(numbers: Sequence[int]) -> str:
 
 
 def _fields(message: memoryview) -> dict[int, list[int]]:
-    """Return the numbers of a message by the field they are in; those in messages within it are left out.
+    """Return the numbers of a message by the field they are in, packed or not; those within others are left out.
 
     Raises:
-        IndexError: If the message ends within a number.
-        ValueError: If it is malformed otherwise.
+        MalformedArtifactError: If the message is damaged.
     """
     fields: dict[int, list[int]] = {}
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        number, wire = tag >> 3, tag & 7
-        if wire == _VARINT:
-            value, at = _varint(message, at)
+    for number, value in Message(message, "sharding").fields():
+        if isinstance(value, int):
             fields.setdefault(number, []).append(value)
-        elif wire == _BYTES:
-            size, at = _varint(message, at)
-            end = at + size
-            if end > len(message):
-                raise ValueError("the message ends within a field")
-            # Packed numbers, in the fields that are looked at.
-            while at < end and number in (_TILES, _DEVICES, _LAST, _SHAPE, _ORDER):
-                value, at = _varint(message, at)
-                fields.setdefault(number, []).append(value)
-            at = end
-        elif wire in (_FIXED64, _FIXED32):
-            at += 8 if wire == _FIXED64 else 4
-        else:
-            raise ValueError(f"the message has a field of the unknown form {wire}")
+        elif number in (_TILES, _DEVICES, _LAST, _SHAPE, _ORDER):
+            fields.setdefault(number, []).extend(value.numbers())
     return fields
-
-
-def _varint(message: memoryview, at: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 7 * _LONGEST_VARINT, 7):
-        byte = message[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-    raise ValueError("the message has a number without end")

@@ -1,20 +1,19 @@
 """SavedModels of TensorFlow: folders, of whose main file the signatures are read here without TensorFlow.
 
-That file is a protocol buffer, of which only what leads to the signatures is looked at, with every length checked. The
-numbers of its fields are those of ``tensorflow/core/protobuf/saved_model.proto`` and ``meta_graph.proto``, of which
-none ever changes.
+That file is a protocol buffer, of which only what leads to the signatures is looked at. The numbers of its fields are
+those of ``tensorflow/core/protobuf/saved_model.proto`` and ``meta_graph.proto``, of which none ever changes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from vhlo_tools.artifact.storage import Buffer, read_bytes
+from vhlo_tools.artifact.protobuf import Message
+from vhlo_tools.artifact.storage import read_bytes
 from vhlo_tools.errors import MalformedArtifactError
 
 __all__ = ["SavedModel", "SavedSignature", "SavedTensor", "is_saved_model", "read_saved_model"]
@@ -37,10 +36,6 @@ _SHAPE: Final = 3
 _DIMENSIONS: Final = 2
 _SIZE: Final = 1
 _UNKNOWN_RANK: Final = 3
-
-_VARINT: Final = 0
-_FIXED: Final = {1: 8, 5: 4}
-_DELIMITED: Final = 2
 
 #: `tensorflow/core/framework/types.proto`, as far as tensors of programs go.
 _TYPES: Final = {
@@ -135,20 +130,21 @@ def read_saved_model(path: Path) -> SavedModel:
         OSError: If it cannot be read.
     """
     data = read_bytes(path / _FILE)
-    graphs = [value for number, value in _fields(data, 0) if number == _META_GRAPHS and isinstance(value, _Part)]
+    whole = Message(memoryview(data), _SECTION)
+    graphs = [value for number, value in whole.fields() if number == _META_GRAPHS and isinstance(value, Message)]
     if not graphs:
         raise MalformedArtifactError(f"{path / _FILE} holds no graph", section=_SECTION)
     version, tags, signatures = "", [], []
     # More than one have not been written since TensorFlow 1.
     for number, value in graphs[0].fields():
         if number == _META_INFO:
-            for field, text in _part(value).fields():
+            for field, text in whole.message(value).fields():
                 if field == _TAGS:
-                    tags.append(_part(text).text())
+                    tags.append(whole.message(text).text())
                 elif field == _TENSORFLOW_VERSION:
-                    version = _part(text).text()
+                    version = whole.message(text).text()
         elif number == _SIGNATURES:
-            signature = _signature(_part(value))
+            signature = _signature(whole.message(value))
             if not signature.name.startswith(_INTERNAL):
                 signatures.append(signature)
     folder = path / _VARIABLES
@@ -164,108 +160,44 @@ def read_saved_model(path: Path) -> SavedModel:
 _SECTION: Final = "SavedModel"
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """The bytes of a field, and where they stand in the file."""
-
-    data: memoryview
-    at: int
-
-    def fields(self) -> Iterator[tuple[int, int | _Part]]:
-        return _fields(self.data, self.at)
-
-    def text(self) -> str:
-        return bytes(self.data).decode("utf-8", "backslashreplace")
-
-
-def _part(value: int | _Part) -> _Part:
-    if isinstance(value, int):
-        raise MalformedArtifactError("a SavedModel has a number where there should be a message", section=_SECTION)
-    return value
-
-
-def _number(value: int | _Part) -> int:
-    if not isinstance(value, int):
-        raise MalformedArtifactError(
-            "a SavedModel has a message where there should be a number", offset=value.at, section=_SECTION
-        )
-    return value
-
-
-def _fields(data: Buffer, start: int) -> Iterator[tuple[int, int | _Part]]:
-    """Yield the fields of a message, each with its number."""
-    view, at = memoryview(data), 0
-    while at < len(view):
-        key, at = _varint(view, at, start)
-        number, kind = key >> 3, key & 7
-        if kind == _VARINT:
-            value, at = _varint(view, at, start)
-            yield number, value
-            continue
-        if kind == _DELIMITED:
-            size, at = _varint(view, at, start)
-        elif kind in _FIXED:
-            size = _FIXED[kind]
-        else:
-            raise MalformedArtifactError(
-                f"a SavedModel has a field of kind {kind}", offset=start + at, section=_SECTION
-            )
-        if size > len(view) - at:
-            raise MalformedArtifactError("a SavedModel is cut short", offset=start + at, section=_SECTION)
-        yield number, _Part(view[at : at + size], start + at)
-        at += size
-
-
-def _varint(view: memoryview, at: int, start: int) -> tuple[int, int]:
-    value = shift = 0
-    while at < len(view) and shift < 64:
-        byte = view[at]
-        value |= (byte & 0x7F) << shift
-        at += 1
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise MalformedArtifactError("a SavedModel holds a number without end", offset=start + at, section=_SECTION)
-
-
-def _entry(part: _Part) -> tuple[str, _Part]:
+def _entry(part: Message) -> tuple[str, Message]:
     """Return the key and the value of an entry of a map."""
-    key, value = "", _Part(memoryview(b""), part.at)
+    key, value = "", Message(memoryview(b""), part.file, part.at)
     for number, field in part.fields():
         if number == _KEY:
-            key = _part(field).text()
+            key = part.message(field).text()
         elif number == _VALUE:
-            value = _part(field)
+            value = part.message(field)
     return key, value
 
 
-def _signature(part: _Part) -> SavedSignature:
+def _signature(part: Message) -> SavedSignature:
     name, signature = _entry(part)
     sides: dict[str, list[SavedTensor]] = {side: [] for side in _SIDES.values()}
     for number, field in signature.fields():
         if number in _SIDES:
-            sides[_SIDES[number]].append(_tensor(*_entry(_part(field))))
+            sides[_SIDES[number]].append(_tensor(*_entry(part.message(field))))
     inputs, outputs = (tuple(sorted(each, key=lambda tensor: tensor.name)) for each in sides.values())
     return SavedSignature(name, inputs, outputs)
 
 
-def _tensor(name: str, info: _Part) -> SavedTensor:
+def _tensor(name: str, info: Message) -> SavedTensor:
     kind, shape = 0, None
     for number, field in info.fields():
         if number == _DTYPE:
-            kind = _number(field)
+            kind = info.number(field)
         elif number == _SHAPE:
-            shape = _shape(_part(field))
+            shape = _shape(info.message(field))
     return SavedTensor(name, _TYPES.get(kind, f"type {kind}"), shape)
 
 
-def _shape(part: _Part) -> tuple[int | None, ...] | None:
+def _shape(part: Message) -> tuple[int | None, ...] | None:
     sizes: list[int | None] = []
     for number, field in part.fields():
-        if number == _UNKNOWN_RANK and _number(field):
+        if number == _UNKNOWN_RANK and part.number(field):
             return None
         if number == _DIMENSIONS:
-            size = next((_number(value) for key, value in _part(field).fields() if key == _SIZE), 0)
+            size = next((part.number(value) for key, value in part.message(field).fields() if key == _SIZE), 0)
             # Negative numbers stand as the 64 bits of their two's complement.
             sizes.append(size if size < 1 << 63 else None)
     return tuple(sizes)
