@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["deserialize", "open_artifact", "program_of", "resolve_target", "retarget", "run", "serialize", "strip"]
 
-Emit = Literal["text", "bytecode", "vhlo"]
+Emit = Literal["text", "bytecode", "vhlo", "hlo-text", "hlo-proto"]
 Engine = Literal["auto", "bytes", "mlir"]
 ArtifactSource = str | PathLike[str] | Buffer | Artifact
 
@@ -233,19 +233,23 @@ def program_of(artifact: ArtifactSource, emit: Emit, *, debug_info: bool = False
 
     Args:
         artifact: The artifact, its path or its bytes, or those of a jax.export file.
-        emit: ``text`` or ``bytecode`` for StableHLO; ``vhlo`` for VHLO as generic text, which needs no MLIR.
+        emit: ``text`` or ``bytecode`` for StableHLO; ``vhlo`` for VHLO as generic text, which needs no MLIR;
+            ``hlo-text`` or ``hlo-proto`` for HLO, which XLA in jaxlib makes.
         debug_info: Whether text shows locations.
         provider: The bindings to use, by default the installed ones.
 
     Raises:
         MalformedArtifactError: If it is no artifact, or a damaged one, or one the installed library cannot read.
+        InvalidProgramError: If XLA makes no HLO of it.
     """
     opened = Artifact.open(artifact)
     if emit == "vhlo":
         return opened.text(debug_info=debug_info).encode()
     from vhlo_tools.bindings import get_provider
-    from vhlo_tools.convert import print_module
+    from vhlo_tools.convert import hlo_of_artifact, print_module
 
+    if emit == "hlo-text" or emit == "hlo-proto":
+        return hlo_of_artifact(opened, get_provider("jaxlib.mlir"), text=emit == "hlo-text")
     return print_module(opened, get_provider(provider), emit, debug_info=debug_info)
 
 

@@ -3,6 +3,7 @@
 from vhlo_tools.artifact.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import Kind, recognise
 from vhlo_tools.artifact.difference import DIFFERENCE_KINDS, Difference, DifferenceKind
+from vhlo_tools.artifact.hlo_proto import find_hlo_module
 from vhlo_tools.artifact.inspection import inspect_bytes, inspect_folder
 from vhlo_tools.artifact.jax_container import JaxContainer
 from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
@@ -27,6 +28,7 @@ __all__ = [
     "as_bytes",
     "decode_jax_export",
     "decode_torch_export",
+    "find_hlo_module",
     "inspect_bytes",
     "inspect_folder",
     "is_saved_model",

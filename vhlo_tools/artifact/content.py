@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
+from vhlo_tools.artifact.hlo_proto import is_hlo_proto
 from vhlo_tools.artifact.jax_export import is_jax_export
 from vhlo_tools.artifact.storage import Buffer
 from vhlo_tools.artifact.torch_export import is_torch_export
@@ -27,6 +28,8 @@ class Kind(StrEnum):
     MLIR_BYTECODE = "mlir-bytecode"
     JAX_EXPORT = "jax-export"
     MLIR_TEXT = "mlir-text"
+    HLO_TEXT = "hlo-text"
+    HLO_PROTO = "hlo-proto"
     TORCH_EXPORT = "torch-export"
     #: A folder; all others are the contents of a file.
     SAVED_MODEL = "saved-model"
@@ -56,7 +59,7 @@ def recognise(data: Buffer, name: str = "the input") -> Kind:
     )
 
 
-_EXPECTED = "a portable artifact, MLIR bytecode, MLIR text, a jax.export file or a torch.export file"
+_EXPECTED = "a portable artifact, MLIR bytecode or text, HLO, a jax.export file or a torch.export file"
 
 
 def _is_artifact(data: memoryview) -> bool:
@@ -81,11 +84,17 @@ def _is_text(data: memoryview) -> bool:
     return True
 
 
+def _is_hlo_text(data: memoryview) -> bool:
+    return bytes(data[:_TEXT_SAMPLE]).lstrip().startswith(b"HloModule ") and _is_text(data)
+
+
 # In the order in which they are tried: the first that matches decides.
 _SIGNS: Final[dict[Kind, Callable[[memoryview], bool]]] = {
     Kind.PORTABLE_ARTIFACT: _is_artifact,
     Kind.MLIR_BYTECODE: _is_bytecode,
     Kind.TORCH_EXPORT: is_torch_export,
     Kind.JAX_EXPORT: is_jax_export,
+    Kind.HLO_PROTO: is_hlo_proto,
+    Kind.HLO_TEXT: _is_hlo_text,
     Kind.MLIR_TEXT: _is_text,
 }

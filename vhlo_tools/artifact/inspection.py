@@ -7,8 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from vhlo_tools.aliasing.hlo_header import HloHeader, parse_header
 from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
 from vhlo_tools.artifact.content import Kind, recognise
+from vhlo_tools.artifact.hlo_proto import find_hlo_module, read_hlo_module
 from vhlo_tools.artifact.jax_container import derivative_names
 from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
 from vhlo_tools.artifact.jax_signature import read_signature
@@ -16,7 +18,7 @@ from vhlo_tools.artifact.saved_model import SavedSignature, is_saved_model, read
 from vhlo_tools.artifact.storage import Buffer
 from vhlo_tools.artifact.torch_export import decode_torch_export
 from vhlo_tools.bytecode import File, decode
-from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.errors import AliasError, InvalidProgramError
 
 if TYPE_CHECKING:
     from vhlo_tools.compat import Requirements
@@ -144,6 +146,31 @@ def _of_torch_export(data: Buffer, name: str) -> dict[str, Any]:
     return asdict(decode_torch_export(data))
 
 
+def _of_hlo_text(data: Buffer, name: str) -> dict[str, Any]:
+    line = bytes(data).lstrip().partition(b"\n")[0].decode("utf-8", "backslashreplace")
+    try:
+        return {**_of_hlo(parse_header(line)), **_of_text(data, name)}
+    except AliasError as error:
+        raise InvalidProgramError(f"{name} is not valid HLO: {error}") from error
+
+
+def _of_hlo_proto(data: Buffer, name: str) -> dict[str, Any]:
+    module = find_hlo_module(memoryview(data))
+    return {} if module is None else _of_hlo(read_hlo_module(module))
+
+
+def _of_hlo(header: HloHeader) -> dict[str, Any]:
+    """Return what a module of HLO takes, gives and aliases, in the shape of what is said of artifacts."""
+    signature = header.signature
+    return {
+        "module": header.name,
+        "parameters": [str(shape) for shape in signature.parameters] if signature else [],
+        "result": str(signature.result) if signature else None,
+        "aliases": [asdict(each) for each in header.aliases],
+        "donors": [asdict(each) for each in header.donors],
+    }
+
+
 def _of_text(data: Buffer, name: str) -> dict[str, Any]:
     return {"lines": bytes(data).count(b"\n")}
 
@@ -162,5 +189,7 @@ _DETAILS: Final[dict[Kind, Callable[[Buffer, str], dict[str, Any]]]] = {
     Kind.MLIR_BYTECODE: _of_bytecode,
     Kind.JAX_EXPORT: _of_jax_export,
     Kind.MLIR_TEXT: _of_text,
+    Kind.HLO_TEXT: _of_hlo_text,
+    Kind.HLO_PROTO: _of_hlo_proto,
     Kind.TORCH_EXPORT: _of_torch_export,
 }

@@ -19,14 +19,14 @@ from vhlo_tools.cli import options
     type=click.Choice(get_args(Emit)),
     default="text",
     show_default=True,
-    help="StableHLO as text or as ordinary bytecode, or VHLO as generic text.",
+    help="StableHLO as text or as ordinary bytecode, VHLO as generic text, or HLO.",
 )
 @click.option("--debug-info", is_flag=True, help="Show locations in text.")
 @options.provider_option
 @options.force_option
 def deserialize(source: str, output: str, emit: Emit, debug_info: bool, provider: str | None, force: bool) -> None:
     """Turn ARTIFACT, or the artifact inside a jax.export file, into a program."""
-    binary = emit == "bytecode"
+    binary = emit in ("bytecode", "hlo-proto")
     options.check_output(output, force=force, binary=binary)
     data, name = options.read_input(source)
     program = api.program_of(api.open_artifact(data, name=name), emit, debug_info=debug_info, provider=provider)

@@ -14,6 +14,7 @@ from vhlo_tools.artifact import (
     Kind,
     as_bytes,
     decode_jax_export,
+    find_hlo_module,
     other_dialects,
     read_bytes,
     recognise,
@@ -22,13 +23,14 @@ from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider
 from vhlo_tools.bytecode import decode, decode_container, encode
 from vhlo_tools.bytecode.inlining import release_alignment
 from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.program.hlo import module_of_hlo, proto_of_text
 from vhlo_tools.program.program import Program, explain_failure, unreadable
 from vhlo_tools.program.spelling import give_back, is_spelled
 
 __all__ = ["LOADERS", "ProgramSource", "load_program", "read_artifact"]
 
-#: What is accepted as a program: an MLIR module of any provider, an artifact, bytes, text or a path, and a
-#: ``jax.export.Exported``. The last and the first are recognised by their classes, without importing jax or MLIR.
+#: What is accepted as a program: an MLIR module of any provider, an artifact, bytes, text or a path, a
+#: ``jax.export.Exported``, or a computation of XLA. Objects are recognised by their classes, and nothing is imported.
 ProgramSource = str | PathLike[str] | Buffer | Artifact | object
 
 _TEXT_SIGNS = "\n\0{("
@@ -38,9 +40,10 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
     """Return ``source`` as a program. Nothing is parsed before the program is asked for its module.
 
     Args:
-        source: An ``ir.Module`` of any provider; an :class:`Artifact`; a ``jax.export.Exported``; bytes of any kind
-            that :func:`vhlo_tools.artifact.recognise` knows; a path to a file with such bytes; or MLIR text, which is
-            told from a path by holding a line break, a brace or a parenthesis.
+        source: An ``ir.Module`` of any provider; an :class:`Artifact`; a ``jax.export.Exported``; an
+            ``XlaComputation`` or an ``HloModule`` of jaxlib; bytes of any kind that
+            :func:`vhlo_tools.artifact.recognise` knows; a path to a file with such bytes; or text of MLIR or HLO, which
+            is told from a path by holding a line break, a brace or a parenthesis.
         name: What to call it in messages, by default its path.
         provider: The bindings to use, by default those of the module or the installed ones.
 
@@ -62,6 +65,10 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
         exported: Any = source
         name = name or f"the export of {exported.fun_name}"
         return _from_artifact(Artifact(exported.mlir_module_serialized, name=name), get_provider(provider))
+    if _is_computation(source):
+        computation: Any = source
+        source = bytes(computation.as_serialized_hlo_module_proto())
+        name = name or "the computation"
     if isinstance(source, str) and _is_text(source):
         source, name = source.encode("utf-8", "surrogatepass"), name or "the text"
     if isinstance(source, str | PathLike):
@@ -70,7 +77,7 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
     if not isinstance(source, bytes | bytearray | memoryview):
         raise InvalidProgramError(
             f"a {type(source).__module__}.{type(source).__qualname__} is no program: expected an ir.Module, an "
-            "Artifact, a jax.export.Exported, MLIR text, bytes or a path"
+            "Artifact, a jax.export.Exported, an XlaComputation, text of MLIR or HLO, bytes or a path"
         )
     name, source = name or "the input", as_bytes(source)
     kind = recognise(source, name)
@@ -93,6 +100,11 @@ def _is_exported(source: object) -> bool:
     return any(
         cls.__name__ == "Exported" and cls.__module__.startswith(("jax.", "jax._src.")) for cls in type(source).__mro__
     )
+
+
+def _is_computation(source: object) -> bool:
+    cls = type(source)
+    return cls.__name__ in ("HloModule", "XlaComputation") and cls.__module__.startswith("jaxlib.")
 
 
 def _from_module(source: object, provider: Provider, name: str) -> Program:
@@ -151,11 +163,25 @@ def _load_bytecode(data: Buffer, name: str, provider: Provider) -> Program:
 
 
 def _load_text(data: Buffer, name: str, provider: Provider) -> Program:
+    return _load_source(_as_text(data, name), name, provider)
+
+
+def _load_hlo_text(data: Buffer, name: str, provider: Provider) -> Program:
+    text = _as_text(data, name)
+    return Program(name, provider, lambda: module_of_hlo(proto_of_text(text, name), provider, name))
+
+
+def _load_hlo_proto(data: Buffer, name: str, provider: Provider) -> Program:
+    proto = find_hlo_module(memoryview(data))
+    assert proto is not None
+    return Program(name, provider, lambda: module_of_hlo(bytes(proto), provider, name))
+
+
+def _as_text(data: Buffer, name: str) -> str:
     try:
-        text = bytes(data).decode("utf-8")
+        return bytes(data).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidProgramError(f"{name} starts as text, but byte {error.start} is not UTF-8") from error
-    return _load_source(text, name, provider)
 
 
 def _load_source(source: str | bytes, name: str, provider: Provider) -> Program:
@@ -176,4 +202,6 @@ LOADERS: Final[dict[Kind, Callable[[Buffer, str, Provider], Program]]] = {
     Kind.JAX_EXPORT: _load_jax_export,
     Kind.MLIR_BYTECODE: _load_bytecode,
     Kind.MLIR_TEXT: _load_text,
+    Kind.HLO_TEXT: _load_hlo_text,
+    Kind.HLO_PROTO: _load_hlo_proto,
 }

@@ -1,0 +1,158 @@
+"""HLO as a protocol buffer: recognised, taken out of what holds it, and its signature and aliases read.
+
+A file is an ``HloModuleProto``, or an ``HloProto`` that holds one. The numbers of their fields are those of
+``xla/service/hlo.proto`` and ``xla/xla_data.proto`` in openxla/xla, of which none ever changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from vhlo_tools.aliasing import Alias, Array, Donor, Opaque, Shape, Signature, Tuple
+from vhlo_tools.aliasing.hlo_header import HloHeader
+from vhlo_tools.artifact.protobuf import Message
+from vhlo_tools.errors import MalformedArtifactError
+
+__all__ = ["ELEMENT_TYPES", "find_hlo_module", "is_hlo_proto", "read_hlo_module"]
+
+_NAME: Final = 1
+_ENTRY: Final = 2
+_COMPUTATION: Final = 3
+_INSTRUCTION: Final = 2
+_OPCODE: Final = 2
+_PROGRAM_SHAPE: Final = 4
+_ALIASES: Final = 8
+_DONORS: Final = 18
+_MUST_ALIAS: Final = 2
+_LONGEST_NAME: Final = 1 << 16
+_DEEPEST: Final = 100
+
+#: The enum ``PrimitiveType``, as HLO text spells them.
+ELEMENT_TYPES: Final = dict(
+    enumerate(
+        (
+            *("pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "tuple", "opaque"),
+            *("c64", "bf16", "token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4", "f8e4m3b11fnuz", "f8e5m2fnuz"),
+            *("f8e4m3fnuz", "s2", "u2", "f8e4m3", "f8e3m4", "s1", "u1", "f4e2m1fn", "f8e8m0fnu"),
+        ),
+        start=1,
+    )
+)
+
+
+def is_hlo_proto(data: memoryview) -> bool:
+    """Tell whether ``data`` is HLO, by its beginning: names, and a computation with an instruction."""
+    return find_hlo_module(data) is not None
+
+
+def find_hlo_module(data: memoryview) -> memoryview | None:
+    """Return the ``HloModuleProto`` in ``data``; ``None`` if there is none."""
+    try:
+        whole = Message(data, "HLO")
+        if _is_module(whole):
+            return data
+        number, value = next(whole.fields())
+        if number == _NAME and isinstance(value, Message) and _is_module(value):
+            return value.data
+    except (MalformedArtifactError, StopIteration):
+        pass
+    return None
+
+
+def read_hlo_module(data: memoryview) -> HloHeader:
+    """Return what an ``HloModuleProto`` is called, takes, gives and aliases: what the first line of its text would say.
+
+    Raises:
+        MalformedArtifactError: If it is damaged.
+    """
+    module = Message(data, "HLO")
+    name, signature = "", None
+    aliases: list[Alias] = []
+    donors: list[Donor] = []
+    for number, value in module.fields():
+        if number == _NAME:
+            name = module.message(value).text()
+        elif number == _PROGRAM_SHAPE:
+            signature = _signature(module.message(value))
+        elif number == _ALIASES:
+            aliases += map(_alias, _messages(module.message(value)))
+        elif number == _DONORS:
+            donors += map(_donor, _messages(module.message(value)))
+    return HloHeader(name, tuple(aliases), tuple(donors), signature)
+
+
+def _messages(message: Message) -> Iterator[Message]:
+    """Yield what stands in field 1 of a message, one for each entry."""
+    for number, value in message.fields():
+        if number == 1:
+            yield message.message(value)
+
+
+def _alias(entry: Message) -> Alias:
+    output, parameter, index, kind = (_numbers(entry, number) for number in (1, 2, 3, 4))
+    must = kind[-1:] == (_MUST_ALIAS,)
+    return Alias(output, parameter[-1] if parameter else 0, index, "must-alias" if must else "may-alias")
+
+
+def _donor(entry: Message) -> Donor:
+    parameter, index = (_numbers(entry, number) for number in (1, 2))
+    return Donor(parameter[-1] if parameter else 0, index)
+
+
+def _numbers(message: Message, wanted: int) -> tuple[int, ...]:
+    """Return the numbers of a field, side by side or each for itself."""
+    found: list[int] = []
+    for number, value in message.fields():
+        if number == wanted:
+            found += [value] if isinstance(value, int) else value.numbers()
+    return tuple(found)
+
+
+def _signature(program: Message) -> Signature:
+    shapes: dict[int, list[Shape]] = {1: [], 2: [Opaque()]}
+    for number, value in program.fields():
+        if number in shapes:
+            shapes[number].append(_shape(program.message(value), 0))
+    return Signature(tuple(shapes[1]), shapes[2][-1])
+
+
+def _shape(message: Message, depth: int) -> Shape:
+    if depth > _DEEPEST:
+        raise message.malformed(f"has shapes that nest deeper than {_DEEPEST}", 0)
+    kind = ELEMENT_TYPES.get(sum(_numbers(message, 2)[-1:]), "")
+    if kind == "tuple":
+        parts = [message.message(value) for number, value in message.fields() if number == 4]
+        return Tuple(tuple(_shape(each, depth + 1) for each in parts))
+    if kind in ("token", "opaque"):
+        return Opaque(f"{kind}[]")
+    sizes, dynamic = _numbers(message, 3), _numbers(message, 6)
+    known = (None if any(dynamic[at : at + 1]) else size for at, size in enumerate(sizes))
+    return Array(kind or "unknown", tuple(known))
+
+
+def _is_module(message: Message) -> bool:
+    """Tell whether a message begins as a module does."""
+    fields = message.fields()
+    for wanted in (_NAME, _ENTRY):
+        number, value = next(fields, (0, 0))
+        if number != wanted or not _is_name(value):
+            return False
+    number, computation = next(fields, (0, 0))
+    if number != _COMPUTATION or not isinstance(computation, Message):
+        return False
+    for number, value in computation.fields():
+        if number == _NAME and not _is_name(value):
+            return False
+        if number == _INSTRUCTION and isinstance(value, Message):
+            return any(number == _OPCODE and _is_name(opcode) for number, opcode in value.fields())
+    return False
+
+
+def _is_name(value: int | Message) -> bool:
+    if not isinstance(value, Message) or len(value.data) > _LONGEST_NAME:
+        return False
+    try:
+        return bytes(value.data).decode("utf-8").isprintable()
+    except UnicodeDecodeError:
+        return False
