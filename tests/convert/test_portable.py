@@ -764,3 +764,42 @@ def test_what_was_changed_since_is_not_given_back(raw: RawLibrary) -> None:
     back = str(vt.deserialize(vt.serialize(module)))
     assert "my.n = dense<1> : tensor<1xi64>, my.u = false" in back
     assert "vhlo_tools" not in back
+
+
+def written_by_others(raw: RawLibrary, text: str) -> bytes:
+    """Return an artifact that says of its attributes whatever it likes."""
+    artifact = raw.serialize(raw.parse(text), "1.9.0")
+    assert artifact is not None
+    return artifact
+
+
+def test_records_of_others_do_not_touch_what_ops_know(raw: RawLibrary) -> None:
+    text = """func.func @main(%a: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xi32>) {
+      %0 = "stablehlo.custom_call"(%a) <{has_side_effect = true, call_target_name = "x"}>
+        {vhlo_tools.spelled = {has_side_effect = "unit"}} : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "stablehlo.constant"() <{value = dense<[1, 2]> : tensor<2xi32>}>
+        {vhlo_tools.spelled = {value = "array<i32>"}} : () -> tensor<2xi32>
+      return %0, %1 : tensor<2xf32>, tensor<2xi32>
+    }"""
+    back = str(vt.deserialize(written_by_others(raw, text)))
+    assert "has_side_effect = true" in back
+    assert "stablehlo.constant dense<[1, 2]> : tensor<2xi32>" in back
+    assert "vhlo_tools" not in back
+
+
+def test_records_of_others_do_not_fill_the_memory(raw: RawLibrary) -> None:
+    huge = "my.x = dense<0> : tensor<100000000000xi32>"
+    text = f'func.func @main(%a: tensor<f32> {{{huge}, vhlo_tools.spelled = {{my.x = "array<i32>"}}}}) {{ return }}'
+    assert f"{{{huge}}}" in str(vt.deserialize(written_by_others(raw, text)))
+
+
+def test_attributes_may_nest_deep(raw: RawLibrary) -> None:
+    depth = 2000
+    nested = "[" * depth + "true" + "]" * depth
+    record = '{"0" = ' * depth + '"unit"' + "}" * depth
+    text = (
+        f"func.func @main(%a: tensor<f32> {{my.x = {nested}, vhlo_tools.spelled = {{my.x = {record}}}}}) {{ return }}"
+    )
+    assert f"{{my.x = {nested}}}" in str(vt.deserialize(written_by_others(raw, text)))
+    with pytest.raises(vt.UnsupportedFeatureError, match="holds a unit attribute"):
+        vt.serialize(f"func.func @main(%a: tensor<f32> {{my.x = {nested.replace('true', 'unit')}}}) {{ return }}")
