@@ -716,6 +716,17 @@ def test_resources_that_cannot_be_inlined(resource: str, message: str) -> None:
     assert isinstance(refused.value, vt.InvalidProgramError | vt.UnsupportedFeatureError)
 
 
+def test_a_vector_in_a_resource_is_named_by_its_op() -> None:
+    text = """func.func @main() {
+      %0 = arith.constant dense_resource<w> : vector<4xi8>
+      return
+    }
+    {-# dialect_resources: { builtin: { w: "0x0100000007000001" } } #-}"""
+    with pytest.raises(vt.UnsupportedFeatureError) as refused:
+        vt.serialize(text)
+    assert [finding.op for finding in refused.value.findings] == ["arith.constant"]
+
+
 ATTRIBUTES = """module {
   func.func @main(%a: tensor<4xf32> {my.u, my.n = {x = unit, y = [array<i32: 1, 2>, 3 : i32]}})
       -> (tensor<4xf32> {r.u = array<i32>, r.v = array<i16: 3, -4>}) attributes {f.u, f.a = array<f64: 1.5, 0.1>} {
