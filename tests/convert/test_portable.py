@@ -10,6 +10,7 @@ import pytest
 from raw import RawLibrary
 
 import vhlo_tools as vt
+from vhlo_tools.bindings import get_provider
 from vhlo_tools.convert.portable.arithmetic import ARITHMETIC
 from vhlo_tools.convert.portable.leftovers import LEFTOVERS
 from vhlo_tools.convert.portable.tensors import SHAPES, TENSORS
@@ -607,6 +608,9 @@ def test_every_rule_is_tested() -> None:
         ("arith.maxui %b, %d", "tensor<2xi1>"),
         ("arith.cmpf ueq, %a, %a", "tensor<2xf32>"),
         ("mhlo.xla.rng_get_and_update_state {delta = 1 : i64}", "tensor<2xui64>"),
+        # An op that StableHLO does not have on such elements takes none of its neighbours along.
+        ("arith.shli %b, %d", "tensor<2xi1>"),
+        ("math.ctpop %b", "tensor<2xi1>"),
     ],
 )
 def test_what_has_no_plain_form_is_named_with_its_place(op: str, kind: str) -> None:
@@ -619,6 +623,139 @@ def test_what_has_no_plain_form_is_named_with_its_place(op: str, kind: str) -> N
     assert finding.op == op.partition(" ")[0]
     assert str(finding.location) == "p.mlir:2:8"
     assert finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("op", "kinds"),
+    [
+        ('"arith.truncf"(%a) {roundingmode = 3 : i32}', "(tensor<2xf32>) -> tensor<2xf16>"),
+        ('"arith.addf"(%a, %a) {roundingmode = 1 : i32}', "(tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>"),
+        # The lowest bit counts, and to StableHLO all of them.
+        ('"arith.index_castui"(%i)', "(tensor<2xindex>) -> tensor<2xi1>"),
+        ('"arith.fptoui"(%a)', "(tensor<2xf32>) -> tensor<2xi1>"),
+        ('"arith.constant"() {value = sparse<[[1]], [2]> : tensor<4xindex>}', "() -> tensor<4xindex>"),
+        ('"tensor.empty"()', "() -> tensor<2x!quant.uniform<i8:f32, 0.1>>"),
+    ],
+)
+def test_what_means_something_else_is_refused(op: str, kinds: str) -> None:
+    text = f"""func.func @main(%a: tensor<2xf32>) {{
+      %i = arith.constant dense<2> : tensor<2xindex>
+      %0 = {op} : {kinds}
+      return
+    }}"""
+    with pytest.raises(vt.UnsupportedFeatureError) as refused:
+        vt.serialize(text)
+    assert op.partition('"(')[0].strip('"') in {finding.op for finding in refused.value.findings}
+
+
+def test_constants_of_complex_numbers(raw: RawLibrary) -> None:
+    """The bindings have no class for their values."""
+    values = np.arange(400, dtype=np.float32).view(np.complex64) / 3
+    listed = ", ".join(f"({each.real!r}, {each.imag!r})" for each in values.tolist())
+    kind = "tensor<200xcomplex<f32>>"
+    text = f"""func.func @main() -> ({kind}, tensor<2xcomplex<f64>>, tensor<3xcomplex<f32>>) {{
+      %0 = arith.constant {{mhlo.sharding = "{{replicated}}"}} dense<[{listed}]> : {kind}
+      %1 = "arith.constant"() {{value = dense<(1.0, -2.0)> : tensor<2xcomplex<f64>>}} : () -> tensor<2xcomplex<f64>>
+      %2 = tensor.empty() : tensor<3xcomplex<f32>>
+      return %0, %1, %2 : {kind}, tensor<2xcomplex<f64>>, tensor<3xcomplex<f32>>
+    }}"""
+    artifact = vt.serialize(text)
+    found = vt.run(artifact, [])
+    np.testing.assert_array_equal(found[0], values)
+    np.testing.assert_array_equal(found[1], np.full(2, 1 - 2j))
+    assert found[2].shape == (3,)
+    assert 'mhlo.sharding = "{replicated}"' in str(raw.deserialize(bytes(artifact)))
+
+
+def test_constants_of_indices_are_as_large_as_they_say() -> None:
+    artifact = vt.serialize("""func.func @main() -> tensor<200000000000xi64> {
+      %0 = arith.constant dense<-3> : tensor<200000000000xindex>
+      %1 = arith.index_cast %0 : tensor<200000000000xindex> to tensor<200000000000xi64>
+      return %1 : tensor<200000000000xi64>
+    }""")
+    assert "dense<-3> : tensor<200000000000xi64>" in str(vt.deserialize(artifact))
+
+
+def test_padding_may_be_a_constant_within() -> None:
+    (found,) = outcome(
+        """func.func @main(%a: tensor<2xi8>) -> tensor<4xi8> {
+          %0 = tensor.pad %a low[1] high[1] {
+          ^bb0(%i: index):
+            %unused = arith.constant 4 : i8
+            %z = arith.constant 9 : i8
+            tensor.yield %z : i8
+          } : tensor<2xi8> to tensor<4xi8>
+          return %0 : tensor<4xi8>
+        }""",
+        np.ones(2, np.int8),
+    )
+    np.testing.assert_array_equal(found, [9, 1, 1, 9])
+
+
+def test_padding_that_is_computed_is_refused() -> None:
+    with pytest.raises(vt.UnsupportedFeatureError) as refused:
+        vt.serialize("""func.func @main(%a: tensor<2xi64>) -> tensor<4xi64> {
+          %0 = tensor.pad %a low[1] high[1] {
+          ^bb0(%i: index):
+            %z = arith.index_cast %i : index to i64
+            tensor.yield %z : i64
+          } : tensor<2xi64> to tensor<4xi64>
+          return %0 : tensor<4xi64>
+        }""")
+    assert "tensor.pad" in {finding.op for finding in refused.value.findings}
+
+
+def test_attributes_that_anybody_may_put_on_ops_stay_or_are_said_to_be_lost() -> None:
+    artifact = vt.serialize("""func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = arith.addf %a, %a {mhlo.sharding = "{replicated}"} : tensor<2xf32>
+      %1 = mhlo.copy %0 {mhlo.sharding = "{replicated}"} : tensor<2xf32>
+      %2 = chlo.tan %1 {mhlo.sharding = "{replicated}"} : tensor<2xf32> -> tensor<2xf32>
+      return %2 : tensor<2xf32>
+    }""")
+    assert {each.message for each in artifact.findings} == {
+        "arith.addf became stablehlo.add",
+        "mhlo.copy became the value that it was given, without its mhlo.sharding",
+        "chlo.tan became plain StableHLO, without its mhlo.sharding",
+    }
+    assert 'add %arg0, %arg0 {mhlo.sharding = "{replicated}"}' in str(vt.deserialize(artifact))
+
+
+def test_notes_say_what_is_left() -> None:
+    artifact = vt.serialize("""func.func @main(%a: tensor<?xf32>, %b: tensor<2xf32>) -> tensor<2xf32> {
+      %unused = arith.addf %b, %b : tensor<2xf32>
+      %s = shape.shape_of %a : tensor<?xf32> -> tensor<1xindex>
+      %w = shape.cstr_eq %s, %s : tensor<1xindex>, tensor<1xindex>
+      %0 = math.erf %b : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }""")
+    assert {each.message for each in artifact.findings} == {
+        "arith.addf is gone, for nothing that is left needs it",
+        "shape.shape_of is gone, for nothing that is left needs it",
+        "shape.cstr_eq is gone, and the constraint is not checked",
+        "math.erf became plain StableHLO",
+    }
+
+
+def test_a_provider_without_chlo_is_spared_its_ops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the dialect is not known, the pass for it ends the process."""
+    monkeypatch.setitem(vars(get_provider()), "lacking", ("chlo",))
+    text = "func.func @main(%a: tensor<2xf32>) { %0 = math.erf %a : tensor<2xf32> return }"
+    with pytest.raises(vt.UnsupportedFeatureError, match=r"math\.erf is of the dialect math"):
+        vt.serialize(text)
+
+
+def test_a_module_that_is_not_valid_is_refused(raw: RawLibrary) -> None:
+    """Nobody verified it, and what rules look for may not be there."""
+    module = raw.parse("func.func @main(%a: tensor<2xf32>) { %0 = arith.constant 1 : i32 return }")
+    ir = raw.ir
+    with module.context, ir.Location.unknown():
+        block = module.body.operations[0].regions[0].blocks[0]
+        with ir.InsertionPoint.at_block_begin(block):
+            kind = ir.Type.parse("tensor<3xf32>")
+            ir.Operation.create("mhlo.copy", results=[kind], operands=[block.arguments[0]])
+            ir.Operation.create("shape.assuming", results=[kind], operands=[block.arguments[0]], regions=1)
+    with pytest.raises(vt.InvalidProgramError):
+        vt.serialize(module)
 
 
 def test_what_stays_keeps_what_it_needs() -> None:
