@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from io import BytesIO
 from typing import Any
 
@@ -11,6 +12,7 @@ from raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
+from vhlo_tools.convert.portable import make_portable
 from vhlo_tools.convert.portable.arithmetic import ARITHMETIC
 from vhlo_tools.convert.portable.leftovers import LEFTOVERS
 from vhlo_tools.convert.portable.tensors import SHAPES, TENSORS
@@ -951,3 +953,23 @@ def test_attributes_may_nest_deep(raw: RawLibrary) -> None:
     assert f"{{my.x = {nested}}}" in str(vt.deserialize(written_by_others(raw, text)))
     with pytest.raises(vt.UnsupportedFeatureError, match="holds a unit attribute"):
         vt.serialize(f"func.func @main(%a: tensor<f32> {{my.x = {nested.replace('true', 'unit')}}}) {{ return }}")
+
+
+def test_what_was_refused_is_let_go_of_before_it_is_rewritten(monkeypatch: pytest.MonkeyPatch, raw: RawLibrary) -> None:
+    """Of large constants there would be a copy more."""
+    seen = []
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        seen.append(raw.ir.Context._get_live_count())
+        return make_portable(*arguments, **options)
+
+    monkeypatch.setattr("vhlo_tools.convert.serialization.make_portable", watched)
+    text = "func.func @main() -> tensor<f32> { %0 = arith.constant dense<1.0> : tensor<f32> return %0 : tensor<f32> }"
+    gc.collect()
+    gc.disable()
+    try:
+        before = raw.ir.Context._get_live_count()
+        vt.serialize(text)
+    finally:
+        gc.enable()
+    assert seen == [before]
