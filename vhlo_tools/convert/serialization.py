@@ -93,15 +93,16 @@ def _attempted(program: Program, target: Target | None, *, allow_other_dialects:
     try:
         return _attempt(program, target, allow_other_dialects=allow_other_dialects)
     except _Refused as refusal:
-        if not legalize:
+        if not legalize or allow_other_dialects:
+            # Of what other dialects have, the library refuses nothing once they may stay.
             error = refusal.explain()
-            if isinstance(error, UnsupportedFeatureError):
+            if not legalize and isinstance(error, UnsupportedFeatureError):
                 summary = f"{error.summary}, and may not be rewritten (--no-legalize, legalize=False)"
                 error = UnsupportedFeatureError(summary, error.findings)
             raise error from refusal
         _let_go(refusal)
         try:
-            portable, notes = make_portable(program, other_dialects=not allow_other_dialects)
+            portable, notes = make_portable(program)
         except MLIRFailure as failure:
             raise refusal.explain() from failure
     rewritten = replace(program, load=lambda: program.provider.clone(portable))

@@ -22,14 +22,13 @@ __all__ = ["make_portable"]
 _RULES: Final = {**LEFTOVERS, **ARITHMETIC, **TENSORS, **SHAPES}
 
 
-def make_portable(program: Program, *, other_dialects: bool) -> tuple[ModuleOp, tuple[Finding, ...]]:
+def make_portable(program: Program) -> tuple[ModuleOp, tuple[Finding, ...]]:
     """Return ``program`` as a module without what a portable artifact cannot hold, and what was rewritten.
 
     What cannot be rewritten stays, and is refused by the legalization.
 
     Args:
         program: The program.
-        other_dialects: Whether ops of other dialects are to be rewritten too.
 
     Raises:
         MLIRFailure: If a pass fails, or what comes out is not valid.
@@ -42,8 +41,7 @@ def make_portable(program: Program, *, other_dialects: bool) -> tuple[ModuleOp, 
     # Nobody did if it came as a module, and the bindings may end the process over what is not valid.
     provider.verify(module)
     module = inlined(provider, module, notes)
-    if other_dialects:
-        _rewrite(provider, module, notes)
+    _rewrite(provider, module, notes)
     spell(provider, module, lambda op, message: notes.add(op, message, "attribute"))
     provider.verify(module)
     return module, tuple(notes.findings)
