@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from io import BytesIO
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from raw import RawLibrary
 
 import vhlo_tools as vt
+from vhlo_tools.bindings import get_provider
+from vhlo_tools.convert.portable import make_portable
 from vhlo_tools.convert.portable.arithmetic import ARITHMETIC
 from vhlo_tools.convert.portable.leftovers import LEFTOVERS
 from vhlo_tools.convert.portable.tensors import SHAPES, TENSORS
@@ -607,6 +610,9 @@ def test_every_rule_is_tested() -> None:
         ("arith.maxui %b, %d", "tensor<2xi1>"),
         ("arith.cmpf ueq, %a, %a", "tensor<2xf32>"),
         ("mhlo.xla.rng_get_and_update_state {delta = 1 : i64}", "tensor<2xui64>"),
+        # An op that StableHLO does not have on such elements takes none of its neighbours along.
+        ("arith.shli %b, %d", "tensor<2xi1>"),
+        ("math.ctpop %b", "tensor<2xi1>"),
     ],
 )
 def test_what_has_no_plain_form_is_named_with_its_place(op: str, kind: str) -> None:
@@ -619,6 +625,139 @@ def test_what_has_no_plain_form_is_named_with_its_place(op: str, kind: str) -> N
     assert finding.op == op.partition(" ")[0]
     assert str(finding.location) == "p.mlir:2:8"
     assert finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("op", "kinds"),
+    [
+        ('"arith.truncf"(%a) {roundingmode = 3 : i32}', "(tensor<2xf32>) -> tensor<2xf16>"),
+        ('"arith.addf"(%a, %a) {roundingmode = 1 : i32}', "(tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>"),
+        # The lowest bit counts, and to StableHLO all of them.
+        ('"arith.index_castui"(%i)', "(tensor<2xindex>) -> tensor<2xi1>"),
+        ('"arith.fptoui"(%a)', "(tensor<2xf32>) -> tensor<2xi1>"),
+        ('"arith.constant"() {value = sparse<[[1]], [2]> : tensor<4xindex>}', "() -> tensor<4xindex>"),
+        ('"tensor.empty"()', "() -> tensor<2x!quant.uniform<i8:f32, 0.1>>"),
+    ],
+)
+def test_what_means_something_else_is_refused(op: str, kinds: str) -> None:
+    text = f"""func.func @main(%a: tensor<2xf32>) {{
+      %i = arith.constant dense<2> : tensor<2xindex>
+      %0 = {op} : {kinds}
+      return
+    }}"""
+    with pytest.raises(vt.UnsupportedFeatureError) as refused:
+        vt.serialize(text)
+    assert op.partition('"(')[0].strip('"') in {finding.op for finding in refused.value.findings}
+
+
+def test_constants_of_complex_numbers(raw: RawLibrary) -> None:
+    """The bindings have no class for their values."""
+    values = np.arange(400, dtype=np.float32).view(np.complex64) / 3
+    listed = ", ".join(f"({each.real!r}, {each.imag!r})" for each in values.tolist())
+    kind = "tensor<200xcomplex<f32>>"
+    text = f"""func.func @main() -> ({kind}, tensor<2xcomplex<f64>>, tensor<3xcomplex<f32>>) {{
+      %0 = arith.constant {{mhlo.sharding = "{{replicated}}"}} dense<[{listed}]> : {kind}
+      %1 = "arith.constant"() {{value = dense<(1.0, -2.0)> : tensor<2xcomplex<f64>>}} : () -> tensor<2xcomplex<f64>>
+      %2 = tensor.empty() : tensor<3xcomplex<f32>>
+      return %0, %1, %2 : {kind}, tensor<2xcomplex<f64>>, tensor<3xcomplex<f32>>
+    }}"""
+    artifact = vt.serialize(text)
+    found = vt.run(artifact, [])
+    np.testing.assert_array_equal(found[0], values)
+    np.testing.assert_array_equal(found[1], np.full(2, 1 - 2j))
+    assert found[2].shape == (3,)
+    assert 'mhlo.sharding = "{replicated}"' in str(raw.deserialize(bytes(artifact)))
+
+
+def test_constants_of_indices_are_as_large_as_they_say() -> None:
+    artifact = vt.serialize("""func.func @main() -> tensor<200000000000xi64> {
+      %0 = arith.constant dense<-3> : tensor<200000000000xindex>
+      %1 = arith.index_cast %0 : tensor<200000000000xindex> to tensor<200000000000xi64>
+      return %1 : tensor<200000000000xi64>
+    }""")
+    assert "dense<-3> : tensor<200000000000xi64>" in str(vt.deserialize(artifact))
+
+
+def test_padding_may_be_a_constant_within() -> None:
+    (found,) = outcome(
+        """func.func @main(%a: tensor<2xi8>) -> tensor<4xi8> {
+          %0 = tensor.pad %a low[1] high[1] {
+          ^bb0(%i: index):
+            %unused = arith.constant 4 : i8
+            %z = arith.constant 9 : i8
+            tensor.yield %z : i8
+          } : tensor<2xi8> to tensor<4xi8>
+          return %0 : tensor<4xi8>
+        }""",
+        np.ones(2, np.int8),
+    )
+    np.testing.assert_array_equal(found, [9, 1, 1, 9])
+
+
+def test_padding_that_is_computed_is_refused() -> None:
+    with pytest.raises(vt.UnsupportedFeatureError) as refused:
+        vt.serialize("""func.func @main(%a: tensor<2xi64>) -> tensor<4xi64> {
+          %0 = tensor.pad %a low[1] high[1] {
+          ^bb0(%i: index):
+            %z = arith.index_cast %i : index to i64
+            tensor.yield %z : i64
+          } : tensor<2xi64> to tensor<4xi64>
+          return %0 : tensor<4xi64>
+        }""")
+    assert "tensor.pad" in {finding.op for finding in refused.value.findings}
+
+
+def test_attributes_that_anybody_may_put_on_ops_stay_or_are_said_to_be_lost() -> None:
+    artifact = vt.serialize("""func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = arith.addf %a, %a {mhlo.sharding = "{replicated}"} : tensor<2xf32>
+      %1 = mhlo.copy %0 {mhlo.sharding = "{replicated}"} : tensor<2xf32>
+      %2 = chlo.tan %1 {mhlo.sharding = "{replicated}"} : tensor<2xf32> -> tensor<2xf32>
+      return %2 : tensor<2xf32>
+    }""")
+    assert {each.message for each in artifact.findings} == {
+        "arith.addf became stablehlo.add",
+        "mhlo.copy became the value that it was given, without its mhlo.sharding",
+        "chlo.tan became plain StableHLO, without its mhlo.sharding",
+    }
+    assert 'add %arg0, %arg0 {mhlo.sharding = "{replicated}"}' in str(vt.deserialize(artifact))
+
+
+def test_notes_say_what_is_left() -> None:
+    artifact = vt.serialize("""func.func @main(%a: tensor<?xf32>, %b: tensor<2xf32>) -> tensor<2xf32> {
+      %unused = arith.addf %b, %b : tensor<2xf32>
+      %s = shape.shape_of %a : tensor<?xf32> -> tensor<1xindex>
+      %w = shape.cstr_eq %s, %s : tensor<1xindex>, tensor<1xindex>
+      %0 = math.erf %b : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }""")
+    assert {each.message for each in artifact.findings} == {
+        "arith.addf is gone, for nothing that is left needs it",
+        "shape.shape_of is gone, for nothing that is left needs it",
+        "shape.cstr_eq is gone, and the constraint is not checked",
+        "math.erf became plain StableHLO",
+    }
+
+
+def test_a_provider_without_chlo_is_spared_its_ops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the dialect is not known, the pass for it ends the process."""
+    monkeypatch.setitem(vars(get_provider()), "lacking", ("chlo",))
+    text = "func.func @main(%a: tensor<2xf32>) { %0 = math.erf %a : tensor<2xf32> return }"
+    with pytest.raises(vt.UnsupportedFeatureError, match=r"math\.erf is of the dialect math"):
+        vt.serialize(text)
+
+
+def test_a_module_that_is_not_valid_is_refused(raw: RawLibrary) -> None:
+    """Nobody verified it, and what rules look for may not be there."""
+    module = raw.parse("func.func @main(%a: tensor<2xf32>) { %0 = arith.constant 1 : i32 return }")
+    ir = raw.ir
+    with module.context, ir.Location.unknown():
+        block = module.body.operations[0].regions[0].blocks[0]
+        with ir.InsertionPoint.at_block_begin(block):
+            kind = ir.Type.parse("tensor<3xf32>")
+            ir.Operation.create("mhlo.copy", results=[kind], operands=[block.arguments[0]])
+            ir.Operation.create("shape.assuming", results=[kind], operands=[block.arguments[0]], regions=1)
+    with pytest.raises(vt.InvalidProgramError):
+        vt.serialize(module)
 
 
 def test_what_stays_keeps_what_it_needs() -> None:
@@ -716,6 +855,17 @@ def test_resources_that_cannot_be_inlined(resource: str, message: str) -> None:
     assert isinstance(refused.value, vt.InvalidProgramError | vt.UnsupportedFeatureError)
 
 
+def test_a_vector_in_a_resource_is_named_by_its_op() -> None:
+    text = """func.func @main() {
+      %0 = arith.constant dense_resource<w> : vector<4xi8>
+      return
+    }
+    {-# dialect_resources: { builtin: { w: "0x0100000007000001" } } #-}"""
+    with pytest.raises(vt.UnsupportedFeatureError) as refused:
+        vt.serialize(text)
+    assert [finding.op for finding in refused.value.findings] == ["arith.constant"]
+
+
 ATTRIBUTES = """module {
   func.func @main(%a: tensor<4xf32> {my.u, my.n = {x = unit, y = [array<i32: 1, 2>, 3 : i32]}})
       -> (tensor<4xf32> {r.u = array<i32>, r.v = array<i16: 3, -4>}) attributes {f.u, f.a = array<f64: 1.5, 0.1>} {
@@ -764,3 +914,62 @@ def test_what_was_changed_since_is_not_given_back(raw: RawLibrary) -> None:
     back = str(vt.deserialize(vt.serialize(module)))
     assert "my.n = dense<1> : tensor<1xi64>, my.u = false" in back
     assert "vhlo_tools" not in back
+
+
+def written_by_others(raw: RawLibrary, text: str) -> bytes:
+    """Return an artifact that says of its attributes whatever it likes."""
+    artifact = raw.serialize(raw.parse(text), "1.9.0")
+    assert artifact is not None
+    return artifact
+
+
+def test_records_of_others_do_not_touch_what_ops_know(raw: RawLibrary) -> None:
+    text = """func.func @main(%a: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xi32>) {
+      %0 = "stablehlo.custom_call"(%a) <{has_side_effect = true, call_target_name = "x"}>
+        {vhlo_tools.spelled = {has_side_effect = "unit"}} : (tensor<2xf32>) -> tensor<2xf32>
+      %1 = "stablehlo.constant"() <{value = dense<[1, 2]> : tensor<2xi32>}>
+        {vhlo_tools.spelled = {value = "array<i32>"}} : () -> tensor<2xi32>
+      return %0, %1 : tensor<2xf32>, tensor<2xi32>
+    }"""
+    back = str(vt.deserialize(written_by_others(raw, text)))
+    assert "has_side_effect = true" in back
+    assert "stablehlo.constant dense<[1, 2]> : tensor<2xi32>" in back
+    assert "vhlo_tools" not in back
+
+
+def test_records_of_others_do_not_fill_the_memory(raw: RawLibrary) -> None:
+    huge = "my.x = dense<0> : tensor<100000000000xi32>"
+    text = f'func.func @main(%a: tensor<f32> {{{huge}, vhlo_tools.spelled = {{my.x = "array<i32>"}}}}) {{ return }}'
+    assert f"{{{huge}}}" in str(vt.deserialize(written_by_others(raw, text)))
+
+
+def test_attributes_may_nest_deep(raw: RawLibrary) -> None:
+    depth = 2000
+    nested = "[" * depth + "true" + "]" * depth
+    record = '{"0" = ' * depth + '"unit"' + "}" * depth
+    text = (
+        f"func.func @main(%a: tensor<f32> {{my.x = {nested}, vhlo_tools.spelled = {{my.x = {record}}}}}) {{ return }}"
+    )
+    assert f"{{my.x = {nested}}}" in str(vt.deserialize(written_by_others(raw, text)))
+    with pytest.raises(vt.UnsupportedFeatureError, match="holds a unit attribute"):
+        vt.serialize(f"func.func @main(%a: tensor<f32> {{my.x = {nested.replace('true', 'unit')}}}) {{ return }}")
+
+
+def test_what_was_refused_is_let_go_of_before_it_is_rewritten(monkeypatch: pytest.MonkeyPatch, raw: RawLibrary) -> None:
+    """Of large constants there would be a copy more."""
+    seen = []
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        seen.append(raw.ir.Context._get_live_count())
+        return make_portable(*arguments, **options)
+
+    monkeypatch.setattr("vhlo_tools.convert.serialization.make_portable", watched)
+    text = "func.func @main() -> tensor<f32> { %0 = arith.constant dense<1.0> : tensor<f32> return %0 : tensor<f32> }"
+    gc.collect()
+    gc.disable()
+    try:
+        before = raw.ir.Context._get_live_count()
+        vt.serialize(text)
+    finally:
+        gc.enable()
+    assert seen == [before]

@@ -24,13 +24,15 @@ __all__ = ["inline_resources", "release_alignment"]
 _BITS: Final = re.compile(r"\d+")
 # An index is an integer of 64 bits.
 _INDEX_BITS: Final = 64
+# What to write for a byte that is 0 or not.
+_DIGITS: Final = b"0" + b"1" * 255
 
 
 def inline_resources(file: File) -> None:
     """Make a ``dense`` attribute of every ``dense_resource`` attribute of ``file``, which is edited in place.
 
     The values are not copied, but for booleans, which take a byte each in a resource and a bit in an attribute. Those
-    that were left out when the program was printed stay.
+    that were left out when the program was printed stay, and so do those of vectors, which no artifact has.
 
     Raises:
         MalformedArtifactError: If an attribute refers to no resource, or to one that does not fit its type.
@@ -46,10 +48,11 @@ def inline_resources(file: File) -> None:
         if value.field("key") >= len(handles):
             raise entry.malformed(f"resource {value.field('key')} is referred to, but there are {len(handles)}")
         resource = handles[value.field("key")]
-        if resource.left_out or resource.kind is not ResourceKind.BLOB:
+        name, kind = file.string(resource.key), file.decode("type", value.field("type"))
+        if resource.left_out or resource.kind is not ResourceKind.BLOB or kind is None or kind.name != "tensor":
             kept = True
             continue
-        data = _elements(printer, entry, value.field("type"), file.string(resource.key), resource)
+        data = _elements(printer, entry, value.field("type"), name, resource)
         empty = file.encode("attribute", Value("builtin", encoding, (value.field("type"), b"")))
         # The size is the last number of an empty one.
         head = bytes(empty.data)[:-1] + varint(len(data))
@@ -74,7 +77,7 @@ def _elements(printer: Printer, entry: Entry, index: int, name: str, resource: R
     if not element or (match is None and element != "index") or any(size < 0 for size in shape):
         raise entry.malformed(f"the resource {name} has the type {text[:100]}, which has no values")
     bits = int(match[0]) if match else _INDEX_BITS
-    size = max(1, bits // 8) * (2 if element.startswith("complex") else 1)
+    size = (bits + 7) // 8 * (2 if element.startswith("complex") else 1)
     number = math.prod(shape)
     if len(resource.data) == number * size:
         return _packed(bytes(resource.data)) if element == "i1" else resource.data
@@ -91,5 +94,4 @@ def _packed(data: bytes) -> bytes:
     """Return booleans, a byte each, as eight in a byte, the first of them in the lowest bit."""
     if not data:
         return b""
-    digits = bytes(b"01"[byte != 0] for byte in reversed(data))
-    return int(digits, 2).to_bytes((len(data) + 7) // 8, "little")
+    return int(data[::-1].translate(_DIGITS), 2).to_bytes((len(data) + 7) // 8, "little")

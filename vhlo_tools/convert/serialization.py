@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from traceback import clear_frames
 
 from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import ARTIFACT_PRODUCER
@@ -92,14 +93,16 @@ def _attempted(program: Program, target: Target | None, *, allow_other_dialects:
     try:
         return _attempt(program, target, allow_other_dialects=allow_other_dialects)
     except _Refused as refusal:
-        if not legalize:
+        if not legalize or allow_other_dialects:
+            # Of what other dialects have, the library refuses nothing once they may stay.
             error = refusal.explain()
-            if isinstance(error, UnsupportedFeatureError):
+            if not legalize and isinstance(error, UnsupportedFeatureError):
                 summary = f"{error.summary}, and may not be rewritten (--no-legalize, legalize=False)"
                 error = UnsupportedFeatureError(summary, error.findings)
             raise error from refusal
+        _let_go(refusal)
         try:
-            portable, notes = make_portable(program, other_dialects=not allow_other_dialects)
+            portable, notes = make_portable(program)
         except MLIRFailure as failure:
             raise refusal.explain() from failure
     rewritten = replace(program, load=lambda: program.provider.clone(portable))
@@ -108,6 +111,19 @@ def _attempted(program: Program, target: Target | None, *, allow_other_dialects:
     except _Refused as refusal:
         raise refusal.explain() from refusal
     return artifact.with_findings(notes)
+
+
+def _let_go(refusal: _Refused) -> None:
+    """Let go of the module that was refused, which may be large: the frames that ``refusal`` came through hold it.
+
+    So does MLIR's own error by its places; what that says is in the failure that was made of it.
+    """
+    each: BaseException | None = refusal
+    while each is not None:
+        clear_frames(each.__traceback__)
+        if isinstance(each, MLIRFailure):
+            each.__cause__ = each.__context__ = None
+        each = each.__cause__
 
 
 def _attempt(program: Program, target: Target | None, *, allow_other_dialects: bool) -> Artifact:

@@ -29,6 +29,10 @@ _ARRAYS: Final = {
     "array<f32>": ("DenseF32ArrayAttr", "f32"),
     "array<f64>": ("DenseF64ArrayAttr", "f64"),
 }
+#: Attributes nest as deep as somebody likes, but no program needs this; deeper ones stay as they are.
+_DEEPEST: Final = 100
+#: So many elements are given back to arrays of which all elements are equal: their dense tensors take a few bytes.
+_LARGEST: Final = 1 << 20
 _WORDS: Final = {"UnitAttr": _UNIT, **{name: word for word, (name, _) in _ARRAYS.items()}}
 _SIDES: Final = {"arg_attrs": "argument", "res_attrs": "result"}
 
@@ -79,13 +83,21 @@ def is_spelled(artifact: Artifact) -> bool:
 def give_back(provider: Provider, module: ModuleOp) -> None:
     """Give the attributes of ``module`` the form that they had before :func:`spell`, in place.
 
-    What was changed since, so that the record no longer fits it, stays.
+    What was changed since, so that the record no longer fits it, stays. So does what :func:`spell` leaves alone, for
+    anybody may have written the record.
     """
     with module.context as context:
         speller = _Speller(provider, context)
         for op in provider.walk(module):
+            dialect, _, short = str(op.name).partition(".")
+            if dialect not in PORTABLE:
+                continue
             if _RECORD in op.attributes:
-                own = dict(named_attributes(op.attributes))
+                own = {
+                    name: attribute
+                    for name, attribute in named_attributes(op.attributes)
+                    if not is_inherent(short, name, attribute)
+                }
                 for name, attribute in speller.give_back_all(own).items():
                     op.attributes[name] = attribute
                 del op.attributes[_RECORD]
@@ -106,6 +118,7 @@ class _Speller:
     def __init__(self, provider: Provider, context: Context) -> None:
         self._ir = provider.ir
         self._context = context
+        self._unfolded = 0
 
     def each_dictionary(self, op: Any, side: str, change: Callable[[int, dict[str, Any]], dict[str, Any]]) -> None:
         """Replace the attributes of every argument or result of a function by what ``change`` makes of them."""
@@ -125,6 +138,8 @@ class _Speller:
         """Return those of the attributes ``held`` that change, and the record of what they were."""
         changed, records = {}, {}
         for name, attribute in held.items():
+            if name == _RECORD:
+                continue
             found: dict[str, None] = {}
             other, record = self._spelled(attribute, found)
             if record is not None:
@@ -138,9 +153,13 @@ class _Speller:
         record = held.get(_RECORD)
         if class_of(record) != "DictAttr":
             return {}
-        return {name: self._given_back(held[name], each) for name, each in named_attributes(record) if name in held}
+        return {
+            name: self._given_back(held[name], each)
+            for name, each in named_attributes(record)
+            if name in held and name != _RECORD
+        }
 
-    def _spelled(self, attribute: Any, found: dict[str, None]) -> tuple[Any, Any]:
+    def _spelled(self, attribute: Any, found: dict[str, None], depth: int = 0) -> tuple[Any, Any]:
         """Return an attribute in its other form, and what it was, which is ``None`` if it stays as it is."""
         kind = class_of(attribute)
         if (word := _WORDS.get(kind)) is not None:
@@ -150,26 +169,30 @@ class _Speller:
             )
             return other, self._ir.StringAttr.get(word, context=self._context)
         parts = self._parts(attribute)
-        if parts is None:
+        if parts is None or depth == _DEEPEST:
             return attribute, None
-        spelled = {key: self._spelled(each, found) for key, each in parts.items()}
+        spelled = {key: self._spelled(each, found, depth + 1) for key, each in parts.items()}
         records = {key: record for key, (_, record) in spelled.items() if record is not None}
         if not records:
             return attribute, None
         return self._whole(kind, {key: other for key, (other, _) in spelled.items()}), self._dictionary(records)
 
-    def _given_back(self, attribute: Any, record: Any) -> Any:
+    def _given_back(self, attribute: Any, record: Any, depth: int = 0) -> Any:
         if class_of(record) == "StringAttr":
             if record.value == _UNIT:
-                return self._ir.UnitAttr.get(context=self._context) if str(attribute) == "true" else attribute
+                is_true = class_of(attribute) == "BoolAttr" and attribute.value
+                return self._ir.UnitAttr.get(context=self._context) if is_true else attribute
             return self._array(attribute, record.value)
         parts = self._parts(attribute)
-        if parts is None or class_of(record) != "DictAttr":
+        if parts is None or class_of(record) != "DictAttr" or depth == _DEEPEST:
             return attribute
         records = dict(named_attributes(record))
         return self._whole(
             class_of(attribute),
-            {key: self._given_back(each, records[key]) if key in records else each for key, each in parts.items()},
+            {
+                key: self._given_back(each, records[key], depth + 1) if key in records else each
+                for key, each in parts.items()
+            },
         )
 
     def _parts(self, attribute: Any) -> dict[str, Any] | None:
@@ -200,12 +223,15 @@ class _Speller:
 
     def _array(self, dense: Any, word: str) -> Any:
         name, element = _ARRAYS.get(word, ("", ""))
-        if class_of(dense) not in ("DenseIntElementsAttr", "DenseFPElementsAttr"):
+        if not name or class_of(dense) not in ("DenseIntElementsAttr", "DenseFPElementsAttr"):
             return dense
-        elements = list(dense)
-        if not name or str(dense.type) != f"tensor<{len(elements)}x{element}>":
+        if str(dense.type) != f"tensor<{len(dense)}x{element}>":
             return dense
-        return getattr(self._ir, name).get(elements, context=self._context)
+        if dense.is_splat:
+            self._unfolded += len(dense)
+            if self._unfolded > _LARGEST:
+                return dense
+        return getattr(self._ir, name).get(list(dense), context=self._context)
 
 
 _STANDS: Final = {_UNIT: "true", **dict.fromkeys(_ARRAYS, "a dense tensor")}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from vhlo_tools.bindings import class_of
 from vhlo_tools.convert.portable.rewriting import Rule
 from vhlo_tools.convert.portable.site import Site, Unfit
 
@@ -81,6 +82,9 @@ _CONVERSIONS: Final = ("extf", "extsi", "fptosi", "index_cast", "sitofp", "trunc
 #: Those from unsigned integers. Booleans are 0 and 1 to StableHLO.
 _UNSIGNED_CONVERSIONS: Final = ("extui", "index_castui", "uitofp")
 
+# How MLIR spells the only way in which StableHLO rounds: to the nearest, and of two such to the even one.
+_NEAREST_EVEN: Final = 0
+
 _INTEGER_PREDICATES: Final = ("EQ", "NE", "LT", "LE", "GT", "GE")
 # By number: the direction, and whether the opposite is meant, which is how NaN comes to be unordered.
 _FLOAT_PREDICATES: Final = {
@@ -97,7 +101,14 @@ _FLOAT_PREDICATES: Final = {
 }
 
 
+def _check_rounding(site: Site) -> None:
+    held = site.op.attributes
+    if "roundingmode" in held and held["roundingmode"].value != _NEAREST_EVEN:
+        raise Unfit("another rounding than StableHLO's")
+
+
 def _twin(site: Site) -> Sequence[Any]:
+    _check_rounding(site)
     name = str(site.op.name)
     if name.partition(".")[2] in _NOT_ON_BOOLEANS and site.is_integer(site.op.results[0].type, 1):
         raise Unfit("arithmetic of one bit")
@@ -125,18 +136,27 @@ def _unsigned_twin(site: Site) -> Sequence[Any]:
 
 
 def _constant(site: Site) -> Sequence[Any]:
-    attribute, result = site.op.attributes["value"], site.result_type()
+    result = site.result_type()
+    if site.is_complex(result):
+        # The bindings have no class for the attribute.
+        return [site.renamed("stablehlo.constant")]
+    attribute = site.op.attributes["value"]
     if not site.is_tensor(site.op.results[0].type):
         if str(attribute.type) == "index":
             return [site.size(attribute.value)]
         return [site.filled(result, attribute)]
     if result == site.op.results[0].type:
         return [site.make("stablehlo.constant", [], result, value=attribute)]
-    sizes = [int(each) for each in attribute]
-    return [site.reshape(site.sizes(sizes), site.static(result))]
+    if class_of(attribute) != "DenseIntElementsAttr":
+        raise Unfit("indices that are not dense")
+    if attribute.is_splat:
+        # As many as the type says, which may be more than there is memory for.
+        return [site.make("stablehlo.constant", [], result, value=site.attribute(f"dense<{attribute[0]}> : {result}"))]
+    return [site.reshape(site.sizes([int(each) for each in attribute]), site.static(result))]
 
 
 def _conversion(site: Site) -> Sequence[Any]:
+    _check_rounding(site)
     value, result = site.operand(0), site.result_type()
     # A boolean is -1 where it has a sign, and of a number that becomes one, the lowest bit counts.
     if site.is_integer(value.type, 1) or site.is_integer(result, 1):
@@ -146,12 +166,16 @@ def _conversion(site: Site) -> Sequence[Any]:
 
 def _unsigned_conversion(site: Site) -> Sequence[Any]:
     value, result = site.operand(0), site.result_type()
+    if site.is_integer(result, 1):
+        raise Unfit("a conversion to one bit")
     bits = value if site.is_integer(value.type, 1) else _unsigned(site, value)
     return [site.convert(bits, result.element_type)]
 
 
 def _to_unsigned(site: Site) -> Sequence[Any]:
     result = site.result_type()
+    if site.is_integer(result, 1):
+        raise Unfit("a conversion to one bit")
     element = site.integer(result.element_type.width, unsigned=True)
     return [site.make("stablehlo.bitcast_convert", [site.convert(site.operand(0), element)], result)]
 

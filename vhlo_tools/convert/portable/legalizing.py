@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from vhlo_tools.bindings import ModuleOp, Provider, source_of
+from vhlo_tools.bindings import ModuleOp, Operation, Provider, source_of
 from vhlo_tools.convert.passes import CHLO_TO_STABLEHLO, MHLO_TO_STABLEHLO
 from vhlo_tools.convert.portable.arithmetic import ARITHMETIC
 from vhlo_tools.convert.portable.leftovers import LEFTOVERS
 from vhlo_tools.convert.portable.notes import Notes
 from vhlo_tools.convert.portable.resources import inlined
-from vhlo_tools.convert.portable.rewriting import rewrite_ops
-from vhlo_tools.convert.portable.tensors import SHAPES, TENSORS, drop_constraints
-from vhlo_tools.findings import Finding, SourceLocation
+from vhlo_tools.convert.portable.rewriting import discardable, lost, rewrite_ops
+from vhlo_tools.convert.portable.tensors import SHAPES, TENSORS, unnest
+from vhlo_tools.findings import Finding
 from vhlo_tools.program import Program, spell
 
 __all__ = ["make_portable"]
@@ -22,14 +22,13 @@ __all__ = ["make_portable"]
 _RULES: Final = {**LEFTOVERS, **ARITHMETIC, **TENSORS, **SHAPES}
 
 
-def make_portable(program: Program, *, other_dialects: bool) -> tuple[ModuleOp, tuple[Finding, ...]]:
+def make_portable(program: Program) -> tuple[ModuleOp, tuple[Finding, ...]]:
     """Return ``program`` as a module without what a portable artifact cannot hold, and what was rewritten.
 
     What cannot be rewritten stays, and is refused by the legalization.
 
     Args:
         program: The program.
-        other_dialects: Whether ops of other dialects are to be rewritten too.
 
     Raises:
         MLIRFailure: If a pass fails, or what comes out is not valid.
@@ -38,9 +37,11 @@ def make_portable(program: Program, *, other_dialects: bool) -> tuple[ModuleOp, 
     """
     provider = program.provider
     notes = Notes(program.name)
-    module = inlined(provider, program.load(), notes)
-    if other_dialects:
-        _rewrite(provider, module, notes)
+    module = program.load()
+    # Nobody did if it came as a module, and the bindings may end the process over what is not valid.
+    provider.verify(module)
+    module = inlined(provider, module, notes)
+    _rewrite(provider, module, notes)
     spell(provider, module, lambda op, message: notes.add(op, message, "attribute"))
     provider.verify(module)
     return module, tuple(notes.findings)
@@ -59,7 +60,7 @@ def _rewrite(provider: Provider, module: ModuleOp, notes: Notes) -> None:
 
 
 def _apply_rules(provider: Provider, module: ModuleOp, notes: Notes) -> None:
-    drop_constraints(provider, module, notes)
+    unnest(provider, module, notes)
     rewrite_ops(provider, module, _RULES, notes)
 
 
@@ -69,18 +70,19 @@ def _has_types_of_mhlo(provider: Provider, module: ModuleOp) -> bool:
     return any(sign in str(op.attributes["function_type"]) for op in functions for sign in ("!mhlo.", "#mhlo."))
 
 
-def _ops_of(provider: Provider, module: ModuleOp, dialect: str) -> list[tuple[str, SourceLocation | None]]:
-    """Return the names of the ops of a dialect, and where they come from."""
-    ops = [op for op in provider.walk(module) if str(op.name).startswith(f"{dialect}.")]
-    return [(str(op.name), source_of(op.location)) for op in ops]
+def _ops_of(provider: Provider, module: ModuleOp, dialect: str) -> list[Operation]:
+    return [op for op in provider.walk(module) if str(op.name).startswith(f"{dialect}.")]
 
 
 @contextmanager
 def _noted(provider: Provider, module: ModuleOp, dialect: str, notes: Notes) -> Iterator[bool]:
     """Give whether ``module`` has ops of a dialect, and afterwards note those that are gone."""
-    before = _ops_of(provider, module, dialect)
+    ops = _ops_of(provider, module, dialect)
+    # The pass for MHLO leaves attributes on ops, that for CHLO does not.
+    before = [(str(op.name), source_of(op.location), list(discardable(op)) if dialect == "chlo" else []) for op in ops]
+    del ops
     yield bool(before)
-    left = {name for name, _ in _ops_of(provider, module, dialect)} if before else set()
-    for name, location in before:
+    left = {str(op.name) for op in _ops_of(provider, module, dialect)} if before else set()
+    for name, location, attributes in before:
         if name not in left:
-            notes.add_at(name, location, f"{name} became plain StableHLO")
+            notes.add_at(name, location, f"{name} became plain StableHLO{lost(attributes)}")

@@ -38,4 +38,7 @@ def inlined(provider: Provider, module: ModuleOp, notes: Notes) -> ModuleOp:
         inline_resources(file)
     except MalformedArtifactError as error:
         raise InvalidProgramError(f"{notes.program} holds a resource that does not fit: {error}") from error
-    return provider.parse(module.context, encode(file))
+    # Of large constants there are enough copies as it is.
+    data = encode(file)
+    del file
+    return provider.parse(module.context, data)

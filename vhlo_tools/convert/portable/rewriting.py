@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from vhlo_tools.bindings import ModuleOp, Operation, Provider, source_of
+from vhlo_tools.bindings import MLIRFailure, ModuleOp, Operation, Provider, named_attributes, source_of
 from vhlo_tools.convert.portable.notes import Notes
 from vhlo_tools.convert.portable.site import Site, Unfit
 
-__all__ = ["Rule", "rewrite_ops"]
+__all__ = ["Rule", "discardable", "lost", "rewrite_ops"]
 
 #: Builds what stands for the results of the op of a site, in order; raises :class:`Unfit` if it cannot.
 Rule = Callable[[Site], Sequence[Any]]
@@ -39,8 +39,7 @@ def rewrite_ops(provider: Provider, module: ModuleOp, rules: Mapping[str, Rule],
         notes: Told of every op that was replaced.
     """
     carried: dict[Any, Any] = {}
-    replaced: list[tuple[Operation, str]] = []
-    made: list[Any] = []
+    replaced: list[tuple[Site, Sequence[str]]] = []
     with module.context:
         for op in provider.walk(module):
             rule = rules.get(str(op.name))
@@ -49,28 +48,64 @@ def rewrite_ops(provider: Provider, module: ModuleOp, rules: Mapping[str, Rule],
             site = Site(provider, op, carried)
             try:
                 values = rule(site)
-            except Unfit:
+                for made in site.made:
+                    provider.verify(made)
+            except (Unfit, MLIRFailure):
+                # StableHLO may not have such an op on elements of such a type.
                 _erase_unused(site.made)
                 continue
             carried.update(zip(op.results, values, strict=True))
-            replaced.append((op, _words(site)))
-            made += site.made
+            replaced.append((site, _hand_over(site, values)))
         gone = []
-        for op, words in reversed(replaced):
+        for site, without in reversed(replaced):
+            op = site.op
             for result in op.results:
                 _pass_on(result, carried[result])
             if not any(_is_used(result) for result in op.results):
-                gone.append((str(op.name), source_of(op.location), f"{op.name} became {words}"))
+                gone.append((str(op.name), source_of(op.location), site, lost(without)))
                 op.operation.erase()
-        _erase_unused(made)
-    for name, location, message in reversed(gone):
-        notes.add_at(name, location, message)
+        kept = _erase_unused([each for site, _ in replaced for each in site.made])
+    for name, location, site, end in reversed(gone):
+        if not site.made:
+            became = "became the value that it was given"
+        elif words := _words([each for each in site.made if id(each) in kept]):
+            became = f"became {words}"
+        else:
+            became = "is gone, for nothing that is left needs it"
+        notes.add_at(name, location, f"{name} {became}{end}")
 
 
-def _words(site: Site) -> str:
-    """Return what an op became, in words."""
-    names = list(dict.fromkeys(str(op.name) for op in site.made))
-    return ", ".join(names) if names else "the value that it was given"
+def lost(names: Sequence[str]) -> str:
+    """Return the end of a note, that attributes called ``names`` are gone."""
+    return f", without its {', '.join(names)}" if names else ""
+
+
+def discardable(op: Operation) -> dict[str, Any]:
+    """Return the attributes of an op that mean something to others than its dialect, such as ``mhlo.sharding``."""
+    return {name: attribute for name, attribute in named_attributes(op.attributes) if "." in name}
+
+
+def _hand_over(site: Site, values: Sequence[Any]) -> list[str]:
+    """Give the attributes that anybody may put on an op to the one that stands for it.
+
+    Returns:
+        The names of those that are lost: there is no such op, or it has other results too.
+    """
+    held = discardable(site.op)
+    if not held:
+        return []
+    heir: Any = values[-1].owner if values else None
+    if heir not in site.made or len(heir.results) != len(values):
+        return list(held)
+    for name, attribute in held.items():
+        heir.attributes[name] = attribute
+    return []
+
+
+def _words(ops: Sequence[Any]) -> str:
+    """Return what an op became, in words; CHLO is legalized afterwards."""
+    names = dict.fromkeys(str(op.name) for op in ops)
+    return "plain StableHLO" if any(name.startswith("chlo.") for name in names) else ", ".join(names)
 
 
 def _pass_on(result: Any, value: Any) -> None:
@@ -87,8 +122,16 @@ def _is_used(value: Any) -> bool:
     return next(iter(value.uses), None) is not None
 
 
-def _erase_unused(ops: list[Any]) -> None:
-    """Erase those of ``ops``, which do nothing but compute, whose results are not used."""
+def _erase_unused(ops: list[Any]) -> set[int]:
+    """Erase those of ``ops``, which do nothing but compute, whose results are not used.
+
+    Returns:
+        The identities of those that are left.
+    """
+    kept = set()
     for op in reversed(ops):
-        if not any(_is_used(result) for result in op.results):
+        if any(_is_used(result) for result in op.results):
+            kept.add(id(op))
+        else:
             op.operation.erase()
+    return kept

@@ -36,6 +36,7 @@ class Site:
     def __init__(self, provider: Provider, op: Operation, carried: dict[Any, Any]) -> None:
         self.op = op
         self.made: list[Any] = []
+        self._provider = provider
         self._ir = provider.ir
         self._context = op.context
         self._carried = carried
@@ -113,6 +114,16 @@ class Site:
         element = kind.element_type if self.is_tensor(kind) else kind
         return isinstance(element, self._ir.IntegerType) and bits in (None, element.width)
 
+    def is_number(self, kind: Any) -> bool:
+        """Tell whether the elements of a type are integers or floats."""
+        element = kind.element_type if self.is_tensor(kind) else kind
+        return isinstance(element, self._ir.IntegerType | self._ir.FloatType)
+
+    def is_complex(self, kind: Any) -> bool:
+        """Tell whether the elements of a type are complex numbers."""
+        element = kind.element_type if self.is_tensor(kind) else kind
+        return isinstance(element, self._ir.ComplexType)
+
     def tensor(self, shape: Sequence[int | None], element: Any, encoding: Any = None) -> Any:
         """Return a tensor type; ``None`` is a size that is known at run time only."""
         sizes = [self._dynamic if size is None else size for size in shape]
@@ -177,7 +188,13 @@ class Site:
         return self.make_several(name, operands, [kind], **attributes)[0]
 
     def make_several(self, name: str, operands: Sequence[Any], kinds: Sequence[Any], **attributes: Any) -> list[Any]:
-        """Build an op, and return its results."""
+        """Build an op, and return its results.
+
+        Raises:
+            Unfit: If it is of CHLO, and the provider does not have that.
+        """
+        if name.startswith("chlo.") and "chlo" in self._provider.lacking:
+            raise Unfit(f"{self._provider.prefix} does not have CHLO, and ends the process over an op of it")
         op = self._ir.Operation.create(
             name,
             results=list(kinds),
@@ -188,6 +205,15 @@ class Site:
         )
         self.made.append(op)
         return list(op.results)
+
+    def renamed(self, name: str) -> Any:
+        """Return the result of the op as another op, which takes no operands, and is otherwise spelled the same."""
+        op = self.op.operation
+        text = op.get_asm(print_generic_op_form=True, enable_debug_info=True, use_local_scope=True)
+        twin = self._ir.Operation.parse(text.replace(f'"{op.name}"', f'"{name}"', 1), context=self._context)
+        self._point.insert(twin)
+        self.made.append(twin.operation)
+        return twin.operation.results[0]
 
     def convert(self, value: Any, element: Any) -> Any:
         """Return ``value`` with elements of another type."""

@@ -17,28 +17,36 @@ from vhlo_tools.convert.portable.notes import Notes
 from vhlo_tools.convert.portable.rewriting import Rule
 from vhlo_tools.convert.portable.site import DIMENSION_BITS, Site, Unfit
 
-__all__ = ["SHAPES", "TENSORS", "drop_constraints"]
+__all__ = ["SHAPES", "TENSORS", "unnest"]
 
-_WITNESSES: Final = ("shape.assuming_all", "shape.const_witness", "shape.cstr_broadcastable", "shape.cstr_eq")
+_WITNESSES: Final = ("shape.assuming_all", "shape.const_witness")
+_CONSTRAINTS: Final = ("shape.cstr_broadcastable", "shape.cstr_eq")
 
 
-def drop_constraints(provider: Provider, module: ModuleOp, notes: Notes) -> None:
-    """Take the ops within every ``shape.assuming`` of ``module`` out of it.
+def unnest(provider: Provider, module: ModuleOp, notes: Notes) -> None:
+    """Take the ops within every ``shape.assuming`` of ``module`` out of it, and constants out of every ``tensor.pad``.
 
-    What it assumes, that sizes fit each other, need not be checked: if they do not, the program has no meaning.
+    What is assumed, that sizes fit each other, need not be checked: if they do not, the program has no meaning.
     """
     with module.context:
-        # The innermost first.
-        for op in reversed([each for each in provider.walk(module) if str(each.name) == "shape.assuming"]):
-            *body, end = op.regions[0].blocks[0].operations
-            for each in body:
-                each.operation.move_before(op.operation)
-            for result, value in zip(op.results, end.operation.operands, strict=True):
-                result.replace_all_uses_with(value)
-            notes.add(op, "what shape.assuming holds stands outside of it, and the constraint is not checked")
-            op.operation.erase()
-        for op in reversed([each for each in provider.walk(module) if str(each.name) in _WITNESSES]):
-            if not any(list(result.uses) for result in op.results):
+        # The innermost first, and the uses of a value before the value.
+        for op in reversed(provider.walk(module)):
+            name = str(op.name)
+            if name == "tensor.pad":
+                for each in list(op.regions[0].blocks[0].operations):
+                    if str(each.operation.name) == "arith.constant":
+                        each.operation.move_before(op.operation)
+            elif name == "shape.assuming":
+                *body, end = op.regions[0].blocks[0].operations
+                for each in body:
+                    each.operation.move_before(op.operation)
+                for result, value in zip(op.results, end.operation.operands, strict=True):
+                    result.replace_all_uses_with(value)
+                notes.add(op, "what shape.assuming holds stands outside of it, and the constraint is not checked")
+                op.operation.erase()
+            elif name in (*_WITNESSES, *_CONSTRAINTS) and not any(list(result.uses) for result in op.results):
+                if name in _CONSTRAINTS:
+                    notes.add(op, f"{name} is gone, and the constraint is not checked")
                 op.operation.erase()
 
 
@@ -149,6 +157,11 @@ def _reshape(site: Site) -> Sequence[Any]:
 def _undefined(site: Site, kind: Any) -> Any:
     """Return a tensor whose elements nobody reads."""
     site.static(kind)
+    if site.is_complex(kind):
+        part = _undefined(site, site.tensor(site.shape(kind), kind.element_type.element_type))
+        return site.make("stablehlo.complex", [part, part], kind)
+    if not site.is_number(kind):
+        raise Unfit("elements that are no numbers")
     zero = "0" if site.is_integer(kind) else "0.0"
     return site.make("stablehlo.constant", [], kind, value=site.attribute(f"dense<{zero}> : {kind}"))
 
@@ -227,7 +240,9 @@ def _pad(site: Site) -> Sequence[Any]:
     value, result = _tensor_of(site), site.result_type()
     if len(site.op.operands) > 1:
         raise Unfit("padding of a size that is known at run time only")
-    (end,) = site.op.regions[0].blocks[0].operations
+    *body, end = site.op.regions[0].blocks[0].operations
+    if body:
+        raise Unfit("padding that is computed")
     padding = site.carried(end.operation.operands[0])
     low, high = (site.numbers(f"static_{side}") for side in ("low", "high"))
     edges: dict[str, Sequence[int | None]] = {
