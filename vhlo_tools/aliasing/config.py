@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 from vhlo_tools.aliasing.shapes import Array, Shape, ShapeIndex, Signature, format_index, subshape
 from vhlo_tools.errors import AliasError
 
-__all__ = ["Alias", "AliasConfig", "AliasKind", "Donor", "Violation", "violations"]
+__all__ = ["Alias", "AliasConfig", "AliasKind", "Donor", "Rule", "Violation", "violations"]
 
 #: ``may-alias``: the output is written over the input if the buffer is donated at run time, and copied otherwise;
 #: ``must-alias``: not donating it is an error.
@@ -21,7 +21,14 @@ AliasKind = Literal["may-alias", "must-alias"]
 
 #: The rules of XLA, by the names that the lint reports them under.
 Rule = Literal[
-    "output-index", "parameter-number", "parameter-index", "output-twice", "parameter-twice", "size", "donor-and-alias"
+    "output-index",
+    "parameter-number",
+    "parameter-index",
+    "output-twice",
+    "parameter-twice",
+    "size",
+    "shape",
+    "donor-and-alias",
 ]
 
 
@@ -132,7 +139,7 @@ class AliasConfig:
 
         Raises:
             AliasError: If there is no such output or input, one of them has an alias already, their sizes in bytes
-                differ, or the input is a donor.
+                differ, for ``must-alias`` their types or shapes, or the input is a donor.
         """
         if kind not in get_args(AliasKind):
             raise AliasError(f"there is no kind of alias {kind!r}: expected {' or '.join(get_args(AliasKind))}")
@@ -146,7 +153,7 @@ class AliasConfig:
             parameter_index: Where in the parameter the input is; ``()`` is the whole parameter.
 
         Raises:
-            AliasError: If there is no such input, or it has an alias.
+            AliasError: If there is no such input, it is no array, or it has an alias.
         """
         self._add(Donor(parameter_number, tuple(parameter_index)))
 
@@ -239,7 +246,7 @@ def _broken(
         return Violation("parameter-number", entry, message, "choose one of its parameters, counted from 0")
     shape = signature.parameters[number]
     held = subshape(shape, index)
-    if held is None or (output is not None and not isinstance(held, Array)):
+    if not isinstance(held, Array):
         message = f"parameter {number} has no array at {format_index(index)}: its shape is {shape}"
         return Violation("parameter-index", entry, message, "give the index of an array")
     known = inputs.get((number, index))
@@ -251,19 +258,21 @@ def _broken(
     if known is not None and isinstance(entry, Alias):
         message = f"parameter {number} at {format_index(index)} is aliased with two outputs"
         return Violation("parameter-twice", entry, message, "alias a parameter with one output")
-    if isinstance(output, Array) and isinstance(held, Array) and _differ(output, held):
-        place = format_index(getattr(entry, "output_index", ()))
-        message = (
-            f"output {place} is {output} of {output.bytes} bytes, and parameter {number} at {format_index(index)} is "
-            f"{held} of {held.bytes}"
-        )
-        return Violation("size", entry, message, "alias an output with a parameter of the same size in bytes")
+    return _misfit(entry, output, held) if isinstance(entry, Alias) and isinstance(output, Array) else None
+
+
+def _misfit(alias: Alias, output: Array, held: Array) -> Violation | None:
+    """Return the violation of an output that does not fit the input it has an alias with."""
+    place = f"parameter {alias.parameter_number} at {format_index(alias.parameter_index)}"
+    said = f"output {format_index(alias.output_index)} is"
+    if alias.kind == "must-alias" and output != held:
+        message = f"{said} {output}, and {place} is {held}, which must-alias takes to be the same"
+        return Violation("shape", alias, message, "make it a may-alias, or choose an input of that type and shape")
+    # Of shapes that are known at run time only, nobody knows.
+    if output.bytes is not None and held.bytes is not None and output.bytes != held.bytes:
+        message = f"{said} {output} of {output.bytes} bytes, and {place} is {held} of {held.bytes}"
+        return Violation("size", alias, message, "alias an output with a parameter of the same size in bytes")
     return None
-
-
-def _differ(output: Array, held: Array) -> bool:
-    """Tell whether sizes differ; of shapes that are known at run time only, nobody knows."""
-    return output.bytes is not None and held.bytes is not None and output.bytes != held.bytes
 
 
 _SHOWN: Final = 80
