@@ -22,7 +22,16 @@ from vhlo_tools.aliasing import (
     leaves,
 )
 
-__all__ = ["configs", "module_text", "random_config", "signatures", "type_text"]
+__all__ = [
+    "attribute_text",
+    "configs",
+    "declaration_text",
+    "module_text",
+    "random_config",
+    "signatures",
+    "spelled_entries",
+    "type_text",
+]
 
 _ELEMENTS = {"f32": "f32", "s32": "i32", "u8": "ui8", "f64": "f64", "pred": "i1", "s4": "i4", "c64": "complex<f32>"}
 
@@ -117,6 +126,17 @@ def module_text(signature: Signature, spelled: Spelled) -> str:
     {body}
   }}
 }}"""
+
+
+def declaration_text(signature: Signature, spelled: Spelled) -> str:
+    """Return a program that has a signature of any kind and no more."""
+    arguments = [
+        f"{type_text(shape)}{_dictionary(each, 'i32', ' ')}"
+        for shape, each in zip(signature.parameters, spelled.arguments, strict=True)
+    ]
+    types = ", ".join(map(type_text, _results(signature)))
+    attributes = _dictionary(spelled.module, "i64", " attributes ")
+    return f"module{attributes} {{ func.func private @main({', '.join(arguments)}) -> ({types}) }}"
 
 
 def _results(signature: Signature) -> Sequence[Shape]:
