@@ -56,16 +56,16 @@ def test_aliases_and_donors_are_kept_in_order() -> None:
 @pytest.mark.parametrize(
     ("alias", "rule", "message"),
     [
-        (Alias((3,), 0), "output-index", "there is no output {3}: the result is (f32[4], s32[4], f32[8])"),
-        (Alias((), 0), "output-index", "output {} is (f32[4], s32[4], f32[8]), which is no array"),
+        (Alias((4,), 0), "output-index", "there is no output {4}: the result is (f32[4], s32[4], f32[8], f32[8])"),
+        (Alias((), 3), "output-index", "output {} is (f32[4], s32[4], f32[8], f32[8]), which is no array"),
         (Alias((-1,), 0), "output-index", "there is no output {-1}"),
         (Alias((0,), 4), "parameter-number", "there is no parameter 4: the program has 4"),
         (Alias((0,), -1), "parameter-number", "there is no parameter -1"),
         (Alias((0,), 0, (0,)), "parameter-index", "parameter 0 has no array at {0}: its shape is f32[4]"),
         (Alias((2,), 2), "output-twice", "output {2} is aliased with parameter 2 and with parameter 1"),
-        (Alias((0,), 1), "parameter-twice", "parameter 1 at {} is aliased with two outputs"),
+        (Alias((3,), 1), "parameter-twice", "parameter 1 at {} is aliased with two outputs"),
         (Alias((0,), 0), "donor-and-alias", "parameter 0 at {} is a donor and has an alias"),
-        (Alias((0,), 1, (), "must-alias"), "parameter-twice", "parameter 1 at {} is aliased with two outputs"),
+        (Alias((3,), 1, (), "must-alias"), "parameter-twice", "parameter 1 at {} is aliased with two outputs"),
         (Alias((1,), 2), "size", "output {1} is s32[4] of 16 bytes, and parameter 2 at {} is f32[8] of 32"),
         (
             Alias((1,), 3, (), "must-alias"),
@@ -76,7 +76,7 @@ def test_aliases_and_donors_are_kept_in_order() -> None:
     ],
 )
 def test_rules(alias: Alias, rule: str, message: str) -> None:
-    signature = Signature((F4, F8, F8, F4), Tuple((F4, S4, F8)))
+    signature = Signature((F4, F8, F8, F4), Tuple((F4, S4, F8, F8)))
     before: list[Alias | Donor] = [Alias((2,), 1), Donor(0)]
     (violation,) = violations(signature, [*before, alias])
     assert violation.rule == rule

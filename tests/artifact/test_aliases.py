@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -31,6 +32,7 @@ from vhlo_tools.aliasing import (
     spell,
 )
 from vhlo_tools.artifact import Artifact
+from vhlo_tools.artifact.aliases import read_aliases
 from vhlo_tools.version import Version
 
 FORMS: tuple[Form, ...] = ("argument", "module")
@@ -295,8 +297,15 @@ def test_constants_are_views() -> None:
 
 def test_nested_beyond_all_measure() -> None:
     """Shared values unfold to more than there is memory for: that is said, and not tried."""
-    inner = ["tensor<f32>", *(f"!t{number}" for number in range(24))]
-    lines = [f"!t{number} = tuple<{each}, {each}>" for number, each in enumerate(inner)]
-    artifact = vt.serialize("\n".join([*lines, "func.func private @main(!t24)"]))
+    file = vt.serialize("func.func private @main(tuple<tensor<f32>, tensor<f32>>)").copy_of_file()
+    table = [(index, file.decode("type", index)) for index in range(len(file.types))]
+    pair = next(value for _, value in table if value is not None and value.name == "tuple_v1")
+    at, function = next(each for each in table if each[1] is not None and each[1].name == "func_v1")
+    assert function is not None
+    inner = function.field("inputs")[0]
+    for _ in range(40):
+        file.types.append(file.encode("type", replace(pair, fields=((inner, inner),))))
+        inner = len(file.types) - 1
+    file.types[at] = file.encode("type", replace(function, fields=((inner,), ())))
     with pytest.raises(vt.MalformedArtifactError, match="unfold to more than"):
-        artifact.aliases()
+        read_aliases(file)

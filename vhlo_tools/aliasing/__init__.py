@@ -6,6 +6,8 @@ One model, :class:`AliasConfig`, with the rules of XLA, and the spellings of it.
 from vhlo_tools.aliasing.config import Alias, AliasConfig, AliasKind, Donor, Rule, Violation, violations
 from vhlo_tools.aliasing.declared import Declared, Form, Problem
 from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors, parse_aliases, parse_donors
+from vhlo_tools.aliasing.lint import ALIAS_FEATURES, lint_aliases
+from vhlo_tools.aliasing.program import CallAliases, NamedValue, ProgramAliases
 from vhlo_tools.aliasing.shapes import (
     Array,
     Opaque,
@@ -30,19 +32,23 @@ from vhlo_tools.aliasing.spellings import (
 from vhlo_tools.aliasing.values import Other, Plain, Unit, describe
 
 __all__ = [
+    "ALIAS_FEATURES",
     "ARGUMENT_ATTRIBUTES",
     "MODULE_ATTRIBUTES",
     "Alias",
     "AliasConfig",
     "AliasKind",
     "Array",
+    "CallAliases",
     "Declared",
     "Donor",
     "Form",
+    "NamedValue",
     "Opaque",
     "Other",
     "Plain",
     "Problem",
+    "ProgramAliases",
     "Rule",
     "Shape",
     "ShapeIndex",
@@ -57,6 +63,7 @@ __all__ = [
     "format_donors",
     "format_index",
     "leaves",
+    "lint_aliases",
     "parse_aliases",
     "parse_donors",
     "read_call",

@@ -9,11 +9,12 @@ from typing import Any, Final
 from vhlo_tools.aliasing import (
     ARGUMENT_ATTRIBUTES,
     MODULE_ATTRIBUTES,
-    Alias,
     AliasConfig,
-    Declared,
+    CallAliases,
     Form,
+    NamedValue,
     Plain,
+    ProgramAliases,
     Shape,
     Signature,
     Tuple,
@@ -23,82 +24,23 @@ from vhlo_tools.aliasing import (
     spell,
 )
 from vhlo_tools.artifact.plain_attributes import PlainReader, PlainWriter
-from vhlo_tools.bytecode import File, Operation, Place, visit
+from vhlo_tools.bytecode import File, Operation, Place, entry_name, visit
 from vhlo_tools.compat.places import Places, attributes_of
 from vhlo_tools.dialect import property_slots
 from vhlo_tools.errors import AliasError
-from vhlo_tools.findings import SourceLocation
 from vhlo_tools.retargeting.layout import AttributeLayout
 from vhlo_tools.retargeting.leftovers import clear_leftovers
 from vhlo_tools.retargeting.tables import Tables
 
-__all__ = ["CallAliases", "NamedValue", "ProgramAliases", "read_aliases", "write_aliases"]
+__all__ = ["mentions_aliases", "read_aliases", "write_aliases"]
 
 _ENTRY: Final = "main"
 _FUNCTION: Final = "vhlo.func_v"
 _CALL: Final = "vhlo.custom_call_v"
+_OF_CALL: Final = "vhlo.output_operand_alias_v1"
 _NOTHING: Final = Signature((), Tuple(()))
 # How deep locations are looked into for a name.
 _DEEPEST: Final = 16
-
-
-@dataclass(frozen=True, slots=True)
-class NamedValue:
-    """A parameter or a result.
-
-    Attributes:
-        name: What it is called in the user's source, if that was recorded.
-        location: Where it stands there.
-    """
-
-    name: str | None = None
-    location: SourceLocation | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CallAliases:
-    """The aliases of a custom call: which of its results are written over which of its operands.
-
-    Attributes:
-        path: Where it stands in the program, as findings spell it.
-        target: What it calls.
-        signature: The shapes of its operands and results.
-        aliases: What it says; all of them must be.
-        location: Where it stands in the user's source.
-    """
-
-    path: str
-    target: str
-    signature: Signature
-    aliases: tuple[Alias, ...]
-    location: SourceLocation | None = None
-
-    def config(self) -> AliasConfig:
-        """Return its aliases.
-
-        Raises:
-            AliasError: If they break a rule.
-        """
-        return AliasConfig(self.signature, self.aliases)
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramAliases:
-    """What a program says of aliases and donors.
-
-    Attributes:
-        function: The name of its entry function; ``None`` if it has none.
-        declared: What is said of that function.
-        parameters: Its parameters.
-        results: Its results.
-        calls: The custom calls that have aliases of their own.
-    """
-
-    function: str | None
-    declared: Declared
-    parameters: tuple[NamedValue, ...] = ()
-    results: tuple[NamedValue, ...] = ()
-    calls: tuple[CallAliases, ...] = ()
 
 
 def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True) -> ProgramAliases:
@@ -126,6 +68,20 @@ def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True) 
     missing = (NamedValue(),) * (len(entry.parameters) - len(parameters))
     results = tuple(NamedValue(_result_name(entry, number)) for number in range(len(entry.results)))
     return ProgramAliases(entry.name, declared, (*parameters, *missing)[: len(entry.parameters)], results, found)
+
+
+def mentions_aliases(file: File) -> bool:
+    """Tell from the tables of a program whether it says anything of aliases; most say nothing, and are not read for it.
+
+    Raises:
+        MalformedArtifactError: If they are damaged.
+    """
+    names = {name.encode() for name in (*ARGUMENT_ATTRIBUTES, *MODULE_ATTRIBUTES)}
+    if not names.isdisjoint(file.strings):
+        return True
+    if not any(file.op_name(index).startswith(_CALL) for index in range(len(file.dialects.ops))):
+        return False
+    return any(entry_name(file, "attribute", entry) == _OF_CALL for entry in file.attributes)
 
 
 def write_aliases(file: File, config: AliasConfig, form: Form | None = None) -> None:

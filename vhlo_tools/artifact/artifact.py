@@ -21,8 +21,7 @@ from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.aliasing import AliasConfig, Form
-    from vhlo_tools.artifact.aliases import ProgramAliases
+    from vhlo_tools.aliasing import AliasConfig, Form, ProgramAliases
     from vhlo_tools.compat import Requirements
 
 __all__ = ["Artifact", "other_dialects"]
@@ -167,6 +166,17 @@ class Artifact:
         from vhlo_tools.artifact.aliases import read_aliases
 
         return read_aliases(self.file, self.name)
+
+    def alias_findings(self) -> list[Finding]:
+        """Return what is wrong with its aliases: errors for what XLA refuses, warnings for what is hardly meant.
+
+        Raises:
+            MalformedArtifactError: If it is damaged.
+        """
+        from vhlo_tools.aliasing import lint_aliases
+        from vhlo_tools.artifact.aliases import mentions_aliases
+
+        return lint_aliases(self.declared_aliases()) if mentions_aliases(self.file) else []
 
     def with_aliases(self, config: AliasConfig, form: Form | None = None) -> Artifact:
         """Return it with the aliases and donors of ``config`` and no others; constants are views into this artifact.

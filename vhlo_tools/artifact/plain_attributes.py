@@ -20,7 +20,7 @@ _DYNAMIC: Final = -(1 << 63)
 _WORD: Final = 8
 _DEEPEST: Final = 100
 # What is shared in a file is unfolded here; real programs stay far below this.
-_LARGEST: Final = 1 << 20
+_LARGEST: Final = 1 << 17
 _SIGNLESS: Final = 0
 
 
