@@ -220,6 +220,14 @@ def test_what_is_replaced_is_checked_all_the_same() -> None:
     assert found.rule == "donor-and-alias"
 
 
+def test_what_is_replaced_is_not_compiled() -> None:
+    signature = Signature.of_results((F4, F4), (F4, Tuple((F4,))))
+    arguments: list[dict[str, Plain]] = [{"tf.aliasing_output": 1}, {}]
+    assert read_declared(signature, arguments, {"mhlo.input_output_alias": [entry()]}).violations() == []
+    (found,) = read_declared(signature, arguments, {}).violations()
+    assert found.rule == "output-index"
+
+
 def test_tokens_are_aliased_with_nothing() -> None:
     signature = Signature.of_results((Opaque(), F4), (Opaque(), F4))
     for arguments in ([{"jax.buffer_donor": True}, {}], [{}, {"tf.aliasing_output": 0}]):

@@ -201,14 +201,15 @@ class AliasConfig:
         return f"AliasConfig({', '.join(parts)})"
 
 
-def violations(signature: Signature, entries: Iterable[Alias | Donor]) -> list[Violation]:
+def violations(signature: Signature, entries: Iterable[Alias | Donor], *, compiled: bool = True) -> list[Violation]:
     """Return what XLA refuses at conversion or at compilation, of each entry the first.
 
     Args:
         signature: The shapes of parameters and result.
         entries: Aliases and donors, in any order and number.
+        compiled: Whether what is refused at compilation counts.
     """
-    rules = _Rules(signature)
+    rules = _Rules(signature, compiled=compiled)
     return [broken for broken in map(rules.first_broken, entries) if broken is not None]
 
 
@@ -219,8 +220,9 @@ class _Rules:
     the program is not compiled because of it.
     """
 
-    def __init__(self, signature: Signature) -> None:
+    def __init__(self, signature: Signature, *, compiled: bool) -> None:
         self._signature = signature
+        self._compiled = compiled
         self._outputs: dict[ShapeIndex, Alias] = {}
         self._held: dict[tuple[int, ShapeIndex], type[Alias | Donor]] = {}
         self._aliased: set[tuple[int, ShapeIndex]] = set()
@@ -234,7 +236,7 @@ class _Rules:
         self._held.setdefault((entry.parameter_number, entry.parameter_index), type(entry))
         if isinstance(entry, Alias):
             self._outputs[entry.output_index] = entry
-        return self._of_shapes(entry)
+        return self._of_shapes(entry) if self._compiled else None
 
     def _of_output(self, alias: Alias) -> Violation | None:
         number, place = alias.parameter_number, format_index(alias.output_index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from vhlo_tools.aliasing.config import Alias, AliasConfig, Donor, Rule, Violation, violations
+from vhlo_tools.aliasing.config import Alias, AliasConfig, Donor, Violation, violations
 from vhlo_tools.aliasing.shapes import Signature
 from vhlo_tools.errors import AliasError
 
@@ -13,9 +13,6 @@ __all__ = ["Declared", "Form", "Problem"]
 
 #: Where MLIR writes an alias: as attributes of arguments, or in one attribute of the module.
 Form = Literal["argument", "module"]
-
-#: What XLA checks of aliases on arguments before it looks at the module, whose aliases then take their place.
-_AT_CONVERSION: frozenset[Rule] = frozenset({"output-index", "output-twice", "donor-and-alias"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,8 @@ class Declared:
         """Return what XLA refuses of it, at conversion or at compilation."""
         if not self.module:
             return violations(self.signature, self.arguments)
-        early = [each for each in violations(self.signature, self.arguments) if each.rule in _AT_CONVERSION]
+        # XLA sets those of arguments up before it looks at the module, whose aliases then take their place.
+        early = violations(self.signature, self.arguments, compiled=False)
         return [*early, *violations(self.signature, (*self.module, *self.donors))]
 
     def config(self) -> AliasConfig:
