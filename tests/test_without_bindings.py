@@ -76,6 +76,9 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> str:
     "command",
     [
         ["inspect", "{artifact}"],
+        ["alias", "show", "{artifact}"],
+        ["alias", "lint", "{artifact}"],
+        ["alias", "convert", "{artifact}", "--form", "module", "-o", "{output}"],
         ["inspect", "{artifact}", "--output-format", "json"],
         ["inspect", str(EXAMPLES / "symbolic_export.jax_export")],
         ["deserialize", "{artifact}", "--emit", "vhlo", "--debug-info"],

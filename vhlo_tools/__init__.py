@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from vhlo_tools.aliasing import Alias, AliasConfig, Donor
     from vhlo_tools.api import (
         check,
         constants,
@@ -47,11 +48,14 @@ if TYPE_CHECKING:
     from vhlo_tools.weights import Constant, Externalized, Extracted
 
 __all__ = [
+    "Alias",
+    "AliasConfig",
     "AliasError",
     "Artifact",
     "Constant",
     "Diagnostic",
     "Difference",
+    "Donor",
     "DowngradeError",
     "EngineError",
     "Externalized",
@@ -86,6 +90,7 @@ __all__ = [
 ]
 
 _HOME_OF = {
+    **dict.fromkeys(["Alias", "AliasConfig", "Donor"], "aliasing"),
     **dict.fromkeys(["check", "deserialize", "open_artifact", "require", "resolve_target"], "api"),
     **dict.fromkeys(["retarget", "run", "serialize", "strip"], "api"),
     **dict.fromkeys(["constants", "diff", "externalize_constants", "extract_constants", "restore_constants"], "api"),

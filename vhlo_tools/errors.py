@@ -49,10 +49,6 @@ class ProviderError(VhloToolsError):
     """The MLIR bindings are missing, or lack what is asked of them."""
 
 
-class AliasError(VhloToolsError, ValueError):
-    """An alias or a donor that XLA would refuse, or that a spelling of aliases cannot say."""
-
-
 class MissingExtraError(VhloToolsError, ImportError):
     """A framework that an integration needs is not installed; the message names the extra that installs it."""
 
@@ -105,6 +101,18 @@ class _FindingsError(VhloToolsError):
 
     def __reduce__(self) -> tuple[type[_FindingsError], tuple[str, tuple[Finding, ...]]]:
         return type(self), (self.summary, self.findings)
+
+
+class AliasError(_FindingsError, ValueError):
+    """An alias or a donor that XLA would refuse, or that a spelling of aliases cannot say.
+
+    Attributes:
+        findings: What was found, if a whole program was looked at.
+        summary: The message without the findings.
+    """
+
+    def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
+        super().__init__(message, findings)
 
 
 class UnsupportedFeatureError(_FindingsError):

@@ -41,13 +41,13 @@ def test_doctests() -> None:
 def test_aliases_and_donors_are_kept_in_order() -> None:
     found = two()
     found.set_up_alias((1,), 0)
-    found.set_up_alias((0,), 1, kind="must-alias")
-    found.set_up_donor(2)
-    assert found.aliases == (Alias((0,), 1, (), "must-alias"), Alias((1,), 0))
-    assert found.donors == (Donor(2),)
+    found.set_up_alias((2,), 2, kind="must-alias")
+    found.set_up_donor(1)
+    assert found.aliases == (Alias((1,), 0), Alias((2,), 2, (), "must-alias"))
+    assert found.donors == (Donor(1),)
     assert found.alias_of_output((1,)) == Alias((1,), 0)
-    assert found.alias_of_parameter(1) == Alias((0,), 1, (), "must-alias")
-    assert found.alias_of_parameter(2) is None
+    assert found.alias_of_parameter(2) == Alias((2,), 2, (), "must-alias")
+    assert found.alias_of_parameter(1) is None
     assert found == AliasConfig(found.signature, found.aliases, found.donors)
     assert bool(found)
     assert not two()
@@ -56,20 +56,27 @@ def test_aliases_and_donors_are_kept_in_order() -> None:
 @pytest.mark.parametrize(
     ("alias", "rule", "message"),
     [
-        (Alias((3,), 0), "output-index", "there is no output {3}: the result is (f32[4], s32[4], f32[8])"),
-        (Alias((), 0), "output-index", "output {} is (f32[4], s32[4], f32[8]), which is no array"),
+        (Alias((4,), 0), "output-index", "there is no output {4}: the result is (f32[4], s32[4], f32[8], f32[8])"),
+        (Alias((), 3), "output-index", "output {} is (f32[4], s32[4], f32[8], f32[8]), which is no array"),
         (Alias((-1,), 0), "output-index", "there is no output {-1}"),
-        (Alias((0,), 3), "parameter-number", "there is no parameter 3: the program has 3"),
+        (Alias((0,), 4), "parameter-number", "there is no parameter 4: the program has 4"),
         (Alias((0,), -1), "parameter-number", "there is no parameter -1"),
         (Alias((0,), 0, (0,)), "parameter-index", "parameter 0 has no array at {0}: its shape is f32[4]"),
         (Alias((2,), 2), "output-twice", "output {2} is aliased with parameter 2 and with parameter 1"),
-        (Alias((0,), 1), "parameter-twice", "parameter 1 at {} is aliased with two outputs"),
+        (Alias((3,), 1), "parameter-twice", "parameter 1 at {} is aliased with two outputs"),
         (Alias((0,), 0), "donor-and-alias", "parameter 0 at {} is a donor and has an alias"),
+        (Alias((3,), 1, (), "must-alias"), "parameter-twice", "parameter 1 at {} is aliased with two outputs"),
+        (Alias((1,), 2), "size", "output {1} is s32[4] of 16 bytes, and parameter 2 at {} is f32[8] of 32"),
+        (
+            Alias((1,), 3, (), "must-alias"),
+            "shape",
+            "output {1} is s32[4], and parameter 3 at {} is f32[4], which must",
+        ),
         (Alias((0,), 2), "size", "output {0} is f32[4] of 16 bytes, and parameter 2 at {} is f32[8] of 32"),
     ],
 )
 def test_rules(alias: Alias, rule: str, message: str) -> None:
-    signature = Signature((F4, F8, F8), Tuple((F4, S4, F8)))
+    signature = Signature((F4, F8, F8, F4), Tuple((F4, S4, F8, F8)))
     before: list[Alias | Donor] = [Alias((2,), 1), Donor(0)]
     (violation,) = violations(signature, [*before, alias])
     assert violation.rule == rule
@@ -86,6 +93,7 @@ def test_donors_have_rules_too() -> None:
     held = AliasConfig(Signature((F4, NESTED), F4), [Alias((), 0)])
     for number, index, message in (
         (0, (), "parameter 0 at {} is a donor and has an alias"),
+        (1, (), "parameter 1 has no array at {}: its shape is (f32[4], (s32[4], f32[8]))"),
         (2, (), "there is no parameter 2: the program has 2"),
         (1, (2,), "parameter 1 has no array at {2}"),
     ):
@@ -111,8 +119,20 @@ def test_sizes_known_at_run_time_only_are_not_compared() -> None:
     assert held.aliases == (Alias((), 0),)
 
 
+def test_sizes_with_bounds_are_those() -> None:
+    bounded = Array("f32", (None, 2), (4, None))
+    assert (str(bounded), bounded.bytes) == ("f32[<=4,2]", 32)
+    held = AliasConfig(Signature((bounded, Array("f32", (None, 2), (5, None))), F8))
+    held.set_up_alias()
+    assert held.aliases == (Alias((), 0),)
+    for kind, message in (("may-alias", "of 40"), ("must-alias", "must-alias takes to be the same")):
+        with pytest.raises(vt.AliasError, match=message):
+            AliasConfig(held.signature, [Alias((), 1, (), kind)])  # type: ignore[arg-type]
+
+
 def test_sizes_of_small_elements() -> None:
     assert [Array("s4", (3,)).bytes, Array("pred", (3,)).bytes, Array("f8e4m3fn", (3,)).bytes] == [2, 3, 3]
+    assert [Array("u2", (5,)).bytes, Array("f4e2m1fn", (3,)).bytes, Array("f6e2m3fn", (3,)).bytes] == [2, 2, 3]
     assert Array.of_stablehlo("ui16", (2,)) == Array("u16", (2,))
     assert Array.of_stablehlo("!quant.uniform<i8:f32, 1.0>", (2,)).bytes is None
 

@@ -3,8 +3,11 @@
 One model, :class:`AliasConfig`, with the rules of XLA, and the spellings of it. No MLIR is needed.
 """
 
-from vhlo_tools.aliasing.config import Alias, AliasConfig, AliasKind, Donor, Violation, violations
+from vhlo_tools.aliasing.config import Alias, AliasConfig, AliasKind, Donor, Rule, Violation, violations
+from vhlo_tools.aliasing.declared import Declared, Form, Problem
 from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors, parse_aliases, parse_donors
+from vhlo_tools.aliasing.lint import ALIAS_FEATURES, lint_aliases
+from vhlo_tools.aliasing.program import CallAliases, NamedValue, ProgramAliases
 from vhlo_tools.aliasing.shapes import (
     Array,
     Opaque,
@@ -16,25 +19,57 @@ from vhlo_tools.aliasing.shapes import (
     leaves,
     subshape,
 )
+from vhlo_tools.aliasing.spellings import (
+    ARGUMENT_ATTRIBUTES,
+    MODULE_ATTRIBUTES,
+    Spelled,
+    fits,
+    read_call,
+    read_declared,
+    spell,
+    spell_call,
+)
+from vhlo_tools.aliasing.values import Other, Plain, Unit, describe
 
 __all__ = [
+    "ALIAS_FEATURES",
+    "ARGUMENT_ATTRIBUTES",
+    "MODULE_ATTRIBUTES",
     "Alias",
     "AliasConfig",
     "AliasKind",
     "Array",
+    "CallAliases",
+    "Declared",
     "Donor",
+    "Form",
+    "NamedValue",
     "Opaque",
+    "Other",
+    "Plain",
+    "Problem",
+    "ProgramAliases",
+    "Rule",
     "Shape",
     "ShapeIndex",
     "Signature",
+    "Spelled",
     "Tuple",
+    "Unit",
     "Violation",
+    "describe",
+    "fits",
     "format_aliases",
     "format_donors",
     "format_index",
     "leaves",
+    "lint_aliases",
     "parse_aliases",
     "parse_donors",
+    "read_call",
+    "read_declared",
+    "spell",
+    "spell_call",
     "subshape",
     "violations",
 ]

@@ -13,7 +13,7 @@ from typing import Final, Literal, get_args
 from vhlo_tools.aliasing.shapes import Array, Shape, ShapeIndex, Signature, format_index, subshape
 from vhlo_tools.errors import AliasError
 
-__all__ = ["Alias", "AliasConfig", "AliasKind", "Donor", "Violation", "violations"]
+__all__ = ["Alias", "AliasConfig", "AliasKind", "Donor", "Rule", "Violation", "violations"]
 
 #: ``may-alias``: the output is written over the input if the buffer is donated at run time, and copied otherwise;
 #: ``must-alias``: not donating it is an error.
@@ -21,7 +21,14 @@ AliasKind = Literal["may-alias", "must-alias"]
 
 #: The rules of XLA, by the names that the lint reports them under.
 Rule = Literal[
-    "output-index", "parameter-number", "parameter-index", "output-twice", "parameter-twice", "size", "donor-and-alias"
+    "output-index",
+    "parameter-number",
+    "parameter-index",
+    "output-twice",
+    "parameter-twice",
+    "size",
+    "shape",
+    "donor-and-alias",
 ]
 
 
@@ -132,7 +139,7 @@ class AliasConfig:
 
         Raises:
             AliasError: If there is no such output or input, one of them has an alias already, their sizes in bytes
-                differ, or the input is a donor.
+                differ, for ``must-alias`` their types or shapes, or the input is a donor.
         """
         if kind not in get_args(AliasKind):
             raise AliasError(f"there is no kind of alias {kind!r}: expected {' or '.join(get_args(AliasKind))}")
@@ -146,7 +153,7 @@ class AliasConfig:
             parameter_index: Where in the parameter the input is; ``()`` is the whole parameter.
 
         Raises:
-            AliasError: If there is no such input, or it has an alias.
+            AliasError: If there is no such input, it is no array, or it has an alias.
         """
         self._add(Donor(parameter_number, tuple(parameter_index)))
 
@@ -194,84 +201,115 @@ class AliasConfig:
         return f"AliasConfig({', '.join(parts)})"
 
 
-def violations(signature: Signature, entries: Iterable[Alias | Donor]) -> list[Violation]:
-    """Return what XLA refuses at conversion or at compilation.
+def violations(signature: Signature, entries: Iterable[Alias | Donor], *, compiled: bool = True) -> list[Violation]:
+    """Return what XLA refuses at conversion or at compilation, of each entry the first.
 
     Args:
         signature: The shapes of parameters and result.
         entries: Aliases and donors, in any order and number.
+        compiled: Whether what is refused at compilation counts.
     """
-    found: list[Violation] = []
-    outputs: dict[ShapeIndex, Alias] = {}
-    inputs: dict[tuple[int, ShapeIndex], Alias | Donor] = {}
-    for entry in entries:
-        broken = _broken(signature, entry, outputs, inputs)
+    rules = _Rules(signature, compiled=compiled)
+    return [broken for broken in map(rules.first_broken, entries) if broken is not None]
+
+
+class _Rules:
+    """The rules, for entries that come one after the other.
+
+    What a conversion to HLO refuses is looked for first: an entry that passes it stands in the way of others, even if
+    the program is not compiled because of it.
+    """
+
+    def __init__(self, signature: Signature, *, compiled: bool) -> None:
+        self._signature = signature
+        self._compiled = compiled
+        self._outputs: dict[ShapeIndex, Alias] = {}
+        self._held: dict[tuple[int, ShapeIndex], type[Alias | Donor]] = {}
+        self._aliased: set[tuple[int, ShapeIndex]] = set()
+
+    def first_broken(self, entry: Alias | Donor) -> Violation | None:
+        """Return the first rule that ``entry`` breaks, together with those before it."""
+        broken = self._of_output(entry) if isinstance(entry, Alias) else None
+        broken = broken or self._of_donors(entry)
         if broken is not None:
-            found.append(broken)
-            continue
+            return broken
+        self._held.setdefault((entry.parameter_number, entry.parameter_index), type(entry))
         if isinstance(entry, Alias):
-            outputs[entry.output_index] = entry
-        inputs.setdefault((entry.parameter_number, entry.parameter_index), entry)
-    return found
+            self._outputs[entry.output_index] = entry
+        return self._of_shapes(entry) if self._compiled else None
 
+    def _of_output(self, alias: Alias) -> Violation | None:
+        number, place = alias.parameter_number, format_index(alias.output_index)
+        if subshape(self._signature.result, alias.output_index) is None:
+            message = f"there is no output {place}: the result is {_shown(self._signature.result)}"
+            return Violation("output-index", alias, message, "give the index of an output")
+        if number < 0:
+            return self._no_parameter(alias)
+        if (other := self._outputs.get(alias.output_index)) is not None:
+            message = f"output {place} is aliased with parameter {number} and with parameter {other.parameter_number}"
+            return Violation("output-twice", alias, message, "alias an output with one parameter")
+        return None
 
-def _broken(
-    signature: Signature,
-    entry: Alias | Donor,
-    outputs: dict[ShapeIndex, Alias],
-    inputs: dict[tuple[int, ShapeIndex], Alias | Donor],
-) -> Violation | None:
-    """Return the first rule that ``entry`` breaks."""
-    number, index = entry.parameter_number, entry.parameter_index
-    output = None
-    if isinstance(entry, Alias):
-        output = subshape(signature.result, entry.output_index)
-        if not isinstance(output, Array):
-            return Violation("output-index", entry, *_no_output(signature, entry.output_index, output))
-        if (other := outputs.get(entry.output_index)) is not None:
-            message = (
-                f"output {format_index(entry.output_index)} is aliased with parameter {number} and with parameter "
-                f"{other.parameter_number}"
-            )
-            return Violation("output-twice", entry, message, "alias an output with one parameter")
-    if not 0 <= number < len(signature.parameters):
-        message = f"there is no parameter {number}: the program has {len(signature.parameters)}"
-        return Violation("parameter-number", entry, message, "choose one of its parameters, counted from 0")
-    shape = signature.parameters[number]
-    held = subshape(shape, index)
-    if held is None or (output is not None and not isinstance(held, Array)):
-        message = f"parameter {number} has no array at {format_index(index)}: its shape is {shape}"
-        return Violation("parameter-index", entry, message, "give the index of an array")
-    known = inputs.get((number, index))
-    if known is not None and type(known) is not type(entry):
+    def _of_donors(self, entry: Alias | Donor) -> Violation | None:
+        number, index = entry.parameter_number, entry.parameter_index
+        if self._held.get((number, index), type(entry)) is type(entry):
+            return None
         message = f"parameter {number} at {format_index(index)} is a donor and has an alias"
-        return Violation(
-            "donor-and-alias", entry, message, "an aliased parameter is donated by its alias: drop the donor"
-        )
-    if known is not None and isinstance(entry, Alias):
-        message = f"parameter {number} at {format_index(index)} is aliased with two outputs"
-        return Violation("parameter-twice", entry, message, "alias a parameter with one output")
-    if isinstance(output, Array) and isinstance(held, Array) and _differ(output, held):
-        place = format_index(getattr(entry, "output_index", ()))
-        message = (
-            f"output {place} is {output} of {output.bytes} bytes, and parameter {number} at {format_index(index)} is "
-            f"{held} of {held.bytes}"
-        )
-        return Violation("size", entry, message, "alias an output with a parameter of the same size in bytes")
-    return None
+        remedy = "an aliased parameter is donated by its alias: drop the donor"
+        return Violation("donor-and-alias", entry, message, remedy)
+
+    def _of_shapes(self, entry: Alias | Donor) -> Violation | None:
+        """Return what is refused at compilation."""
+        number, index = entry.parameter_number, entry.parameter_index
+        if not 0 <= number < len(self._signature.parameters):
+            return self._no_parameter(entry)
+        shape = self._signature.parameters[number]
+        held = subshape(shape, index)
+        if not isinstance(held, Array):
+            message = f"parameter {number} has no array at {format_index(index)}: its shape is {_shown(shape)}"
+            return Violation("parameter-index", entry, message, "give the index of an array")
+        if isinstance(entry, Donor):
+            return None
+        twice = (number, index) in self._aliased
+        self._aliased.add((number, index))
+        output = subshape(self._signature.result, entry.output_index)
+        if entry.kind == "must-alias" and output != held:
+            return _other_shape(entry, output, held)
+        if not isinstance(output, Array):
+            message = f"output {format_index(entry.output_index)} is {_shown(output)}, which is no array"
+            return Violation("output-index", entry, message, "give the index of an array within it")
+        if twice:
+            message = f"parameter {number} at {format_index(index)} is aliased with two outputs"
+            return Violation("parameter-twice", entry, message, "alias a parameter with one output")
+        # Of shapes that are known at run time only, nobody knows.
+        if output.bytes is not None and held.bytes is not None and output.bytes != held.bytes:
+            return _other_size(entry, output, held)
+        return None
+
+    def _no_parameter(self, entry: Alias | Donor) -> Violation:
+        count = len(self._signature.parameters)
+        message = f"there is no parameter {entry.parameter_number}: the program has {count}"
+        return Violation("parameter-number", entry, message, "choose one of its parameters, counted from 0")
 
 
-def _differ(output: Array, held: Array) -> bool:
-    """Tell whether sizes differ; of shapes that are known at run time only, nobody knows."""
-    return output.bytes is not None and held.bytes is not None and output.bytes != held.bytes
+def _other_shape(alias: Alias, output: Shape | None, held: Array) -> Violation:
+    message = f"{_sides(alias, output, held)}, which must-alias takes to be the same"
+    return Violation("shape", alias, message, "make it a may-alias, or choose an input of that type and shape")
+
+
+def _other_size(alias: Alias, output: Array, held: Array) -> Violation:
+    message = _sides(alias, f"{output} of {output.bytes} bytes", f"{held} of {held.bytes}")
+    return Violation("size", alias, message, "alias an output with a parameter of the same size in bytes")
+
+
+def _sides(alias: Alias, output: object, held: object) -> str:
+    place = f"parameter {alias.parameter_number} at {format_index(alias.parameter_index)}"
+    return f"output {format_index(alias.output_index)} is {_shown(output)}, and {place} is {held}"
 
 
 _SHOWN: Final = 80
 
 
-def _no_output(signature: Signature, index: ShapeIndex, found: Shape | None) -> tuple[str, str]:
-    shape = str(signature.result)
-    shown = shape if len(shape) <= _SHOWN else f"{shape[:_SHOWN]}..."
-    if found is None:
-        return f"there is no output {format_index(index)}: the result is {shown}", "give the index of an output"
-    return f"output {format_index(index)} is {found}, which is no array", "give the index of an array within it"
+def _shown(shape: object) -> str:
+    text = str(shape)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

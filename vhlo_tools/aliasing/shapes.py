@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Final
 
 __all__ = [
@@ -39,6 +40,9 @@ _ELEMENTS: Final[dict[str, tuple[str, int]]] = {
     "f32": ("f32", 32),
     "f64": ("f64", 64),
     "f4E2M1FN": ("f4e2m1fn", 4),
+    # A byte each, where elements of four bits and fewer are packed.
+    "f6E2M3FN": ("f6e2m3fn", 8),
+    "f6E3M2FN": ("f6e3m2fn", 8),
     "f8E3M4": ("f8e3m4", 8),
     "f8E4M3": ("f8e4m3", 8),
     "f8E4M3B11FNUZ": ("f8e4m3b11fnuz", 8),
@@ -65,27 +69,38 @@ class Array:
     Attributes:
         element: The type of its elements, as HLO spells it.
         sizes: Its sizes; ``None`` for one that is known at run time only.
+        bounds: For each size, what it cannot exceed, if that is said of one that is known at run time only; or none.
     """
 
     element: str
     sizes: tuple[int | None, ...]
+    bounds: tuple[int | None, ...] = ()
 
     @property
     def bytes(self) -> int | None:
-        """How many bytes it takes; ``None`` if that is not known. Elements of fewer than eight bits are packed."""
+        """How many bytes it takes; ``None`` if that is not known.
+
+        Elements of four bits and fewer are packed, and of a size that has a bound XLA allocates the bound.
+        """
         bits = element_bits(self.element)
-        known = [size for size in self.sizes if size is not None]
-        if bits is None or len(known) != len(self.sizes):
+        sizes = [bound if size is None else size for size, bound in self._bounded()]
+        known = [size for size in sizes if size is not None]
+        if bits is None or len(known) != len(sizes):
             return None
         return (math.prod(known) * bits + 7) // 8
 
+    def _bounded(self) -> Iterator[tuple[int | None, int | None]]:
+        yield from zip_longest(self.sizes, self.bounds[: len(self.sizes)])
+
     def __str__(self) -> str:
-        return f"{self.element}[{','.join('?' if size is None else str(size) for size in self.sizes)}]"
+        texts = ("?" if bound is None else f"<={bound}" for _, bound in self._bounded())
+        sizes = (text if size is None else str(size) for text, size in zip(texts, self.sizes, strict=True))
+        return f"{self.element}[{','.join(sizes)}]"
 
     @classmethod
-    def of_stablehlo(cls, element: str, sizes: tuple[int | None, ...]) -> Array:
+    def of_stablehlo(cls, element: str, sizes: tuple[int | None, ...], bounds: tuple[int | None, ...] = ()) -> Array:
         """Return an array with elements of a type as StableHLO spells it."""
-        return cls(_ELEMENTS.get(element, (element, 0))[0], sizes)
+        return cls(_ELEMENTS.get(element, (element, 0))[0], sizes, bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +141,17 @@ class Signature:
     Attributes:
         parameters: The shapes of its parameters.
         result: The shape of its result: several results are a tuple.
+        results: How many results the function of MLIR has whose signature it is; ``None`` if it is of none.
     """
 
     parameters: tuple[Shape, ...]
     result: Shape
+    results: int | None = field(default=None, compare=False)
 
     @classmethod
     def of_results(cls, parameters: tuple[Shape, ...], results: tuple[Shape, ...]) -> Signature:
         """Return the signature that XLA gives to a function: one result stands alone, others are a tuple."""
-        return cls(parameters, results[0] if len(results) == 1 else Tuple(results))
+        return cls(parameters, results[0] if len(results) == 1 else Tuple(results), len(results))
 
 
 def subshape(shape: Shape, index: ShapeIndex) -> Shape | None:

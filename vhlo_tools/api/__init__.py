@@ -1,5 +1,6 @@
 """The public functions, which choose the engine and the layer for what they are given."""
 
+from vhlo_tools.api.aliases import aliased_artifact, with_aliases
 from vhlo_tools.api.checking import Checked, check, prepare_check, require
 from vhlo_tools.api.comparison import diff
 from vhlo_tools.api.frontends import export_model
@@ -24,6 +25,7 @@ from vhlo_tools.api.weights import (
 __all__ = [
     "LARGE",
     "Checked",
+    "aliased_artifact",
     "check",
     "constants",
     "deserialize",
@@ -41,4 +43,5 @@ __all__ = [
     "run",
     "serialize",
     "strip",
+    "with_aliases",
 ]

@@ -81,14 +81,14 @@ def prepare_check(
     artifact = as_artifact(program, name)
     if artifact is not None:
         contradiction = artifact.requirements().contradiction
-        return Checked(artifact, (contradiction,) if contradiction else ())
+        return Checked(artifact, (*((contradiction,) if contradiction else ()), *artifact.alias_findings()))
     from vhlo_tools.convert import changed_attributes, newest_artifact
     from vhlo_tools.program import load_program
 
     loaded = load_program(program, name=name, provider=provider)
     try:
         written = newest_artifact(loaded, allow_other_dialects=allow_other_dialects, legalize=legalize)
-        return Checked(written, (*changed_attributes(loaded, written), *written.findings))
+        return Checked(written, (*changed_attributes(loaded, written), *written.findings, *written.alias_findings()))
     except UnsupportedFeatureError as error:
         refused = error.findings
     changed = changed_attributes(loaded)
@@ -97,7 +97,7 @@ def prepare_check(
     try:
         # With what is refused left as it is, the rest can be judged as well.
         written = newest_artifact(loaded, allow_other_dialects=True, legalize=legalize)
-        return Checked(written, (*refused, *changed, *written.findings))
+        return Checked(written, (*refused, *changed, *written.findings, *written.alias_findings()))
     except UnsupportedFeatureError:
         return Checked(None, (*refused, *changed))
 
@@ -125,7 +125,8 @@ def check(
 
     Returns:
         Errors for what cannot be, warnings for what consumers would choke on, and notes of custom calls, of which no
-        version promises anything; without errors and warnings all is well.
+        version promises anything; without errors and warnings all is well. Aliases that XLA refuses are errors at every
+        version.
 
     Raises:
         InvalidProgramError: If it is no valid program.

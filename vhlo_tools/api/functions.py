@@ -11,7 +11,7 @@ from vhlo_tools.api.frontends import as_program, export_model, framework_kind
 from vhlo_tools.artifact import Artifact, Buffer
 from vhlo_tools.compat import Library, Target
 from vhlo_tools.compat import resolve_target as resolve
-from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError
+from vhlo_tools.errors import AliasError, DowngradeError, UnsupportedFeatureError
 from vhlo_tools.findings import OPAQUE_PROPERTIES
 from vhlo_tools.version import Version
 
@@ -71,6 +71,7 @@ def serialize(
     *,
     allow_other_dialects: bool = False,
     legalize: bool = True,
+    alias_lint: bool = True,
     strip_debug_info: bool = False,
     name: str | None = None,
     as_of: date | None = None,
@@ -91,6 +92,7 @@ def serialize(
         legalize: Whether what no artifact can hold is rewritten into plain StableHLO of the same meaning, where that
             is known: constants in resources, ops of `chlo`, `mhlo`, `arith`, `math`, `tensor` and `shape`, attributes
             without a form in VHLO.
+        alias_lint: Whether aliases and donors that XLA refuses are refused.
         strip_debug_info: Whether to leave source locations out.
         name: What to call the program in messages, by default its path.
         as_of: The day that windows in ``target`` count back from, by default today.
@@ -100,11 +102,12 @@ def serialize(
 
     Returns:
         The artifact. Its ``findings`` warn of what the consumer may choke on although the library lets it through, and
-        note what was rewritten.
+        of aliases that are hardly meant, and note what was rewritten.
 
     Raises:
         DowngradeError: If the program holds what the target does not have.
         UnsupportedFeatureError: If it holds what no artifact can hold.
+        AliasError: If it holds aliases or donors that XLA refuses.
         InvalidProgramError: If it is no valid program.
         MalformedArtifactError: If it is a damaged artifact.
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
@@ -124,14 +127,28 @@ def serialize(
             signature=signature,
             batch_size=batch_size,
         )
-        return strip(exported.artifact) if strip_debug_info else exported.artifact
+        artifact = _linted(exported.artifact) if alias_lint else exported.artifact
+        return strip(artifact) if strip_debug_info else artifact
     from vhlo_tools.convert import serialize_program
     from vhlo_tools.program import load_program
 
     loaded = load_program(program, name=name, provider=provider)
     resolved = _target(loaded, target, as_of)
     artifact = serialize_program(loaded, resolved, allow_other_dialects=allow_other_dialects, legalize=legalize)
+    artifact = _linted(artifact) if alias_lint else artifact
     return strip(artifact) if strip_debug_info else artifact
+
+
+def _linted(artifact: Artifact) -> Artifact:
+    """Return an artifact with warnings of its aliases.
+
+    Raises:
+        AliasError: If XLA refuses them.
+    """
+    found = artifact.alias_findings()
+    if errors := [each for each in found if each.level == "error"]:
+        raise AliasError(f"{artifact.name} has aliases that XLA refuses (--no-alias-lint lets them pass)", errors)
+    return artifact.with_findings([*artifact.findings, *found]) if found else artifact
 
 
 def strip(artifact: ArtifactSource) -> Artifact:

@@ -21,6 +21,7 @@ from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
+    from vhlo_tools.aliasing import AliasConfig, Form, ProgramAliases
     from vhlo_tools.compat import Requirements
 
 __all__ = ["Artifact", "other_dialects"]
@@ -145,6 +146,55 @@ class Artifact:
             MalformedArtifactError: If it is damaged.
         """
         return take_inventory(self.file)
+
+    def aliases(self) -> AliasConfig:
+        """Return which outputs of its function ``main`` may be written over which inputs, and which are given away.
+
+        Raises:
+            AliasError: If XLA would refuse what it says of that; :meth:`declared_aliases` returns it all the same.
+            MalformedArtifactError: If it is damaged.
+        """
+        return self.declared_aliases().declared.config()
+
+    def declared_aliases(self) -> ProgramAliases:
+        """Return all that it says of aliases and donors, right or wrong, with the custom calls that have their own.
+
+        Raises:
+            MalformedArtifactError: If it is damaged.
+        """
+        # Not at the top: what only opens artifacts should not wait for it.
+        from vhlo_tools.artifact.aliases import read_aliases
+
+        return read_aliases(self.file, self.name)
+
+    def alias_findings(self) -> list[Finding]:
+        """Return what is wrong with its aliases: errors for what XLA refuses, warnings for what is hardly meant.
+
+        Raises:
+            MalformedArtifactError: If it is damaged.
+        """
+        from vhlo_tools.aliasing import lint_aliases
+        from vhlo_tools.artifact.aliases import mentions_aliases
+
+        return lint_aliases(self.declared_aliases()) if mentions_aliases(self.file) else []
+
+    def with_aliases(self, config: AliasConfig, form: Form | None = None) -> Artifact:
+        """Return it with the aliases and donors of ``config`` and no others; constants are views into this artifact.
+
+        Args:
+            config: The aliases and donors, of the signature of its function ``main``: that of :meth:`aliases`.
+            form: Where to write the aliases; by default where they are, or else where they can be. ``argument`` for
+                attributes of arguments, ``module`` for one of the module. Donors are attributes of arguments.
+
+        Raises:
+            AliasError: If ``config`` is of another signature, or ``form`` cannot say it.
+            MalformedArtifactError: If it is damaged.
+        """
+        from vhlo_tools.artifact.aliases import write_aliases
+
+        file = self.copy_of_file()
+        write_aliases(file, config, form)
+        return self.edited(file)
 
     def text(self, *, debug_info: bool = False) -> str:
         """Return it as generic VHLO text, of whatever version it is.

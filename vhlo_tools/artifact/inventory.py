@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from vhlo_tools.aliasing import Alias, Declared, Donor
+from vhlo_tools.artifact.aliases import read_aliases
 from vhlo_tools.bytecode import File, Operation, Value, entry_name, walk
 from vhlo_tools.bytecode.printing import Printer, inherent_attributes
 from vhlo_tools.dialect import EntryKind
 
 __all__ = ["Alias", "Constants", "Donor", "Function", "Inventory", "take_inventory"]
-
-_ENTRY_FUNCTION: Final = "main"
 
 _DEEPEST: Final = 100
 _LONGEST_LIST: Final = 1000
@@ -41,36 +41,6 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Alias:
-    """An output that may or must be written over an input.
-
-    Attributes:
-        output_index: Which output, as a path into a tuple.
-        parameter_number: Which argument.
-        parameter_index: Which part of it, as a path into a tuple.
-        kind: ``may-alias`` or ``must-alias``.
-    """
-
-    output_index: tuple[int, ...]
-    parameter_number: int
-    parameter_index: tuple[int, ...]
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Donor:
-    """An argument whose buffer may be taken for any output.
-
-    Attributes:
-        parameter_number: Which argument.
-        parameter_index: Which part of it.
-    """
-
-    parameter_number: int
-    parameter_index: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Constants:
     """The constants of a program.
 
@@ -94,7 +64,7 @@ class Inventory:
         types: How many different types of each kind there are, by name.
         attributes: The same of attributes, locations included.
         functions: Its functions, in order.
-        aliases: The input-output aliases of ``main``, from its arguments or from the module.
+        aliases: The input-output aliases of ``main`` that count: those of the module if it has any, else of arguments.
         donors: The buffer donors of ``main``.
         constants: Its constants.
     """
@@ -117,16 +87,23 @@ def take_inventory(file: File) -> Inventory:
     ops = [item for item in walk(file.ir) if isinstance(item, Operation)]
     reader = _Reader(file)
     functions = tuple(reader.function(op) for op in ops if file.op_name(op.name) == "vhlo.func_v1")
-    entry = next((each for each in functions if each.name == _ENTRY_FUNCTION or len(functions) == 1), None)
+    aliases = read_aliases(file, calls=False).declared
     return Inventory(
         ops=_sorted(Counter(op.name for op in ops), file.op_name),
         types=_kinds(file, "type"),
         attributes=_kinds(file, "attribute"),
         functions=functions,
-        aliases=(*_of_arguments(entry), *reader.of_module(file.ir.operations)),
-        donors=_donors(entry),
+        aliases=_numbered(aliases),
+        donors=aliases.donors,
         constants=reader.constants(op for op in ops if file.op_name(op.name) == "vhlo.constant_v1"),
     )
+
+
+def _numbered(declared: Declared) -> tuple[Alias, ...]:
+    """Return aliases with the number of the result as attributes of arguments give it: 0 where there is but one."""
+    if declared.module:
+        return declared.aliases
+    return tuple(replace(each, output_index=each.output_index or (0,)) for each in declared.aliases)
 
 
 def _sorted(counts: Mapping[int, int], name: Any) -> dict[str, int]:
@@ -138,18 +115,6 @@ def _kinds(file: File, kind: EntryKind) -> dict[str, int]:
     table = file.attributes if kind == "attribute" else file.types
     counts = Counter(entry_name(file, kind, entry) for entry in table)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _of_arguments(function: Function | None) -> Iterator[Alias]:
-    for number, attributes in enumerate(function.argument_attributes if function else ()):
-        output = attributes.get("tf.aliasing_output")
-        if isinstance(output, int) and not isinstance(output, bool):
-            yield Alias((output,), number, (), "may-alias")
-
-
-def _donors(function: Function | None) -> tuple[Donor, ...]:
-    attributes = function.argument_attributes if function else ()
-    return tuple(Donor(number) for number, each in enumerate(attributes) if each.get("jax.buffer_donor") is True)
 
 
 class _Reader:
@@ -226,24 +191,6 @@ class _Reader:
             return ({},) * number
         return tuple(each if isinstance(each, dict) else {} for each in values)
 
-    def of_module(self, ops: list[Operation]) -> Iterator[Alias]:
-        """Yield the aliases that the module declares, in the form that HLO lifts to."""
-        for op in ops:
-            index = self.attributes_of(op).get("mhlo.input_output_alias")
-            declared = self.value(index) if index is not None else []
-            for each in declared if isinstance(declared, list) else []:
-                alias = each.get("alias") if isinstance(each, dict) else None
-                if not isinstance(alias, dict) or not isinstance(alias.get("parameter_number"), int):
-                    continue
-                kind = str(alias.get("kind", "may_alias"))
-                yield Alias(
-                    output_index=_path(each.get("output_index")),
-                    parameter_number=alias["parameter_number"],
-                    parameter_index=_path(alias.get("parameter_index")),
-                    # XLA reads a number there as must-alias.
-                    kind="may-alias" if kind == "may_alias" else "must-alias",
-                )
-
     def constants(self, ops: Iterator[Operation]) -> Constants:
         sizes: dict[int, int] = {}
         count = 0
@@ -263,10 +210,6 @@ class _Reader:
     def _data_size(self, index: int, size: int) -> int:
         value = self.file.decode("attribute", index)
         return len(value.field("data")) if value is not None and value.name == "tensor_v1" else size
-
-
-def _path(value: Any) -> tuple[int, ...]:
-    return tuple(value) if isinstance(value, list) else ()
 
 
 def _integers(reader: _Reader, value: Value) -> Any:

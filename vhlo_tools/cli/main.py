@@ -22,6 +22,7 @@ _COMMANDS = {
     "strip": "Take the source locations out of an artifact.",
     "check": "Say who can read programs, and why others cannot.",
     "diff": "Show how two programs differ.",
+    "alias": "Show, change and check which outputs are written over which inputs.",
     "inspect": "Show what a file is and holds.",
     "constants": "List, extract, externalize and restore the constants of an artifact.",
     "run": "Evaluate a program.",

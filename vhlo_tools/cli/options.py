@@ -16,6 +16,7 @@ import click
 
 from vhlo_tools.artifact import Artifact, Buffer, JaxContainer, Kind, read_bytes, recognise
 from vhlo_tools.errors import (
+    AliasError,
     DowngradeError,
     EngineError,
     InvalidInputError,
@@ -131,6 +132,9 @@ def format_option(function: _F) -> _F:
 def exit_code_of(error: VhloToolsError) -> int:
     """Return 1 where the answer is no, 2 where usage or an input is at fault."""
     no = (DowngradeError, EngineError, UnsupportedFeatureError)
+    if isinstance(error, AliasError):
+        # Of a program, and not of what was asked for on the command line.
+        return 1 if error.findings else 2
     return 1 if isinstance(error, no) and not isinstance(error, InvalidInputError) else 2
 
 

@@ -19,6 +19,13 @@ from vhlo_tools.cli import options
 @click.option("--allow-other-dialects", is_flag=True, help="Keep ops of dialects beside StableHLO, such as sdy.")
 @options.no_legalize_option
 @click.option(
+    "--no-alias-lint",
+    "alias_lint",
+    flag_value=False,
+    default=True,
+    help="Let aliases and donors pass that XLA refuses.",
+)
+@click.option(
     "--weights",
     metavar="FILE",
     help="Make the weights of a framework's program arguments, and write their values to this safetensors file.",
@@ -40,6 +47,7 @@ def serialize(
     as_of: date | None,
     allow_other_dialects: bool,
     legalize: bool,
+    alias_lint: bool,
     weights: str | None,
     signature: str | None,
     batch_size: int | None,
@@ -79,6 +87,7 @@ def serialize(
             target,
             allow_other_dialects=allow_other_dialects,
             legalize=legalize,
+            alias_lint=alias_lint,
             strip_debug_info=strip_debug_info,
             name=name,
             as_of=as_of,

@@ -48,6 +48,10 @@ class Tables:
         """Return the index of an attribute of MLIR's own."""
         return self.add("attribute", Value("builtin", _encoding("builtin", "attribute", name, len(fields)), fields))
 
+    def vhlo(self, name: str, *fields: Any) -> int:
+        """Return the index of an attribute of VHLO."""
+        return self.add("attribute", Value("vhlo", _encoding("vhlo", "attribute", name, len(fields)), fields))
+
     def builtin_type(self, name: str, *fields: Any) -> int:
         """Return the index of a type of MLIR's own."""
         return self.add("type", Value("builtin", _encoding("builtin", "type", name, len(fields)), fields))

@@ -1,0 +1,175 @@
+"""What is wrong with the aliases of a program.
+
+An *error* is what XLA refuses when it converts or compiles the program, and what its reader may die of. A *warning* is
+what it takes, and what is hardly meant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from vhlo_tools.aliasing.config import Alias, Donor, Rule
+from vhlo_tools.aliasing.program import CallAliases, ProgramAliases
+from vhlo_tools.aliasing.shapes import Array, Shape, Tuple, format_index, leaves, subshape
+from vhlo_tools.findings import Finding, Level
+
+__all__ = ["ALIAS_FEATURES", "lint_aliases"]
+
+_OF_RULES: Final[dict[Rule, str]] = {
+    "output-index": "alias_output_index",
+    "parameter-number": "alias_parameter_number",
+    "parameter-index": "alias_parameter_index",
+    "output-twice": "alias_output_twice",
+    "parameter-twice": "alias_parameter_twice",
+    "size": "alias_size",
+    "shape": "alias_shape",
+    "donor-and-alias": "alias_and_donor",
+}
+_MALFORMED: Final = "alias_malformed"
+_IGNORED: Final = "alias_ignored_attribute"
+_REPLACED: Final = "alias_replaced"
+_OTHER_ELEMENT: Final = "alias_other_element_type"
+_OTHER_SHAPE: Final = "alias_other_shape"
+_UNUSABLE: Final = "alias_unusable_donor"
+
+#: What the lint reports: the features of its findings, each with its level.
+ALIAS_FEATURES: Final[dict[str, Level]] = {
+    **dict.fromkeys((*_OF_RULES.values(), _MALFORMED), "error"),
+    **dict.fromkeys((_IGNORED, _REPLACED, _OTHER_ELEMENT, _OTHER_SHAPE, _UNUSABLE), "warning"),
+}
+
+
+def lint_aliases(program: ProgramAliases) -> list[Finding]:
+    """Return what is wrong with the aliases of a program, errors first."""
+    found = [*_errors(program), *_problems(program), *_warnings(program)]
+    for call in program.calls:
+        found += _of_call(call)
+    return sorted(found, key=lambda each: ("error", "warning").index(each.level))
+
+
+def _errors(program: ProgramAliases) -> Iterator[Finding]:
+    for each in program.declared.violations():
+        yield _finding(program, _OF_RULES[each.rule], each.entry.parameter_number, each.message, each.remedy)
+
+
+def _problems(program: ProgramAliases) -> Iterator[Finding]:
+    for each in program.declared.problems:
+        feature = _MALFORMED if each.kind == "malformed" else _IGNORED
+        yield _finding(program, feature, each.argument, each.message, each.remedy)
+
+
+def _warnings(program: ProgramAliases) -> Iterator[Finding]:
+    declared = program.declared
+    broken = {each.entry for each in declared.violations()}
+    for alias in declared.replaced:
+        message = (
+            f"the module has aliases of its own, and XLA takes these in place of that of output "
+            f"{format_index(alias.output_index)} with parameter {alias.parameter_number}"
+        )
+        remedy = "say it in mhlo.input_output_alias too, or remove tf.aliasing_output"
+        yield _finding(program, _REPLACED, alias.parameter_number, message, remedy)
+    for alias in declared.aliases:
+        if alias not in broken and (said := _misfit(program, alias)) is not None:
+            yield _finding(program, said[0], alias.parameter_number, *said[1:])
+    for donor, size in _unusable(program):
+        message = f"parameter {donor.parameter_number} is given away, and no output of {size} bytes is left to use it"
+        remedy = "donate what an output can use, or remove the donor: the caller loses the buffer for nothing"
+        yield _finding(program, _UNUSABLE, donor.parameter_number, message, remedy)
+
+
+def _misfit(program: ProgramAliases, alias: Alias) -> tuple[str, str, str] | None:
+    """Return what is odd about an output that has the size of its input."""
+    signature = program.declared.signature
+    output = subshape(signature.result, alias.output_index)
+    held = subshape(signature.parameters[alias.parameter_number], alias.parameter_index)
+    if not isinstance(output, Array) or not isinstance(held, Array) or output == held:
+        return None
+    message = (
+        f"output {format_index(alias.output_index)} is {output}, and parameter {alias.parameter_number} at "
+        f"{format_index(alias.parameter_index)}, which it may be written over, is {held}"
+    )
+    if output.element != held.element:
+        return _OTHER_ELEMENT, message, "see that the right two are aliased: elements of another type fit by chance"
+    return _OTHER_SHAPE, message, "see that the right two are aliased: another shape may have another layout"
+
+
+def _unusable(program: ProgramAliases) -> Iterator[tuple[Donor, int]]:
+    """Yield donors for which no output of their size is left, with that size."""
+    declared = program.declared
+    taken = {alias.output_index for alias in declared.aliases}
+    outputs = [shape for index, shape in leaves(declared.signature.result) if index not in taken]
+    sizes = [shape.bytes for shape in outputs if isinstance(shape, Array)]
+    if None in sizes:
+        # One whose size is known at run time only may fit.
+        return
+    left = Counter(sizes)
+    for donor in dict.fromkeys(declared.donors):
+        held = subshape(declared.signature.parameters[donor.parameter_number], donor.parameter_index)
+        if not isinstance(held, Array) or held.bytes is None:
+            continue
+        left[held.bytes] -= 1
+        if left[held.bytes] < 0:
+            yield donor, held.bytes
+
+
+def _of_call(call: CallAliases) -> Iterator[Finding]:
+    """Yield what the verifier of StableHLO refuses of a custom call, which may alias a value more than once.
+
+    Source: ``CustomCallOp::verify`` in openxla/stablehlo, ``stablehlo/dialect/StablehloOps.cpp``.
+    """
+    for alias in call.aliases:
+        number, parameters = alias.parameter_number, call.signature.parameters
+        output = subshape(call.signature.result, alias.output_index)
+        held = subshape(parameters[number], alias.parameter_index) if 0 <= number < len(parameters) else None
+        place = f"operand {number} at {format_index(alias.parameter_index)}"
+        rule: Rule
+        if output is None:
+            rule, wrong = "output-index", f"there is no result {format_index(alias.output_index)}"
+        elif not 0 <= number < len(parameters):
+            rule, wrong = "parameter-number", f"there is no operand {number}: it has {len(parameters)}"
+        elif held is None:
+            rule, wrong = "parameter-index", f"there is no {place}: its shape is {parameters[number]}"
+        elif not _compatible(output, held):
+            rule, wrong = "shape", f"result {format_index(alias.output_index)} is {output}, and {place} is {held}"
+        else:
+            continue
+        yield Finding(
+            feature=_OF_RULES[rule],
+            level="error",
+            kind="alias",
+            message=f"output_operand_aliases of the call of {call.target}: {wrong}",
+            op="stablehlo.custom_call",
+            location=call.location,
+            remedy="alias a result with an operand of the same type and shape",
+            path=call.path,
+            function=call.path.partition("/")[0].removeprefix("@"),
+        )
+
+
+def _compatible(one: Shape, other: Shape) -> bool:
+    """Tell whether two shapes can be the same, where sizes may be known at run time only."""
+    if isinstance(one, Array) and isinstance(other, Array):
+        sizes = zip(one.sizes, other.sizes, strict=False)
+        fit = all(a == b or a is None or b is None for a, b in sizes)
+        return one.element == other.element and len(one.sizes) == len(other.sizes) and fit
+    if isinstance(one, Tuple) and isinstance(other, Tuple):
+        pairs = zip(one.elements, other.elements, strict=False)
+        return len(one.elements) == len(other.elements) and all(_compatible(a, b) for a, b in pairs)
+    return one == other
+
+
+def _finding(program: ProgramAliases, feature: str, parameter: int | None, message: str, remedy: str) -> Finding:
+    exists = parameter is not None and 0 <= parameter < len(program.parameters)
+    path = f"@{program.function} argument {parameter}" if exists else "module"
+    return Finding(
+        feature=feature,
+        level=ALIAS_FEATURES[feature],
+        kind="alias",
+        message=message,
+        location=program.parameters[parameter].location if parameter is not None and exists else None,
+        remedy=remedy,
+        path=path,
+        function=program.function,
+    )

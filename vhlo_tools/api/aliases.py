@@ -1,0 +1,61 @@
+"""Aliases and donors of programs: what they say, and artifacts that say something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from vhlo_tools.aliasing import AliasConfig, Declared, Form
+from vhlo_tools.api.checking import as_artifact
+from vhlo_tools.api.functions import serialize
+from vhlo_tools.artifact import Artifact, JaxContainer
+
+if TYPE_CHECKING:
+    from vhlo_tools.program import ProgramSource
+
+__all__ = ["aliased_artifact", "with_aliases"]
+
+
+def aliased_artifact(program: ProgramSource, *, name: str | None = None, provider: str | None = None) -> Artifact:
+    """Return the artifact that a program is, holds or becomes, whose aliases are right or wrong.
+
+    Args:
+        program: Anything that :func:`vhlo_tools.serialize` takes; an artifact needs no MLIR.
+        name: What to call it in messages, by default its path.
+        provider: The bindings to use where they are needed.
+
+    Raises:
+        InvalidProgramError: If it is no valid program.
+        MalformedArtifactError: If it is a damaged artifact.
+        UnsupportedFeatureError: If it holds what no artifact can hold.
+    """
+    artifact = as_artifact(program, name)
+    if artifact is None:
+        artifact = serialize(program, alias_lint=False, allow_other_dialects=True, name=name, provider=provider)
+    return artifact
+
+
+def with_aliases(
+    opened: Artifact | JaxContainer, change: Callable[[Declared], AliasConfig], form: Form | None = None
+) -> Artifact | JaxContainer:
+    """Return an artifact, or a jax.export file around the artifact of its function, with other aliases.
+
+    Constants are not copied. The artifacts of saved derivatives stay as they are: their arguments are others.
+
+    Args:
+        opened: The artifact or the file.
+        change: Returns the aliases to have, of what is said of them now.
+        form: Where to write the aliases; by default where they are, or else where they can be.
+
+    Raises:
+        AliasError: If ``form`` cannot say them, or ``change`` finds them wrong.
+        MalformedArtifactError: If it is damaged.
+    """
+    if isinstance(opened, JaxContainer):
+        own = opened.artifacts[0]
+        return opened.with_artifacts(lambda each: _changed(each, change, form) if each is own else each)
+    return _changed(opened, change, form)
+
+
+def _changed(artifact: Artifact, change: Callable[[Declared], AliasConfig], form: Form | None) -> Artifact:
+    return artifact.with_aliases(change(artifact.declared_aliases().declared), form)

@@ -1,0 +1,212 @@
+"""Attributes of a file as plain values, and plain values as attributes; shapes of its types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal
+
+from vhlo_tools.aliasing import Array, Opaque, Other, Plain, Shape, Tuple, Unit
+from vhlo_tools.bytecode import File, Value
+from vhlo_tools.bytecode.printing import Printer
+from vhlo_tools.dialect import EntryKind
+from vhlo_tools.retargeting.tables import Tables
+
+__all__ = ["Dialect", "PlainReader", "PlainWriter"]
+
+#: Whose attributes: those of a module are MLIR's own, all others of VHLO.
+Dialect = Literal["builtin", "vhlo"]
+
+_DYNAMIC: Final = -(1 << 63)
+_WORD: Final = 8
+_DEEPEST: Final = 100
+# What is shared in a file is unfolded here; real programs stay far below this.
+_LARGEST: Final = 1 << 17
+_SIGNLESS: Final = 0
+
+
+class PlainReader:
+    """Reads attributes and types of a file.
+
+    Args:
+        file: The file.
+    """
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._printer = Printer(file)
+        self._depth = 0
+        self._left = _LARGEST
+
+    def attribute(self, index: int) -> Plain:
+        """Return an attribute as a plain value.
+
+        Raises:
+            MalformedArtifactError: If it is damaged, or nested beyond all measure.
+        """
+        found: Plain = self._unfolded("attribute", index, self._attribute)
+        return found
+
+    def shape(self, index: int) -> Shape:
+        """Return the shape that a type is to XLA.
+
+        Raises:
+            MalformedArtifactError: If it is damaged, or nested beyond all measure.
+        """
+        found: Shape = self._unfolded("type", index, self._shape)
+        return found
+
+    def dictionary(self, index: int) -> dict[str, int]:
+        """Return the attributes in a dictionary by name; none if ``index`` is another attribute."""
+        value = self._file.decode("attribute", index)
+        if value is None or value.name not in ("dictionary", "dict_v1"):
+            return {}
+        return {self._printer.string(key).decode("utf-8", "replace"): held for key, held in value.field("elements")}
+
+    def elements(self, index: int) -> tuple[int, ...]:
+        """Return the attributes in an array; none if ``index`` is another attribute."""
+        value = self._file.decode("attribute", index)
+        return value.field("elements") if value is not None and value.name in ("array", "array_v1") else ()
+
+    def _unfolded(self, kind: EntryKind, index: int, read: Callable[[int], Any]) -> Any:
+        if not self._depth:
+            self._left = _LARGEST
+        self._left -= 1
+        if self._depth > _DEEPEST or self._left < 0:
+            table = self._file.attributes if kind == "attribute" else self._file.types
+            raise table[index].malformed(f"{kind}s nest deeper than {_DEEPEST}, or unfold to more than {_LARGEST}")
+        self._depth += 1
+        found = read(index)
+        self._depth -= 1
+        return found
+
+    def _attribute(self, index: int) -> Plain:
+        value = self._file.decode("attribute", index)
+        plain = _PLAIN.get(value.name) if value is not None else None
+        found = plain(self, value) if plain and value is not None else None
+        return Other(self._printer.attribute(index)) if found is None else found
+
+    def _shape(self, index: int) -> Shape:
+        value = self._file.decode("type", index)
+        if value is not None and value.name == "tensor_v1":
+            return self._array(value)
+        if value is not None and value.name == "tuple_v1":
+            return Tuple(tuple(map(self.shape, value.field("elements"))))
+        if value is not None and value.name == "token_v1":
+            return Opaque()
+        return Opaque(self._printer.type(index))
+
+    def _array(self, value: Value) -> Array:
+        element = self._printer.builtin_element(value.field("element"))
+        sizes = tuple(None if size == _DYNAMIC else size for size in value.field("shape"))
+        # Of the two encodings of tensors one has such an attribute.
+        fields = {field.name for field in value.encoding.fields}
+        held = self._file.decode("attribute", value.field("encoding")) if "encoding" in fields else None
+        bounds = held.field("bounds") if held is not None and held.name == "type_extensions_v1" else ()
+        return Array.of_stablehlo(element, sizes, tuple(None if size == _DYNAMIC else size for size in bounds))
+
+    def string(self, value: Value) -> str:
+        """Return a string."""
+        return self._file.string(value.field("value"))
+
+    def items(self, value: Value) -> list[Plain]:
+        """Return the elements of an array of attributes."""
+        return list(map(self.attribute, value.field("elements")))
+
+    def pairs(self, value: Value) -> dict[str, Plain]:
+        """Return a dictionary."""
+        pairs = value.field("elements")
+        return {self._printer.string(key).decode("utf-8", "replace"): self.attribute(held) for key, held in pairs}
+
+    def integer(self, value: Value) -> Plain:
+        """Return an integer as MLIR's ``getInt`` gives it: signed, and no more than 64 bits of it."""
+        number = int(self._printer.number(value)) if not isinstance(value.field("value"), tuple) else None
+        text = self._printer.builtin_element(value.field("type"))
+        if number is None:
+            # Words of 64 bits, the lowest first.
+            number = value.field("value")[0] if value.field("value") else 0
+        bits = min(_bits(text), 8 * _WORD)
+        number &= (1 << bits) - 1
+        number -= (number >> (bits - 1)) << bits
+        return bool(number) if text == "i1" else number
+
+    def integers(self, value: Value) -> tuple[int, ...] | None:
+        """Return an array or a tensor of one dimension with integers of 64 bits; ``None`` if it is another."""
+        if value.name == "dense_array":
+            number, element = value.field("size"), self._printer.builtin_element(value.field("element"))
+        else:
+            _, shape, element = self._printer.builtin_tensor(value.field("type"))
+            number = shape[0] if len(shape) == 1 else -1
+        data = bytes(value.field("data"))
+        if element != "i64" or not 0 <= number <= _LARGEST or len(data) % _WORD:
+            return None
+        numbers = tuple(
+            int.from_bytes(data[at : at + _WORD], "little", signed=True) for at in range(0, len(data), _WORD)
+        )
+        # One element stands for all if they are equal.
+        return numbers * number if len(numbers) == 1 else numbers if len(numbers) == number else None
+
+
+def _bits(element: str) -> int:
+    digits = element.lstrip("usi")
+    return int(digits) if digits.isdigit() else 64
+
+
+_PLAIN: Final[Mapping[str, Callable[[PlainReader, Value], Plain | None]]] = {
+    **dict.fromkeys(("array", "array_v1"), PlainReader.items),
+    **dict.fromkeys(("dict_v1", "dictionary"), PlainReader.pairs),
+    **dict.fromkeys(("string", "string_v1"), PlainReader.string),
+    **dict.fromkeys(("integer", "integer_v1"), PlainReader.integer),
+    **dict.fromkeys(("dense", "dense_array", "tensor_v1"), PlainReader.integers),
+    "bool_v1": lambda reader, value: bool(value.field("value")),
+    "unit": lambda reader, value: Unit(),
+}
+
+
+class PlainWriter:
+    """Adds plain values to the tables of a file.
+
+    Args:
+        tables: The tables.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def argument(self, value: Plain) -> int:
+        """Return the index of an attribute of VHLO; integers have 32 bits, as frameworks write them there.
+
+        Raises:
+            ValueError: If no attribute of an argument is of that kind.
+        """
+        structure = self._tables.structure
+        match value:
+            case bool():
+                return structure("attribute", {"attribute": "bool_v1", "value": value})
+            case int():
+                return structure("attribute", {"attribute": "integer_v1", "type": {"type": "i32_v1"}, "value": value})
+        raise ValueError(f"{value!r} is no attribute of an argument that aliases have")
+
+    def module(self, value: Plain) -> int:
+        """Return the index of an attribute of MLIR's own; integers have 64 bits.
+
+        Raises:
+            ValueError: If no attribute of a module is of that kind.
+        """
+        builtin = self._tables.builtin
+        match value:
+            case int() if not isinstance(value, bool):
+                return builtin("integer", self._i64(), value)
+            case str():
+                return builtin("string", self._tables.string(value))
+            case tuple():
+                data = b"".join(number.to_bytes(_WORD, "little", signed=True) for number in value)
+                return builtin("dense_array", self._i64(), len(value), data)
+            case list():
+                return builtin("array", tuple(map(self.module, value)))
+            case dict():
+                index = self._tables.dictionary({key: self.module(each) for key, each in value.items()})
+                return builtin("dictionary", ()) if index is None else index
+        raise ValueError(f"{value!r} is no attribute of a module that aliases have")
+
+    def _i64(self) -> int:
+        return self._tables.builtin_type("integer", 8 * _WORD << 2 | _SIGNLESS)
