@@ -6,6 +6,7 @@ from vhlo_tools.api.comparison import diff
 from vhlo_tools.api.frontends import export_model
 from vhlo_tools.api.functions import (
     deserialize,
+    linted,
     open_artifact,
     program_of,
     resolve_target,
@@ -33,6 +34,7 @@ __all__ = [
     "export_model",
     "externalize_constants",
     "extract_constants",
+    "linted",
     "open_artifact",
     "prepare_check",
     "program_of",

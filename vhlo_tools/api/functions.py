@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from vhlo_tools.bindings import Context, Module
     from vhlo_tools.program import Program, ProgramSource
 
-__all__ = ["deserialize", "open_artifact", "program_of", "resolve_target", "retarget", "run", "serialize", "strip"]
+__all__ = [
+    "deserialize",
+    "linted",
+    "open_artifact",
+    "program_of",
+    "resolve_target",
+    "retarget",
+    "run",
+    "serialize",
+    "strip",
+]
 
 Emit = Literal["text", "bytecode", "vhlo", "hlo-text", "hlo-proto"]
 Engine = Literal["auto", "bytes", "mlir"]
@@ -127,7 +137,7 @@ def serialize(
             signature=signature,
             batch_size=batch_size,
         )
-        artifact = _linted(exported.artifact) if alias_lint else exported.artifact
+        artifact = linted(exported.artifact) if alias_lint else exported.artifact
         return strip(artifact) if strip_debug_info else artifact
     from vhlo_tools.convert import serialize_program
     from vhlo_tools.program import load_program
@@ -135,12 +145,12 @@ def serialize(
     loaded = load_program(program, name=name, provider=provider)
     resolved = _target(loaded, target, as_of)
     artifact = serialize_program(loaded, resolved, allow_other_dialects=allow_other_dialects, legalize=legalize)
-    artifact = _linted(artifact) if alias_lint else artifact
+    artifact = linted(artifact) if alias_lint else artifact
     return strip(artifact) if strip_debug_info else artifact
 
 
-def _linted(artifact: Artifact) -> Artifact:
-    """Return an artifact with warnings of its aliases.
+def linted(artifact: Artifact) -> Artifact:
+    """Return an artifact with warnings of its aliases among its findings.
 
     Raises:
         AliasError: If XLA refuses them.

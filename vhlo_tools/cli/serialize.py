@@ -79,7 +79,8 @@ def serialize(
             signature=signature,
             batch_size=batch_size,
         )
-        artifact = api.strip(model.artifact) if strip_debug_info else model.artifact
+        artifact = api.linted(model.artifact) if alias_lint else model.artifact
+        artifact = api.strip(artifact) if strip_debug_info else artifact
         options.write_output(weights, model.weights_file(), force=force, binary=True)
     else:
         artifact = api.serialize(
