@@ -973,3 +973,11 @@ def test_what_was_refused_is_let_go_of_before_it_is_rewritten(monkeypatch: pytes
     finally:
         gc.enable()
     assert seen == [before]
+
+
+def test_units_that_xla_takes_no_notice_of_do_not_become_donors(raw: RawLibrary) -> None:
+    text = "func.func @main(%a: tensor<4xf32> {jax.buffer_donor}) -> tensor<4xf32> { return %a : tensor<4xf32> }"
+    artifact = vt.serialize(text)
+    assert not artifact.aliases()
+    assert 'jax.buffer_donor = "unit"' in str(raw.deserialize(bytes(artifact)))
+    assert "{jax.buffer_donor}" in str(vt.deserialize(artifact))

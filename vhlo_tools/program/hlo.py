@@ -6,18 +6,14 @@ are put right here.
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from vhlo_tools.aliasing import Alias, Donor, Signature, leaves
+from vhlo_tools.aliasing import Alias, AliasConfig, Donor, Signature, leaves
 from vhlo_tools.aliasing.hlo_header import HloHeader, parse_header, with_long_aliases
-from vhlo_tools.bindings import ModuleOp, Provider, named_attributes
+from vhlo_tools.bindings import Module, ModuleOp, Provider
 from vhlo_tools.bindings.xla import XlaFailure, hlo_of_text, stablehlo_of_hlo, text_of_hlo
 from vhlo_tools.errors import AliasError, InvalidProgramError
+from vhlo_tools.program.aliases import read_module_aliases, write_module_aliases
 
 __all__ = ["module_of_hlo", "proto_of_text"]
-
-_DONOR: Final = "jax.buffer_donor"
-_ALIASES: Final = "mhlo.input_output_alias"
 
 
 def proto_of_text(text: str, name: str) -> bytes:
@@ -52,39 +48,20 @@ def module_of_hlo(proto: bytes, provider: Provider, name: str) -> ModuleOp:
     try:
         header = parse_header(text_of_hlo(proto).partition("\n")[0])
         module = provider.parse(provider.new_context(), stablehlo_of_hlo(proto))
+        if header.aliases or header.donors:
+            _restore(module, provider, header, name)
     except (AliasError, XlaFailure) as error:
         raise InvalidProgramError(f"{name} is not valid HLO, or has no form in StableHLO: {error}") from error
-    if header.aliases or header.donors:
-        _restore(module, provider, header, name)
     return module
 
 
-def _restore(module: Any, provider: Provider, header: HloHeader, name: str) -> None:
+def _restore(module: Module, provider: Provider, header: HloHeader, name: str) -> None:
     """Write the aliases and donors of ``header`` into ``module``, for the arguments that its ``main`` has."""
-    ir = provider.ir
-    main = next(op for op in module.body.operations if _symbol(op) == "main")
-    arguments = len(main.regions[0].blocks[0].arguments)
-    results = len(main.attributes["function_type"].value.results)
-    flat = _flattened(header, arguments, results, name)
-    with module.context:
-        entries = ", ".join(_entry(alias) for alias in flat[0])
-        module.operation.attributes[_ALIASES] = ir.Attribute.parse(f"[{entries}]")
-        before = list(main.attributes["arg_attrs"]) if "arg_attrs" in main.attributes else []
-        before += [ir.DictAttr.get({})] * (arguments - len(before))
-        donors = {donor.parameter_number for donor in flat[1]}
-        after = [
-            ir.DictAttr.get({**dict(named_attributes(held)), _DONOR: ir.BoolAttr.get(True)})
-            if index in donors
-            else held
-            for index, held in enumerate(before)
-        ]
-        if donors:
-            main.attributes["arg_attrs"] = ir.ArrayAttr.get(after)
-
-
-def _symbol(op: Any) -> str:
-    symbol: str = op.attributes["sym_name"].value if "sym_name" in op.attributes else ""
-    return symbol
+    declared = read_module_aliases(module.operation)
+    results = declared.signature.results or 0
+    aliases, donors = _flattened(header, len(declared.signature.parameters), results, name)
+    config = AliasConfig(declared.signature, aliases, donors)
+    write_module_aliases(module.operation, config, "module", provider=provider)
 
 
 def _flattened(header: HloHeader, arguments: int, results: int, name: str) -> tuple[list[Alias], list[Donor]]:
@@ -120,15 +97,3 @@ def _outputs(signature: Signature, results: int) -> dict[tuple[int, ...], tuple[
 def _moved(entry: Alias | Donor, places: dict[tuple[int, tuple[int, ...]], int]) -> tuple[int, tuple[int, ...]]:
     argument = places.get((entry.parameter_number, entry.parameter_index))
     return (entry.parameter_number, entry.parameter_index) if argument is None else (argument, ())
-
-
-def _entry(alias: Alias) -> str:
-    """Return an alias as the attribute of the module has it."""
-
-    def array(index: tuple[int, ...]) -> str:
-        return f"array<i64: {', '.join(map(str, index))}>" if index else "array<i64>"
-
-    return (
-        f'{{alias = {{kind = "{alias.kind.replace("-", "_")}", parameter_index = {array(alias.parameter_index)}, '
-        f"parameter_number = {alias.parameter_number} : i64}}, output_index = {array(alias.output_index)}}}"
-    )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from vhlo_tools.aliasing import ARGUMENT_ATTRIBUTES
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import Context, ModuleOp, Operation, Provider, class_of, elements_of, named_attributes
 from vhlo_tools.program.inherent import PORTABLE, is_inherent
@@ -21,6 +22,7 @@ __all__ = ["give_back", "is_spelled", "spell"]
 _RECORD: Final = "vhlo_tools.spelled"
 
 _UNIT: Final = "unit"
+_UNNOTICED: Final = "unit, of which XLA takes no notice"
 #: By the word for them: the class that the bindings have, and the type of the elements.
 _ARRAYS: Final = {
     "array<i8>": ("DenseI8ArrayAttr", "i8"),
@@ -141,7 +143,12 @@ class _Speller:
             if name == _RECORD:
                 continue
             found: dict[str, None] = {}
-            other, record = self._spelled(attribute, found)
+            if name in ARGUMENT_ATTRIBUTES and class_of(attribute) == "UnitAttr":
+                # XLA takes no notice of a unit, and would of `true`.
+                other = record = self._ir.StringAttr.get(_UNIT, context=self._context)
+                found[_UNNOTICED] = None
+            else:
+                other, record = self._spelled(attribute, found)
             if record is not None:
                 changed[name], records[name] = other, record
                 for words in found:
@@ -180,8 +187,8 @@ class _Speller:
     def _given_back(self, attribute: Any, record: Any, depth: int = 0) -> Any:
         if class_of(record) == "StringAttr":
             if record.value == _UNIT:
-                is_true = class_of(attribute) == "BoolAttr" and attribute.value
-                return self._ir.UnitAttr.get(context=self._context) if is_true else attribute
+                stands = class_of(attribute) in ("BoolAttr", "StringAttr") and attribute.value in (True, _UNIT)
+                return self._ir.UnitAttr.get(context=self._context) if stands else attribute
             return self._array(attribute, record.value)
         parts = self._parts(attribute)
         if parts is None or class_of(record) != "DictAttr" or depth == _DEEPEST:
@@ -234,7 +241,11 @@ class _Speller:
         return getattr(self._ir, name).get(list(dense), context=self._context)
 
 
-_STANDS: Final = {_UNIT: "true", **dict.fromkeys(_ARRAYS, "a dense tensor")}
+_STANDS: Final = {
+    _UNIT: "true",
+    _UNNOTICED: "a string, of which it takes none either",
+    **dict.fromkeys(_ARRAYS, "a dense tensor"),
+}
 
 
 def _without_record(held: dict[str, Any]) -> dict[str, Any]:

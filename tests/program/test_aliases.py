@@ -10,7 +10,7 @@ from hypothesis import given, settings
 import vhlo_tools as vt
 from vhlo_tools.aliasing import AliasConfig, Form, Signature, Tuple, fits, spell
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.convert.aliases import read_module_aliases, write_module_aliases
+from vhlo_tools.program.aliases import read_module_aliases, write_module_aliases
 
 FORMS: tuple[Form, ...] = ("argument", "module")
 
