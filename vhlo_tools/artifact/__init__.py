@@ -3,7 +3,7 @@
 from vhlo_tools.artifact.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import Kind, recognise
 from vhlo_tools.artifact.difference import DIFFERENCE_KINDS, Difference, DifferenceKind
-from vhlo_tools.artifact.hlo_proto import find_hlo_module
+from vhlo_tools.artifact.hlo_content import find_hlo_module
 from vhlo_tools.artifact.inspection import inspect_bytes, inspect_folder
 from vhlo_tools.artifact.jax_container import JaxContainer
 from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export

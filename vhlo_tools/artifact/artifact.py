@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vhlo_tools.artifact.content import ARTIFACT_PRODUCER, Kind, recognise
-from vhlo_tools.artifact.inventory import Inventory, take_inventory
 from vhlo_tools.artifact.jax_export import decode_jax_export
 from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
 from vhlo_tools.bytecode import MAGIC, Chunk, File, Section, decode, encode_chunks, strip_locations
@@ -22,6 +21,7 @@ from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import AliasConfig, Form, ProgramAliases
+    from vhlo_tools.artifact.inventory import Inventory
     from vhlo_tools.compat import Requirements
 
 __all__ = ["Artifact", "other_dialects"]
@@ -145,6 +145,8 @@ class Artifact:
         Raises:
             MalformedArtifactError: If it is damaged.
         """
+        from vhlo_tools.artifact.inventory import take_inventory
+
         return take_inventory(self.file)
 
     def aliases(self) -> AliasConfig:

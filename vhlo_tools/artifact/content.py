@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
-from vhlo_tools.artifact.hlo_proto import is_hlo_proto
+from vhlo_tools.artifact.hlo_content import is_hlo_proto
 from vhlo_tools.artifact.jax_export import is_jax_export
 from vhlo_tools.artifact.storage import Buffer
 from vhlo_tools.artifact.torch_export import is_torch_export

@@ -1,7 +1,7 @@
-"""HLO as a protocol buffer: recognised, taken out of what holds it, and its signature and aliases read.
+"""The signature and the aliases of HLO that is a protocol buffer.
 
-A file is an ``HloModuleProto``, or an ``HloProto`` that holds one. The numbers of their fields are those of
-``xla/service/hlo.proto`` and ``xla/xla_data.proto`` in openxla/xla, of which none ever changes.
+The numbers of its fields are those of ``xla/service/hlo.proto`` and ``xla/xla_data.proto`` in openxla/xla, of which
+none ever changes.
 """
 
 from __future__ import annotations
@@ -12,20 +12,14 @@ from typing import Final
 from vhlo_tools.aliasing import Alias, Array, Donor, Opaque, Shape, Signature, Tuple
 from vhlo_tools.aliasing.hlo_header import HloHeader
 from vhlo_tools.artifact.protobuf import Message
-from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["ELEMENT_TYPES", "find_hlo_module", "is_hlo_proto", "read_hlo_module"]
+__all__ = ["ELEMENT_TYPES", "read_hlo_module"]
 
 _NAME: Final = 1
-_ENTRY: Final = 2
-_COMPUTATION: Final = 3
-_INSTRUCTION: Final = 2
-_OPCODE: Final = 2
 _PROGRAM_SHAPE: Final = 4
 _ALIASES: Final = 8
 _DONORS: Final = 18
 _MUST_ALIAS: Final = 2
-_LONGEST_NAME: Final = 1 << 16
 _DEEPEST: Final = 100
 
 #: The enum ``PrimitiveType``, as HLO text spells them.
@@ -39,25 +33,6 @@ ELEMENT_TYPES: Final = dict(
         start=1,
     )
 )
-
-
-def is_hlo_proto(data: memoryview) -> bool:
-    """Tell whether ``data`` is HLO, by its beginning: names, and a computation with an instruction."""
-    return find_hlo_module(data) is not None
-
-
-def find_hlo_module(data: memoryview) -> memoryview | None:
-    """Return the ``HloModuleProto`` in ``data``; ``None`` if there is none."""
-    try:
-        whole = Message(data, "HLO")
-        if _is_module(whole):
-            return data
-        number, value = next(whole.fields())
-        if number == _NAME and isinstance(value, Message) and _is_module(value):
-            return value.data
-    except (MalformedArtifactError, StopIteration):
-        pass
-    return None
 
 
 def read_hlo_module(data: memoryview) -> HloHeader:
@@ -129,30 +104,3 @@ def _shape(message: Message, depth: int) -> Shape:
     sizes, dynamic = _numbers(message, 3), _numbers(message, 6)
     known = (None if any(dynamic[at : at + 1]) else size for at, size in enumerate(sizes))
     return Array(kind or "unknown", tuple(known))
-
-
-def _is_module(message: Message) -> bool:
-    """Tell whether a message begins as a module does."""
-    fields = message.fields()
-    for wanted in (_NAME, _ENTRY):
-        number, value = next(fields, (0, 0))
-        if number != wanted or not _is_name(value):
-            return False
-    number, computation = next(fields, (0, 0))
-    if number != _COMPUTATION or not isinstance(computation, Message):
-        return False
-    for number, value in computation.fields():
-        if number == _NAME and not _is_name(value):
-            return False
-        if number == _INSTRUCTION and isinstance(value, Message):
-            return any(number == _OPCODE and _is_name(opcode) for number, opcode in value.fields())
-    return False
-
-
-def _is_name(value: int | Message) -> bool:
-    if not isinstance(value, Message) or len(value.data) > _LONGEST_NAME:
-        return False
-    try:
-        return bytes(value.data).decode("utf-8").isprintable()
-    except UnicodeDecodeError:
-        return False

@@ -7,10 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.aliasing.hlo_header import HloHeader, parse_header
 from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
 from vhlo_tools.artifact.content import Kind, recognise
-from vhlo_tools.artifact.hlo_proto import find_hlo_module, read_hlo_module
+from vhlo_tools.artifact.hlo_content import find_hlo_module
 from vhlo_tools.artifact.jax_container import derivative_names
 from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
 from vhlo_tools.artifact.jax_signature import read_signature
@@ -21,6 +20,7 @@ from vhlo_tools.bytecode import File, decode
 from vhlo_tools.errors import AliasError, InvalidProgramError
 
 if TYPE_CHECKING:
+    from vhlo_tools.aliasing.hlo_header import HloHeader
     from vhlo_tools.compat import Requirements
 
 __all__ = ["inspect_bytes", "inspect_folder"]
@@ -147,6 +147,8 @@ def _of_torch_export(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def _of_hlo_text(data: Buffer, name: str) -> dict[str, Any]:
+    from vhlo_tools.aliasing.hlo_header import parse_header
+
     line = bytes(data).lstrip().partition(b"\n")[0].decode("utf-8", "backslashreplace")
     try:
         return {**_of_hlo(parse_header(line)), **_of_text(data, name)}
@@ -155,6 +157,8 @@ def _of_hlo_text(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def _of_hlo_proto(data: Buffer, name: str) -> dict[str, Any]:
+    from vhlo_tools.artifact.hlo_proto import read_hlo_module
+
     module = find_hlo_module(memoryview(data))
     return {} if module is None else _of_hlo(read_hlo_module(module))
 
