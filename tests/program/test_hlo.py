@@ -8,10 +8,13 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from alias_programs import configs, module_text
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import vhlo_tools as vt
 from vhlo_tools import api
-from vhlo_tools.aliasing import Alias, Donor
+from vhlo_tools.aliasing import Alias, AliasConfig, Donor, Form, fits, spell
 from vhlo_tools.aliasing.hlo_header import parse_header
 from vhlo_tools.artifact import Kind, inspect_bytes, recognise
 from vhlo_tools.artifact.hlo_proto import ELEMENT_TYPES, read_hlo_module
@@ -67,6 +70,22 @@ def test_the_increment_of_the_documentation_goes_round(target: str) -> None:
 def test_aliases_and_donors_are_kept(target: str) -> None:
     header = parse_header(header_of(vt.serialize(BOTH, target)))
     assert (header.name, header.aliases, header.donors) == ("both", (Alias((1,), 0),), (Donor(1),))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    configs(tuples=False), st.sampled_from([None, "argument", "module"]), st.sampled_from(["0.9.0", "1.5.0", "current"])
+)
+def test_any_aliases_and_donors_go_to_hlo_and_back(config: AliasConfig, form: Form | None, target: str) -> None:
+    """Through a version of VHLO, in either spelling, as text and as a protocol buffer."""
+    spelled = spell(config, form if form and fits(config, form) else None)
+    artifact = vt.serialize(module_text(config.signature, spelled), target)
+    assert artifact.aliases() == config
+    text = api.program_of(artifact, "hlo-text").decode()
+    header = parse_header(text.partition("\n")[0])
+    assert (header.aliases, header.donors) == (config.aliases, config.donors)
+    for program in (text, api.program_of(artifact, "hlo-proto")):
+        assert vt.serialize(program, target).aliases() == config
 
 
 def test_aliases_follow_parameters_that_xla_takes_apart() -> None:
