@@ -128,6 +128,7 @@ def test_a_bad_file_does_not_hide_the_others(tmp_path: Path, capsys: pytest.Capt
         ([SAXPY, "--target", "1.x"], "1.x"),
         (["nothing/*.mlir", "--target", "1.0.0"], "no file, no folder with programs"),
         (["--explain", "tanh"], "'tanh' is no feature"),
+        (["--explain", "alias"], "did you mean alias_and_donor"),
     ],
 )
 def test_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,6 +143,10 @@ def test_explain(capsys: pytest.CaptureFixture[str]) -> None:
     assert "on the ops: all_gather, all_reduce" in out
     code, out = checked(capsys, "--explain", "tan", "--output-format", "json")
     assert json.loads(out)["introduced"] == "1.4.0"
+    code, out = checked(capsys, "--explain", "rewritten")
+    assert out.startswith("rewritten (note)\n  Something that no artifact can hold was rewritten")
+    code, out = checked(capsys, "--explain", "withdrawn_trace_v1", "--output-format", "json")
+    assert (json.loads(out)["id"], json.loads(out)["level"]) == ("withdrawn_trace_v1", "error")
 
 
 def test_other_dialects_of_programs_and_of_artifacts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

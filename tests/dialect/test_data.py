@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import jsonschema
 import pytest
-from corpus import FEATURES, features_of_library, writable_versions
+from corpus import FEATURES, ROOT, features_of_library, writable_versions
 from raw import RawLibrary
 
 import vhlo_tools as vt
+from vhlo_tools.aliasing import ALIAS_FEATURES
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import Provider
+from vhlo_tools.convert.portable import REWRITTEN
 from vhlo_tools.dialect import (
     Feature,
     bytecode_version_of,
+    explanation_of,
+    known_explanations,
     known_features,
     known_releases,
     known_versions,
@@ -23,6 +28,7 @@ from vhlo_tools.dialect import (
     newest_version,
 )
 from vhlo_tools.dialect.data import dialect_specs, files_in
+from vhlo_tools.findings import OPAQUE_PROPERTIES
 from vhlo_tools.version import Version
 
 
@@ -40,6 +46,7 @@ from vhlo_tools.version import Version
             for kind in ("attributes", "types")
         ),
         ("properties.toml", "properties.schema.json"),
+        ("findings.toml", "findings.schema.json"),
         ("sdy/attributes.toml", "encodings.schema.json"),
         *((family, "ops.schema.json") for family in files_in("vhlo/ops")),
     ],
@@ -120,3 +127,17 @@ def test_feature_is_introduced_where_the_data_says(feature: Feature) -> None:
     finding = refused.value.findings[0]
     assert (finding.introduced, finding.target, finding.kind) == (feature.introduced, before, feature.kind)
     assert feature.remedy in str(finding.remedy)
+
+
+def test_every_finding_is_explained() -> None:
+    """By a feature of a version, or by what findings in general are about."""
+    package = ROOT / "vhlo_tools"
+    literal = re.compile(r'feature=f?"(\w+?)(?:\{[^"]*)?"')
+    ids = {name for path in package.rglob("*.py") for name in literal.findall(path.read_text())}
+    ids |= {*ALIAS_FEATURES, REWRITTEN, OPAQUE_PROPERTIES, "tensorflow_type"}
+    known = {feature.id for feature in known_features()}
+    assert len(ids) > 20
+    assert [each for each in sorted(ids) if each not in known and explanation_of(each) is None] == []
+    for explained in known_explanations():
+        assert explained.id.rstrip("*") in ids
+        assert ALIAS_FEATURES.get(explained.id, explained.level) == explained.level

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from vhlo_tools.artifact import is_saved_model
 from vhlo_tools.bytecode import MAGIC
 from vhlo_tools.cli import check_text, options
 from vhlo_tools.compat import Target
-from vhlo_tools.dialect import Feature, known_features
+from vhlo_tools.dialect import Feature, explanation_of, known_explanations, known_features
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.findings import Finding
 
@@ -190,9 +190,16 @@ def _starts_as_bytecode(path: Path) -> bool:
 
 
 def _explain(name: str, output_format: str) -> None:
+    if (explanation := explanation_of(name)) is not None:
+        if output_format == "json":
+            options.echo_json({**asdict(explanation), "id": name})
+        else:
+            click.echo("\n".join(check_text.general(name, explanation)))
+        return
     feature = next((each for each in known_features() if each.id == name), None)
     if feature is None:
         near = [each.id for each in known_features() if name.lower() in f"{each.id} {each.title}".lower()]
+        near += [each.id for each in known_explanations() if name.lower() in each.id]
         hint = f"did you mean {', '.join(near)}?" if near else "`vhlo spec list` shows all features"
         raise click.UsageError(f"{name!r} is no feature: {hint}")
     if output_format == "json":

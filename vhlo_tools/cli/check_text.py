@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from vhlo_tools.dialect import Feature
+from vhlo_tools.dialect import Explanation, Feature
 from vhlo_tools.findings import SHOWN_PLACES, Finding, group_findings
 
 __all__ = ["explanation", "lines"]
@@ -30,6 +30,12 @@ def lines(answers: Sequence[_Answer], questions: Sequence[object]) -> Iterator[s
             if found or len(questions) == 1:
                 yield f"{path}: {_verdict(found)} for {question}"
             yield from _groups(found)
+
+
+def general(name: str, explained: Explanation) -> Iterator[str]:
+    """Yield what findings of an id are about that is no feature of a version, as lines."""
+    yield f"{name} ({explained.level})"
+    yield from _wrapped(explained.text, "  ")
 
 
 def explanation(feature: Feature) -> Iterator[str]:

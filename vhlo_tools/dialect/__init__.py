@@ -15,6 +15,7 @@ from vhlo_tools.dialect.encodings import (
     spellings_of,
 )
 from vhlo_tools.dialect.enums import Enum, EnumCase, find_enum, known_enums
+from vhlo_tools.dialect.explanations import Explanation, explanation_of, known_explanations
 from vhlo_tools.dialect.features import Feature, known_feature, known_features
 from vhlo_tools.dialect.ops import Constraint, Op, OpVersion, Slot, Step, find_op, find_op_version, known_ops
 from vhlo_tools.dialect.properties import PropertySlot, property_slots
@@ -35,6 +36,7 @@ __all__ = [
     "EntryKind",
     "Enum",
     "EnumCase",
+    "Explanation",
     "Feature",
     "Field",
     "Op",
@@ -48,6 +50,7 @@ __all__ = [
     "VersionEntry",
     "bytecode_version_of",
     "encodings_of",
+    "explanation_of",
     "find_enum",
     "find_op",
     "find_op_version",
@@ -56,6 +59,7 @@ __all__ = [
     "known_defaults",
     "known_dialects",
     "known_enums",
+    "known_explanations",
     "known_feature",
     "known_features",
     "known_ops",
