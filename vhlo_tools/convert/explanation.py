@@ -11,7 +11,7 @@ from typing import Final
 
 from vhlo_tools.bindings import MLIRFailure, Operation, source_of
 from vhlo_tools.compat import Requirements, Target
-from vhlo_tools.convert.fidelity import KEEP_OR_LOWER, refused_attributes
+from vhlo_tools.convert.fidelity import KEEP_OR_LOWER, RESPELL, refused_attributes
 from vhlo_tools.dialect import known_feature
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.findings import Diagnostic, Finding
@@ -24,8 +24,6 @@ _REFUSED: Final = re.compile(r"failed to legalize operation '([^']+)' that was e
 _PROGRAM_DIALECTS: Final = frozenset({"builtin", "func", "stablehlo", "vhlo"})
 
 _DIALECT_OF_NAME: Final = re.compile(r"[#!](\w+)[.<]")
-
-_RESPELL: Final = "drop it, or spell it with an integer, a string, or a dense tensor"
 
 _SHOWN_CULPRITS: Final = 20
 
@@ -96,8 +94,7 @@ def _ops_without_form(program: Program) -> list[Finding]:
             feature=mixed.id,
             level="error",
             kind=mixed.kind,
-            message=f"{name} is of the dialect {name.partition('.')[0]} and no part of StableHLO"
-            + (f" ({count[name]} times)" if count[name] > 1 else ""),
+            message=f"{name} is of the dialect {name.partition('.')[0]} and no part of StableHLO",
             op=name,
             location=place_of(source_of(op.location), program.name),
             introduced=mixed.introduced,
@@ -143,7 +140,7 @@ def _refused_op(program: Program, diagnostic: Diagnostic) -> Finding:
         dialects = ", ".join(foreign)
         what, remedy = f"an attribute or a type of the dialect {dialects}", KEEP_OR_LOWER
     else:
-        what, remedy = f"an attribute or a type without a form in VHLO: {shown[:200]}", _RESPELL
+        what, remedy = f"an attribute or a type without a form in VHLO: {shown[:200]}", RESPELL
     return Finding(
         feature="mixed_dialects" if foreign else "not_portable",
         level="error",

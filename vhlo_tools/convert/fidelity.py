@@ -15,7 +15,7 @@ from vhlo_tools.dialect import encodings_of, known_feature
 from vhlo_tools.findings import Finding, Level
 from vhlo_tools.program import Program, place_of
 
-__all__ = ["KEEP_OR_LOWER", "ChangedForm", "changed_attributes", "changed_forms", "refused_attributes"]
+__all__ = ["KEEP_OR_LOWER", "RESPELL", "ChangedForm", "changed_attributes", "changed_forms", "refused_attributes"]
 
 #: What to do about other dialects.
 KEEP_OR_LOWER: Final = (
@@ -45,7 +45,8 @@ _WORDS: Final = {
     "UnitAttr": "a unit attribute",
 }
 _LONGEST: Final = 60
-_RESPELL: Final = "drop it, or spell it with an integer, a string, or a dense tensor"
+#: What to do about an attribute without a form in VHLO.
+RESPELL: Final = "drop it, or spell it with an integer, a string, or a dense tensor"
 _WHOLE: Final = (
     "let it be inlined (without --no-legalize); or, if its value was left out when the program was printed, print all "
     "constants"
@@ -131,7 +132,7 @@ def _changed(program: Program) -> Iterator[tuple[Held, str, str]]:
 def _refusal(program: Program, held: Held, words: str) -> Finding:
     dialect = words[1:].partition(".")[0].partition("<")[0] if words.startswith("#") else "builtin"
     if dialect in ("builtin", "stablehlo", "vhlo"):
-        remedy = _WHOLE if words.startswith("dense_resource<") else _RESPELL
+        remedy = _WHOLE if words.startswith("dense_resource<") else RESPELL
         return _finding(program, held, f"{words}, which has no form in VHLO", "error", remedy)
     mixed = known_feature("mixed_dialects")
     says = f"{words} of the dialect {dialect}, which is no part of StableHLO"
