@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         diff,
         externalize_constants,
         extract_constants,
+        load_executable,
         open_artifact,
         require,
         resolve_target,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact import Artifact, Difference
     from vhlo_tools.errors import (
         AliasError,
+        BufferDeletedError,
         DowngradeError,
         EngineError,
         InvalidInputError,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         VhloToolsError,
     )
     from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
+    from vhlo_tools.interpreter import Buffer, DonationWarning, Executable, Execution, RunReport
     from vhlo_tools.version import Version
     from vhlo_tools.weights import Constant, Externalized, Extracted
 
@@ -52,12 +55,17 @@ __all__ = [
     "AliasConfig",
     "AliasError",
     "Artifact",
+    "Buffer",
+    "BufferDeletedError",
     "Constant",
     "Diagnostic",
     "Difference",
+    "DonationWarning",
     "Donor",
     "DowngradeError",
     "EngineError",
+    "Executable",
+    "Execution",
     "Externalized",
     "Extracted",
     "Finding",
@@ -68,6 +76,7 @@ __all__ = [
     "MalformedArtifactError",
     "MissingExtraError",
     "ProviderError",
+    "RunReport",
     "SourceLocation",
     "UnknownTargetError",
     "UnsupportedFeatureError",
@@ -79,6 +88,7 @@ __all__ = [
     "diff",
     "externalize_constants",
     "extract_constants",
+    "load_executable",
     "open_artifact",
     "require",
     "resolve_target",
@@ -92,7 +102,8 @@ __all__ = [
 _HOME_OF = {
     **dict.fromkeys(["Alias", "AliasConfig", "Donor"], "aliasing"),
     **dict.fromkeys(["check", "deserialize", "open_artifact", "require", "resolve_target"], "api"),
-    **dict.fromkeys(["retarget", "run", "serialize", "strip"], "api"),
+    **dict.fromkeys(["Buffer", "DonationWarning", "Executable", "Execution", "RunReport"], "interpreter"),
+    **dict.fromkeys(["load_executable", "retarget", "run", "serialize", "strip"], "api"),
     **dict.fromkeys(["constants", "diff", "externalize_constants", "extract_constants", "restore_constants"], "api"),
     **dict.fromkeys(["Artifact", "Difference"], "artifact"),
     "Version": "version",

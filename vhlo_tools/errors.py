@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AliasError",
+    "BufferDeletedError",
     "DowngradeError",
     "EngineError",
     "InvalidInputError",
@@ -113,6 +114,10 @@ class AliasError(_FindingsError, ValueError):
 
     def __init__(self, message: str, findings: Sequence[Finding] = ()) -> None:
         super().__init__(message, findings)
+
+
+class BufferDeletedError(AliasError):
+    """A buffer that was given away to an execution, or deleted, and is used again."""
 
 
 class UnsupportedFeatureError(_FindingsError):

@@ -7,6 +7,7 @@ from vhlo_tools.aliasing.config import Alias, AliasConfig, AliasKind, Donor, Rul
 from vhlo_tools.aliasing.declared import Declared, Form, Problem
 from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors, parse_aliases, parse_donors
 from vhlo_tools.aliasing.lint import ALIAS_FEATURES, lint_aliases
+from vhlo_tools.aliasing.matching import compiled_aliases
 from vhlo_tools.aliasing.program import CallAliases, NamedValue, ProgramAliases
 from vhlo_tools.aliasing.shapes import (
     Array,
@@ -57,6 +58,7 @@ __all__ = [
     "Tuple",
     "Unit",
     "Violation",
+    "compiled_aliases",
     "describe",
     "fits",
     "format_aliases",

@@ -3,6 +3,7 @@
 from vhlo_tools.api.aliases import aliased_artifact, with_aliases
 from vhlo_tools.api.checking import Checked, check, prepare_check, require
 from vhlo_tools.api.comparison import diff
+from vhlo_tools.api.execution import ENGINE_CHOICES, EngineChoice, load_executable, run
 from vhlo_tools.api.frontends import export_model
 from vhlo_tools.api.functions import (
     deserialize,
@@ -11,7 +12,6 @@ from vhlo_tools.api.functions import (
     program_of,
     resolve_target,
     retarget,
-    run,
     serialize,
     strip,
 )
@@ -24,8 +24,10 @@ from vhlo_tools.api.weights import (
 )
 
 __all__ = [
+    "ENGINE_CHOICES",
     "LARGE",
     "Checked",
+    "EngineChoice",
     "aliased_artifact",
     "check",
     "constants",
@@ -35,6 +37,7 @@ __all__ = [
     "externalize_constants",
     "extract_constants",
     "linted",
+    "load_executable",
     "open_artifact",
     "prepare_check",
     "program_of",

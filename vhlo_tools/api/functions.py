@@ -1,13 +1,12 @@
-"""Programs to artifacts and back, between versions, and run."""
+"""Programs to artifacts and back, and between versions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, get_args
 
-from vhlo_tools.api.frontends import as_program, export_model, framework_kind
+from vhlo_tools.api.frontends import export_model, framework_kind
 from vhlo_tools.artifact import Artifact, Buffer
 from vhlo_tools.compat import Library, Target
 from vhlo_tools.compat import resolve_target as resolve
@@ -16,9 +15,6 @@ from vhlo_tools.findings import OPAQUE_PROPERTIES
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike
-
     from vhlo_tools.bindings import Context, Module
     from vhlo_tools.program import Program, ProgramSource
 
@@ -29,7 +25,6 @@ __all__ = [
     "program_of",
     "resolve_target",
     "retarget",
-    "run",
     "serialize",
     "strip",
 ]
@@ -278,45 +273,6 @@ def program_of(artifact: ArtifactSource, emit: Emit, *, debug_info: bool = False
     if emit == "hlo-text" or emit == "hlo-proto":
         return hlo_of_artifact(opened, get_provider("jaxlib.mlir"), text=emit == "hlo-text")
     return print_module(opened, get_provider(provider), emit, debug_info=debug_info)
-
-
-def run(
-    program: ProgramSource,
-    inputs: Sequence[ArrayLike],
-    *,
-    engine: Literal["auto", "reference"] = "auto",
-    name: str | None = None,
-    provider: str | None = None,
-) -> tuple[np.ndarray, ...]:
-    """Evaluate the function ``main`` of a program.
-
-    Args:
-        program: Anything that :func:`serialize` takes.
-        inputs: One array for each argument of ``main``, of its element type and shape. Python numbers and lists take
-            the element type of the argument.
-        engine: ``reference`` is StableHLO's reference interpreter, in this process; ``auto`` takes it too.
-        name: What to call the program in messages, by default its path.
-        provider: The bindings to use, by default those of the module, or the installed ones.
-
-    Returns:
-        The results, one array for each.
-
-    Raises:
-        EngineError: If the inputs do not fit, or the program holds what the engine cannot run.
-        InvalidProgramError: If it is no valid program.
-        MalformedArtifactError: If it is a damaged artifact.
-    """
-    from vhlo_tools.interpreter import evaluate
-    from vhlo_tools.program import load_program
-
-    if engine not in ("auto", "reference"):
-        raise ValueError(f"{engine!r} is not an engine: expected auto or reference")
-    if not isinstance(inputs, Sequence):
-        raise TypeError(
-            f"inputs must be a sequence with one array for each argument, not a {type(inputs).__qualname__}"
-        )
-    program = as_program(program, name=name, provider=provider)
-    return evaluate(load_program(program, name=name, provider=provider), inputs)
 
 
 def _target(program: Program, target: str | Version, as_of: date | None) -> Target:

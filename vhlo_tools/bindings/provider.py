@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -71,6 +72,9 @@ class Provider:
         Raises:
             ProviderError: If the provider is not installed or lacks it.
         """
+        # XLA, which is in the same library as jaxlib's MLIR, tells of itself and of each failure on stderr, with a page
+        # of its own stack, unless it was told not to when it was loaded.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         try:
             with _uninterrupted():
                 return import_module(f"{self.prefix}.{name}")

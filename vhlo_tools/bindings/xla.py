@@ -69,8 +69,7 @@ def hlo_of_stablehlo(artifact: bytes) -> bytes:
 
 
 def _module(name: str) -> Any:
-    # XLA tells of each failure on stderr, with a page of its own stack, unless it was told not to when it was loaded.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # as in bindings.provider
     try:
         return import_module(f"jaxlib.{name}")
     except ImportError as error:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import io
 import json
 import math
+import warnings
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import click
 
 from vhlo_tools import api
+from vhlo_tools.aliasing import parse_donors
 from vhlo_tools.cli import options
+from vhlo_tools.errors import AliasError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +33,15 @@ if TYPE_CHECKING:
     metavar="VALUE",
     help="An argument of main, in order: a .npy file, a .npz file with several, or a JSON literal such as '[1, 2]'.",
 )
-@click.option("--engine", type=click.Choice(["auto", "reference"]), default="auto", show_default=True)
+@click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
+@click.option(
+    "--donate",
+    "donated",
+    multiple=True,
+    metavar="NUMBER",
+    help="Give an input away: an output that is aliased with it is written over it. Of a tuple also a part: '(0,{1})'.",
+)
+@click.option("--report", is_flag=True, help="Say on stderr what ran it, and which outputs were written over inputs.")
 @click.option(
     "-o", "--output", help="Write the results to this .npz file, or to this .npy file if there is one result."
 )
@@ -40,7 +51,9 @@ if TYPE_CHECKING:
 def run(
     source: str,
     inputs: tuple[str, ...],
-    engine: Literal["auto", "reference"],
+    engine: api.EngineChoice,
+    donated: tuple[str, ...],
+    report: bool,
     output: str | None,
     output_format: str,
     provider: str | None,
@@ -53,14 +66,45 @@ def run(
         options.check_output(output, force=force, binary=True)
     program, name = options.read_program(source)
     values = [value for text in inputs for value in _values(text)]
-    results = api.run(program, values, engine=engine, name=name, provider=provider)
+    from vhlo_tools.interpreter import DonationWarning
+
+    donate = [_donated(text) for text in donated]
+    executable = api.load_executable(program, engine=engine, name=name, provider=provider)
+    with warnings.catch_warnings(action="ignore", category=DonationWarning):
+        # The report says it.
+        execution = executable.execute(values, donate=donate)
+    if report or donate:
+        click.echo(execution.report, err=True)
+    results = dict(_leaves(execution.outputs))
     if output is not None:
-        options.write_output(output, [_packed(results, output)], force=force, binary=True)
+        options.write_output(output, [_packed(list(results.values()), output)], force=force, binary=True)
     elif output_format == "json":
-        options.echo_json([_as_json(result) for result in results])
+        options.echo_json(_as_json(execution.outputs))
     else:
-        for index, result in enumerate(results):
-            click.echo(f"result {index}: {result.dtype}{list(result.shape)}\n{result}")
+        for place, result in results.items():
+            click.echo(f"result {place}: {result.dtype}{list(result.shape)}\n{result}")
+
+
+def _donated(text: str) -> int | tuple[int, tuple[int, ...]]:
+    """Return the input that an option names."""
+    if text.strip().isdecimal():
+        return int(text)
+    try:
+        (donor,) = parse_donors(f"{{ {text} }}")
+    except (AliasError, ValueError) as error:
+        raise click.UsageError(
+            f"{text!r} names no input: expected its number, or '(0,{{1}})' for a part of a tuple"
+        ) from error
+    return donor.parameter_number, donor.parameter_index
+
+
+def _leaves(results: tuple[Any, ...], place: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    """Yield the arrays of ``results``, each with its number, in tuples ``0.1``."""
+    for number, result in enumerate(results):
+        if isinstance(result, tuple):
+            yield from _leaves(result, f"{place}{number}.")
+        else:
+            yield f"{place}{number}", result
 
 
 def _values(text: str) -> list[Any]:
@@ -100,7 +144,9 @@ def _packed(results: Sequence[np.ndarray], output: str) -> bytes:
     return file.getvalue()
 
 
-def _as_json(result: np.ndarray) -> dict[str, Any]:
+def _as_json(result: Any) -> Any:
+    if isinstance(result, tuple):
+        return [_as_json(each) for each in result]
     values = result.ravel()
     data: list[Any]
     if result.dtype.kind == "c":

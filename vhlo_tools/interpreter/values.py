@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from vhlo_tools.errors import EngineError, InvalidInputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["ArgumentType", "Carriage", "as_array", "parse_tensor_type"]
+__all__ = ["ArgumentType", "Carriage", "as_array", "fitting", "parse_tensor_type"]
 
 Carriage = Literal["direct", "parts", "bits", "wider"]
 
@@ -137,15 +137,36 @@ def as_array(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[A
     if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == wanted.dtype.itemsize:
         array = array.view(wanted.dtype)  # numpy's files keep the bits of the types of ml_dtypes, and not their names
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    fits = len(array.shape) == len(wanted.shape) and all(
-        size in (None, found) for size, found in zip(wanted.shape, array.shape, strict=True)
+    fitting(array, wanted, which)
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
+
+
+class _Typed(Protocol):
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+
+def fitting(value: _Typed, wanted: ArgumentType, which: str) -> None:
+    """Raise unless an array is of the type of the argument.
+
+    Args:
+        value: The array, or what has a shape and a dtype as one.
+        wanted: The type of the argument.
+        which: What to call the argument in a message.
+
+    Raises:
+        InvalidInputError: If dtype or shape do not fit.
+    """
+    fits = len(value.shape) == len(wanted.shape) and all(
+        size in (None, found) for size, found in zip(wanted.shape, value.shape, strict=True)
     )
-    if array.dtype != wanted.dtype or not fits:
+    if value.dtype != wanted.dtype or not fits:
         raise InvalidInputError(
-            f"{which} is {array.dtype}{list(array.shape)}, but the program takes {wanted.dtype}"
+            f"{which} is {value.dtype}{list(value.shape)}, but the program takes {wanted.dtype}"
             f"[{', '.join('any' if size is None else str(size) for size in wanted.shape)}] ({wanted.text})"
         )
-    return np.ascontiguousarray(array).reshape(array.shape)
 
 
 def _from_numbers(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[Any, Any]:

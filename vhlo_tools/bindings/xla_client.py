@@ -1,0 +1,233 @@
+"""XLA's client for the CPU, through jaxlib alone: programs compiled, arrays on the device, and run.
+
+``jaxlib.xla_client`` and ``jaxlib._jax`` are private to jaxlib; what is used of them is the same from 0.8.1 to 0.12
+but where the code says so. jax is not needed, and is not imported: see :func:`_without_jax`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from vhlo_tools.bindings.xla import XlaFailure
+from vhlo_tools.errors import ProviderError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from vhlo_tools.bindings.ir import Module
+
+__all__ = ["DeviceArray", "XlaProgram", "compile_for_cpu", "put_on_device", "release_host_arrays"]
+
+
+class DeviceArray:
+    """An array in the memory of the device.
+
+    Attributes:
+        shape: Its sizes.
+        dtype: The type of its elements.
+    """
+
+    __slots__ = ("_array", "_views", "dtype", "shape")
+
+    def __init__(self, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self._array = array
+        self._views: list[ref[Any]] = []
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def raw(self) -> Any:
+        """The array as jaxlib has it."""
+        return self._array
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether it was given away to an execution."""
+        return bool(self._array.is_deleted())
+
+    @property
+    def address(self) -> int:
+        """Where its memory begins."""
+        with _without_jax():
+            return int(self._array.unsafe_buffer_pointer())
+
+    def view(self) -> np.ndarray[Any, Any]:
+        """Return the values, read-only: in the memory of the device, but for elements that XLA packs."""
+        with _without_jax():
+            array, copied = self._array._single_device_array_to_np_array_did_copy()
+        if copied:
+            array.flags.writeable = False
+        else:
+            self._views = [each for each in self._views if each() is not None]
+            self._views.append(ref(array))
+        viewed: np.ndarray[Any, Any] = array
+        return viewed
+
+    def holders(self) -> list[str]:
+        """Return what else refers to its memory."""
+        live = sum(each() is not None for each in self._views)
+        return [] if not live else ["a live view" if live == 1 else f"{live} live views"]
+
+
+class XlaProgram:
+    """A program that was compiled.
+
+    Args:
+        executable: As jaxlib has it.
+        results: The shape and the element type of each result.
+    """
+
+    def __init__(self, executable: Any, results: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> None:
+        self._executable = executable
+        self._results = tuple(results)
+        self._handlers = [_result_handler(*each) for each in self._results]
+
+    def execute(self, arguments: Sequence[DeviceArray]) -> list[DeviceArray]:
+        """Run it. Arguments that have an alias are given away, unless something else refers to their memory.
+
+        Raises:
+            XlaFailure: If XLA refuses or fails.
+        """
+        with _without_jax(), _failures():
+            results = self._executable.execute_sharded([each.raw for each in arguments])
+            arrays = results.consume_with_handlers(self._handlers)
+            for each in arrays:
+                each.block_until_ready()
+        return [DeviceArray(array, *kind) for array, kind in zip(arrays, self._results, strict=True)]
+
+
+def release_host_arrays() -> None:
+    """Let go of the arrays of the host that XLA has read; by itself it does so when it is called the next time."""
+    import_module("jaxlib._jax").collect_garbage()
+
+
+def compile_for_cpu(module: Module, results: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> XlaProgram:
+    """Compile a module of StableHLO for one device.
+
+    Args:
+        module: The module, whose ``main`` takes and gives arrays of static shapes.
+        results: The shape and the element type of each result.
+
+    Raises:
+        XlaFailure: If XLA refuses it.
+        ProviderError: If jaxlib is not installed.
+    """
+    xla, client, devices = _xla(), *_device()
+    with _without_jax(), _failures():
+        executable = client.compile_and_load(module, devices, xla.CompileOptions())
+    return XlaProgram(executable, results)
+
+
+def put_on_device(array: np.ndarray[Any, Any], *, own: bool) -> DeviceArray:
+    """Return an array on the device.
+
+    Args:
+        array: The array, contiguous and in the machine's byte order.
+        own: Whether it is in memory of XLA's own, which can be given away; otherwise XLA may use that of ``array``,
+            which must not change as long as the result is used.
+
+    Raises:
+        XlaFailure: If XLA has no elements of this type.
+    """
+    xla, _, devices = _xla(), *_device()
+    semantics = xla.HostBufferSemantics
+    kept = semantics.IMMUTABLE_ONLY_DURING_CALL if own else semantics.ZERO_COPY
+    with _without_jax(), _failures():
+        placed = xla.batched_device_put(
+            _described(array.shape, array.dtype),
+            _sharding(),
+            [array],
+            [devices[0]],
+            True,
+            host_buffer_semantics=kept,
+            enable_x64=True,
+        )
+    return DeviceArray(placed, array.shape, array.dtype)
+
+
+@cache
+def _xla() -> Any:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # as in bindings.provider
+    try:
+        return import_module("jaxlib.xla_client")
+    except ImportError as error:
+        raise ProviderError(f"the engine xla comes with jaxlib: install jaxlib ({error})") from error
+
+
+@cache
+def _device() -> tuple[Any, Any]:
+    """Return the client, and the list of the one device that programs run on."""
+    client = _xla().make_cpu_client()
+    return client, _xla().DeviceList((client.local_devices()[0],))
+
+
+@cache
+def _sharding() -> Any:
+    # SingleDeviceSharding does not work without jax in 0.10.
+    return _xla().GSPMDSharding(_device()[1], _xla().HloSharding.replicate())
+
+
+def _result_handler(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    make = import_module("jaxlib._jax").array_result_handler
+    arguments = (_described(shape, dtype), _sharding(), True)
+    # 0.12 has no checks that could be skipped.
+    return make(*arguments, True) if "_skip_checks" in (make.__doc__ or "") else make(*arguments)
+
+
+def _described(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """Return what describes an array to jaxlib, which asks for no more than these attributes of it."""
+    return SimpleNamespace(shape=shape, dtype=dtype, weak_type=False)
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, ValueError, TypeError) as error:
+        # JaxRuntimeError is a RuntimeError; types that XLA does not know are the others.
+        raise XlaFailure(str(error).strip()) from error
+
+
+class _NoJax:
+    """Finds no jax for threads that are within :func:`_without_jax`."""
+
+    def __init__(self) -> None:
+        self.threads: set[int] = set()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Raise for jax, and leave everything else to others."""
+        if name == "jax" and threading.get_ident() in self.threads:
+            raise ImportError("XLA's client needs no jax")
+
+
+_NO_JAX = _NoJax()
+
+
+@contextmanager
+def _without_jax() -> Iterator[None]:
+    """Keep jaxlib from importing jax where it is installed, which takes longer than most programs run.
+
+    jaxlib does so for the sake of jax's own types, and does without them where there is no jax.
+    """
+    if "jax" in sys.modules:
+        yield
+        return
+    if _NO_JAX not in sys.meta_path:
+        sys.meta_path.insert(0, _NO_JAX)
+    thread = threading.get_ident()
+    nested = thread in _NO_JAX.threads
+    _NO_JAX.threads.add(thread)
+    try:
+        yield
+    finally:
+        if not nested:
+            _NO_JAX.threads.discard(thread)

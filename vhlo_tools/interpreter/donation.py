@@ -1,0 +1,101 @@
+"""What is done with each input of an execution that was given away, or has an alias.
+
+The rules are those of XLA's runtimes: an input that has an alias and was given away is written over; one that was not
+given away is protected by a copy, or, if it must be aliased, an error; one that something else still refers to counts
+as not given away. Source: ``xla/pjrt/common_pjrt_client.cc`` and ``xla/service/cpu/cpu_executable.cc`` in openxla/xla.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vhlo_tools.aliasing import Alias, ShapeIndex, format_index
+from vhlo_tools.errors import AliasError
+from vhlo_tools.interpreter.buffers import Buffer
+
+__all__ = ["Aliased", "Input", "plan_donation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A leaf of the inputs.
+
+    Attributes:
+        parameter_number: The number of the parameter that it belongs to.
+        parameter_index: Where in that parameter it is.
+        buffer: Its value; of an array that is no buffer, one that nobody else knows.
+        donated: Whether it was given away.
+        unfit: Why its memory cannot be written over, if it cannot.
+    """
+
+    parameter_number: int
+    parameter_index: ShapeIndex
+    buffer: Buffer
+    donated: bool = False
+    unfit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Aliased:
+    """An input that an output is aliased with.
+
+    Attributes:
+        input: The number of the input among the leaves of all.
+        output: The number of the output among the leaves of all.
+        reason: Why the output is not written over the input, but over a copy of it; ``None`` if it is.
+    """
+
+    input: int
+    output: int
+    reason: str | None
+
+
+def plan_donation(inputs: Sequence[Input], aliases: Sequence[Alias], outputs: Sequence[ShapeIndex]) -> list[Aliased]:
+    """Say which inputs are written over.
+
+    Args:
+        inputs: The leaves of the inputs.
+        aliases: Those of the compiled program.
+        outputs: Where in the result each leaf of it is.
+
+    Raises:
+        AliasError: If an input that must be aliased was not given away, or not for good.
+    """
+    number_of = {(each.parameter_number, each.parameter_index): number for number, each in enumerate(inputs)}
+    place_of = {index: number for number, index in enumerate(outputs)}
+    used = Counter(id(each.buffer) for each in inputs)
+    plan = []
+    for alias in aliases:
+        number = number_of[alias.parameter_number, alias.parameter_index]
+        each = inputs[number]
+        reason = _reason(each, inputs, used)
+        if reason is not None and alias.kind == "must-alias":
+            raise AliasError(
+                f"output {format_index(alias.output_index)} must be written over parameter {alias.parameter_number} at "
+                f"{format_index(alias.parameter_index)}, but {reason}: donate it (donate=({alias.parameter_number},)) "
+                "and keep nothing that refers to its memory, or make the alias a may-alias"
+            )
+        plan.append(Aliased(number, place_of[alias.output_index], reason))
+    return plan
+
+
+def _reason(each: Input, inputs: Sequence[Input], used: Counter[int]) -> str | None:
+    """Return why the memory of an input must not be written over."""
+    if not each.donated:
+        return "it was not donated"
+    if used[id(each.buffer)] > 1:
+        return "its memory is passed for another parameter too"
+    if each.unfit is not None:
+        return each.unfit
+    mine = each.buffer.memory
+    if mine is not None:
+        for other in inputs:
+            if other is not each and other.buffer.memory is not None and np.may_share_memory(mine, other.buffer.memory):
+                return f"its memory is passed for parameter {other.parameter_number} too"
+    del mine
+    found = each.buffer.holders()
+    return f"its memory is held by {' and '.join(found)}" if found else None

@@ -1,0 +1,222 @@
+"""A program that is ready to run, and what a run gives."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from vhlo_tools.aliasing import ShapeIndex, Tuple, compiled_aliases, format_index, leaves, subshape
+from vhlo_tools.bindings import MLIRFailure
+from vhlo_tools.errors import InvalidInputError, InvalidProgramError
+from vhlo_tools.interpreter.buffers import Buffer
+from vhlo_tools.interpreter.donation import Aliased, Input, plan_donation
+from vhlo_tools.interpreter.engines import ENGINES, EngineName
+from vhlo_tools.interpreter.entry import main_of
+from vhlo_tools.interpreter.flattening import flatten_main
+from vhlo_tools.interpreter.nesting import leaf_values, nested_values
+from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
+from vhlo_tools.interpreter.values import ArgumentType, as_array, fitting, parse_tensor_type
+from vhlo_tools.program import Program, explain_failure, read_module_aliases
+
+__all__ = ["Donate", "Executable", "Execution"]
+
+#: Which inputs are given away: the numbers of parameters, or of one that is a tuple its number and where in it.
+Donate = Iterable[int | tuple[int, ShapeIndex]]
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What a run gave.
+
+    Attributes:
+        buffers: The results, one for each, of a tuple a tuple: inputs of a next run, which may be given away to it.
+        report: What was done with the memory of the inputs.
+    """
+
+    buffers: tuple[Any, ...]
+    report: RunReport
+
+    @property
+    def outputs(self) -> tuple[Any, ...]:
+        """The results as arrays, which show the memory of :attr:`buffers`.
+
+        Raises:
+            BufferDeletedError: If one was given away since.
+        """
+        return _mapped(np.asarray, self.buffers)
+
+
+class Executable:
+    """A program, loaded for an engine: ``main`` may be run as often as one likes.
+
+    Args:
+        program: The program.
+        engine: What it runs on.
+        why: Why on that one, for reports.
+
+    Raises:
+        AliasError: If it has aliases or donors that XLA refuses.
+        InvalidProgramError: If it is not valid, or has no ``main``.
+        EngineError: If it takes or gives what has no form in numpy.
+        MalformedArtifactError: If it is a damaged artifact.
+    """
+
+    def __init__(self, program: Program, engine: EngineName, why: str) -> None:
+        self._name = program.name
+        self._engine_name, self._why = engine, why
+        provider = program.provider
+        module = provider.as_module(program.load())
+        try:
+            provider.verify(module)  # a module of the caller's was perhaps never verified
+        except MLIRFailure as failure:
+            said = explain_failure(program.name, provider, failure)
+            raise InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics) from failure
+        config = read_module_aliases(module.operation).config()
+        self._config = config
+        self._aliases = compiled_aliases(config)
+        self._outputs = [index for index, _ in leaves(config.signature.result)]
+        flatten_main(provider, module, main_of(module, program.name), config)
+        kind = main_of(module, program.name).attributes["function_type"].value
+        self._types = [parse_tensor_type(str(each)) for each in kind.inputs]
+        for each in kind.results:
+            parse_tensor_type(str(each))
+        self._engine = ENGINES[engine](replace(program, load=lambda: provider.clone(module)))
+
+    def run(self, inputs: Sequence[Any], *, donate: Donate = ()) -> tuple[Any, ...]:
+        """Evaluate ``main``.
+
+        Args:
+            inputs: As for :meth:`execute`.
+            donate: As for :meth:`execute`.
+
+        Returns:
+            The results as arrays, of a tuple a tuple of arrays. Those of the engine ``xla`` are read-only.
+
+        Raises:
+            VhloToolsError: As :meth:`execute` does.
+        """
+        execution = self.execute(inputs, donate=donate)
+        return _mapped(Buffer.read, execution.buffers)
+
+    def execute(self, inputs: Sequence[Any], *, donate: Donate = ()) -> Execution:
+        """Evaluate ``main``, and keep its results where they are.
+
+        Args:
+            inputs: For each argument an array, a :class:`Buffer` or Python numbers; for a tuple a sequence of these.
+            donate: The inputs whose memory may be taken, beside buffers that say so themselves. An array that is no
+                buffer must be writable and contiguous and own its memory, or it is copied.
+
+        Raises:
+            InvalidInputError: If the inputs do not fit.
+            BufferDeletedError: If a buffer was given away before.
+            AliasError: If an input that must be aliased is not given away.
+            EngineError: If the engine cannot run the program, or fails.
+        """
+        taken = self._taken(inputs, self._donated(donate))
+        plan = plan_donation(taken, self._aliases, self._outputs)
+        aliased = {each.input for each in plan}
+        unused = [each for number, each in enumerate(taken) if each.donated and number not in aliased]
+        unusable = _unusable(unused)
+        # Before anything happens, for a warning may be made an error.
+        for said in unusable:
+            warnings.warn(f"{self._name}: {said}", DonationWarning, stacklevel=_level_of_caller())
+        results, done = self._engine.execute([each.buffer for each in taken], plan)
+        for each in unused:
+            each.buffer.delete()
+        report = RunReport(self._engine_name, self._why, self._outputs_of(results, taken, done), unusable)
+        result = self._config.signature.result
+        # A function has one result for each element of XLA's tuple, unless its only result is a tuple.
+        one = not isinstance(result, Tuple) or self._config.signature.results == 1
+        shapes = (result,) if one else cast(Tuple, result).elements
+        return Execution(nested_values(iter(results), shapes), report)
+
+    def _donated(self, donate: Donate) -> set[tuple[int, ShapeIndex]]:
+        """Return the leaves that ``donate`` names."""
+        parameters = self._config.signature.parameters
+        donated = set()
+        for each in donate:
+            number, at = (each, ()) if isinstance(each, int) else (each[0], tuple(each[1]))
+            shape = subshape(parameters[number], at) if 0 <= number < len(parameters) else None
+            if shape is None:
+                place = f" at {format_index(at)}" if at else ""
+                raise InvalidInputError(
+                    f"there is no parameter {number}{place} to donate: {self._name} takes {len(parameters)}"
+                )
+            donated |= {(number, (*at, *index)) for index, _ in leaves(shape)}
+        return donated
+
+    def _taken(self, inputs: Sequence[Any], donated: set[tuple[int, ShapeIndex]]) -> list[Input]:
+        """Return the leaves of the inputs, as the program takes them."""
+        parameters = self._config.signature.parameters
+        if len(inputs) != len(parameters):
+            raise InvalidInputError(f"{self._name} takes {len(parameters)} inputs, but {len(inputs)} were given")
+        taken = []
+        types = iter(self._types)
+        for number, (value, shape) in enumerate(zip(inputs, parameters, strict=True)):
+            for index, leaf in leaf_values(value, shape, f"input {number}"):
+                which = f"input {number} at {format_index(index)}" if index else f"input {number}"
+                taken.append(_input(number, index, leaf, (number, index) in donated, next(types), which))
+        return taken
+
+    def _outputs_of(
+        self, results: Sequence[Buffer], taken: Sequence[Input], done: Sequence[Aliased]
+    ) -> tuple[OutputReport, ...]:
+        aliased = {each.output: each for each in done}
+        reports = []
+        for number, (index, buffer) in enumerate(zip(self._outputs, results, strict=True)):
+            if (each := aliased.get(number)) is None:
+                reports.append(OutputReport(index, "new", buffer.nbytes))
+                continue
+            held = taken[each.input]
+            placement: Placement = "in-place" if each.reason is None else "copied"
+            place = held.parameter_number, held.parameter_index
+            reports.append(OutputReport(index, placement, buffer.nbytes, *place, each.reason))
+        return tuple(reports)
+
+
+def _input(number: int, index: ShapeIndex, value: Any, donated: bool, kind: ArgumentType, which: str) -> Input:
+    """Return a leaf of the inputs, of which nothing is kept but its memory."""
+    if isinstance(value, Buffer):
+        fitting(value, kind, which)
+        return Input(number, index, value, donated or value.donate, _unfit(value))
+    array = as_array(value, kind, which)
+    buffer = Buffer(array)
+    if not donated:
+        return Input(number, index, buffer)
+    if array is not value:
+        return Input(number, index, buffer, donated, "it is not what the program takes, and was converted")
+    return Input(number, index, buffer, donated, _unfit(buffer))
+
+
+def _unfit(buffer: Buffer) -> str | None:
+    """Return why the memory of a buffer cannot be written over."""
+    memory = buffer.memory
+    if memory is None:
+        return None
+    flags = memory.flags
+    if not flags.writeable:
+        return "it is read-only"
+    if not flags.owndata:
+        return "it is a view, and its memory belongs to another array"
+    return None if flags.c_contiguous else "it is not contiguous"
+
+
+def _level_of_caller() -> int:
+    """Return how many functions of the toolkit are running above the one that asks, which is the first."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("vhlo_tools."):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _unusable(unused: Sequence[Input]) -> tuple[UnusableDonation, ...]:
+    return tuple(UnusableDonation(each.parameter_number, each.parameter_index, each.buffer.nbytes) for each in unused)
+
+
+def _mapped(function: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(_mapped(function, each) if isinstance(each, tuple) else function(each) for each in values)
