@@ -109,6 +109,34 @@ def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert np.array_equal(loaded if output == "out.npy" else loaded["arr_0"], [3, 5, 7, 9])
 
 
+def test_run_with_inputs_given_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "increment.mlir"
+    program.write_text(
+        "func.func @main(%a: tensor<2xf32> {tf.aliasing_output = 0 : i32}, %b: tuple<tensor<2xf32>>) -> tensor<2xf32> {"
+        " %0 = stablehlo.get_tuple_element %b[0] : (tuple<tensor<2xf32>>) -> tensor<2xf32>"
+        " %1 = stablehlo.add %a, %0 : tensor<2xf32> return %1 : tensor<2xf32> }"
+    )
+    inputs = [str(program), "-i", "[1, 2]", "-i", "[[1, 1]]"]
+    array = str(tmp_path / "a.npy")
+    np.save(array, np.array([1, 2], np.float32))
+    for engine in ("reference", "xla"):
+        assert main(["run", *inputs, "--engine", engine]) == 0
+        assert capsys.readouterr() == ("result 0: float32[2]\n[2. 3.]\n", "")
+        given = [str(program), "-i", array, "-i", "[[1, 1]]", "--engine", engine]
+        assert main(["run", *given, "--donate", "0", "--donate", "(1,{0})"]) == 0
+        assert capsys.readouterr().err.splitlines() == [
+            f"engine {engine}: as asked for",
+            "output {}: 8 bytes, in place of parameter 0 {}",
+            "parameter 1 {0} of 8 bytes was given away, and no output is aliased with it",
+        ]
+        assert main(["run", *inputs, "--engine", engine, "--report"]) == 0
+        assert "over a copy of parameter 0 {}: it was not donated" in capsys.readouterr().err
+    assert main(["run", *inputs, "--donate", "7"]) == 2
+    assert "there is no parameter 7 to donate" in capsys.readouterr().err
+    assert main(["run", *inputs, "--donate", "x"]) == 2
+    assert "'x' names no input: expected its number" in capsys.readouterr().err
+
+
 def test_targets(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["targets", "--output-format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)

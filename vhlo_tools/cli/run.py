@@ -120,7 +120,9 @@ def _values(text: str) -> list[Any]:
     try:
         with Path(text).open("rb") as file:
             loaded = np.load(file, allow_pickle=False)
-            return [loaded] if suffix == ".npy" else [loaded[key] for key in _in_order(loaded.files)]
+            arrays = [loaded] if suffix == ".npy" else [loaded[key] for key in _in_order(loaded.files)]
+            # What is loaded is a view, and such memory is not given away.
+            return [each if each.flags.owndata else each.copy() for each in arrays]
     except (ValueError, EOFError, MemoryError, BadZipFile, zlib.error) as error:
         raise click.UsageError(f"{text} cannot be read as numpy's {suffix}: {error}") from error
 

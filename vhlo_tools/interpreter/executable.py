@@ -188,8 +188,9 @@ def _input(number: int, index: ShapeIndex, value: Any, donated: bool, kind: Argu
     buffer = Buffer(array)
     if not donated:
         return Input(number, index, buffer)
-    if array is not value:
+    if isinstance(value, np.ndarray) and array is not value:
         return Input(number, index, buffer, donated, "it is not what the program takes, and was converted")
+    del value, array
     return Input(number, index, buffer, donated, _unfit(buffer))
 
 
