@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         constants,
         deserialize,
         diff,
+        draw_inputs,
         externalize_constants,
         extract_constants,
         load_executable,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         run,
         serialize,
         strip,
+        verify,
     )
     from vhlo_tools.artifact import Artifact, Difference
     from vhlo_tools.errors import (
@@ -43,10 +45,12 @@ if TYPE_CHECKING:
         ProviderError,
         UnknownTargetError,
         UnsupportedFeatureError,
+        VerificationError,
         VhloToolsError,
     )
     from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
     from vhlo_tools.interpreter import Buffer, DonationWarning, Executable, Execution, RunReport
+    from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
     from vhlo_tools.version import Version
     from vhlo_tools.weights import Constant, Externalized, Extracted
 
@@ -63,6 +67,7 @@ __all__ = [
     "DonationWarning",
     "Donor",
     "DowngradeError",
+    "Drawing",
     "EngineError",
     "Executable",
     "Execution",
@@ -78,14 +83,18 @@ __all__ = [
     "ProviderError",
     "RunReport",
     "SourceLocation",
+    "Tolerance",
     "UnknownTargetError",
     "UnsupportedFeatureError",
+    "VerificationError",
+    "VerificationReport",
     "Version",
     "VhloToolsError",
     "check",
     "constants",
     "deserialize",
     "diff",
+    "draw_inputs",
     "externalize_constants",
     "extract_constants",
     "load_executable",
@@ -97,16 +106,18 @@ __all__ = [
     "run",
     "serialize",
     "strip",
+    "verify",
 ]
 
 _HOME_OF = {
     **dict.fromkeys(["Alias", "AliasConfig", "Donor"], "aliasing"),
     **dict.fromkeys(["check", "deserialize", "open_artifact", "require", "resolve_target"], "api"),
     **dict.fromkeys(["Buffer", "DonationWarning", "Executable", "Execution", "RunReport"], "interpreter"),
-    **dict.fromkeys(["load_executable", "retarget", "run", "serialize", "strip"], "api"),
+    **dict.fromkeys(["load_executable", "retarget", "run", "serialize", "strip", "verify", "draw_inputs"], "api"),
     **dict.fromkeys(["constants", "diff", "externalize_constants", "extract_constants", "restore_constants"], "api"),
     **dict.fromkeys(["Artifact", "Difference"], "artifact"),
     "Version": "version",
+    **dict.fromkeys(["Drawing", "Tolerance", "VerificationReport"], "verification"),
     **dict.fromkeys(["Constant", "Externalized", "Extracted"], "weights"),
     **dict.fromkeys(["Diagnostic", "Finding", "SourceLocation"], "findings"),
 }

@@ -26,6 +26,7 @@ __all__ = [
     "ProviderError",
     "UnknownTargetError",
     "UnsupportedFeatureError",
+    "VerificationError",
     "VhloToolsError",
 ]
 
@@ -152,3 +153,7 @@ class EngineError(VhloToolsError):
 
 class InvalidInputError(EngineError, ValueError):
     """Inputs that are not what a program takes."""
+
+
+class VerificationError(VhloToolsError):
+    """Two programs do not compute the same, or cannot be compared."""

@@ -15,6 +15,7 @@ from vhlo_tools.api.functions import (
     serialize,
     strip,
 )
+from vhlo_tools.api.verification import draw_inputs, verify
 from vhlo_tools.api.weights import (
     LARGE,
     constants,
@@ -33,6 +34,7 @@ __all__ = [
     "constants",
     "deserialize",
     "diff",
+    "draw_inputs",
     "export_model",
     "externalize_constants",
     "extract_constants",
@@ -48,5 +50,6 @@ __all__ = [
     "run",
     "serialize",
     "strip",
+    "verify",
     "with_aliases",
 ]

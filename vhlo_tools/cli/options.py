@@ -22,6 +22,7 @@ from vhlo_tools.errors import (
     InvalidInputError,
     InvalidProgramError,
     UnsupportedFeatureError,
+    VerificationError,
     VhloToolsError,
 )
 from vhlo_tools.files import write_atomically
@@ -131,7 +132,7 @@ def format_option(function: _F) -> _F:
 
 def exit_code_of(error: VhloToolsError) -> int:
     """Return 1 where the answer is no, 2 where usage or an input is at fault."""
-    no = (DowngradeError, EngineError, UnsupportedFeatureError)
+    no = (DowngradeError, EngineError, UnsupportedFeatureError, VerificationError)
     if isinstance(error, AliasError):
         # Of a program, and not of what was asked for on the command line.
         return 1 if error.findings else 2

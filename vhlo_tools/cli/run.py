@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-@click.command()
-@options.input_argument("PROGRAM")
-@click.option(
+input_option = click.option(
     "-i",
     "--input",
     "inputs",
@@ -33,6 +31,11 @@ if TYPE_CHECKING:
     metavar="VALUE",
     help="An argument of main, in order: a .npy file, a .npz file with several, or a JSON literal such as '[1, 2]'.",
 )
+
+
+@click.command()
+@options.input_argument("PROGRAM")
+@input_option
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
 @click.option(
     "--donate",
@@ -65,7 +68,7 @@ def run(
             raise click.UsageError(f"{output} is neither a .npy nor a .npz file")
         options.check_output(output, force=force, binary=True)
     program, name = options.read_program(source)
-    values = [value for text in inputs for value in _values(text)]
+    values = read_inputs(inputs)
     from vhlo_tools.interpreter import DonationWarning
 
     donate = [_donated(text) for text in donated]
@@ -83,6 +86,11 @@ def run(
     else:
         for place, result in results.items():
             click.echo(f"result {place}: {result.dtype}{list(result.shape)}\n{result}")
+
+
+def read_inputs(texts: Sequence[str]) -> list[Any]:
+    """Return the inputs that options give."""
+    return [value for text in texts for value in _values(text)]
 
 
 def _donated(text: str) -> int | tuple[int, tuple[int, ...]]:

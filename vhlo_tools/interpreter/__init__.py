@@ -1,6 +1,7 @@
 """Evaluation: numpy in, numpy out, on StableHLO's reference interpreter or on XLA, in memory given away or not."""
 
 from vhlo_tools.interpreter.buffers import Buffer
+from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.executable import Donate, Executable, Execution
 from vhlo_tools.interpreter.reference import evaluate
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
@@ -18,5 +19,6 @@ __all__ = [
     "RunReport",
     "UnusableDonation",
     "evaluate",
+    "main_of",
     "parse_tensor_type",
 ]

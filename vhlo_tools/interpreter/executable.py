@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from vhlo_tools.aliasing import ShapeIndex, Tuple, compiled_aliases, format_index, leaves, subshape
+from vhlo_tools.aliasing import ShapeIndex, Signature, Tuple, compiled_aliases, format_index, leaves, subshape
 from vhlo_tools.bindings import MLIRFailure
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError
 from vhlo_tools.interpreter.buffers import Buffer
@@ -59,6 +59,11 @@ class Executable:
         engine: What it runs on.
         why: Why on that one, for reports.
 
+    Attributes:
+        name: What the program is called in messages.
+        engine: What it runs on.
+        aliases: Its aliases, as it is compiled: donors have become aliases, if an output fits them.
+
     Raises:
         AliasError: If it has aliases or donors that XLA refuses.
         InvalidProgramError: If it is not valid, or has no ``main``.
@@ -67,8 +72,8 @@ class Executable:
     """
 
     def __init__(self, program: Program, engine: EngineName, why: str) -> None:
-        self._name = program.name
-        self._engine_name, self._why = engine, why
+        self.name, self.engine = program.name, engine
+        self._why = why
         provider = program.provider
         module = provider.as_module(program.load())
         try:
@@ -78,7 +83,7 @@ class Executable:
             raise InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics) from failure
         config = read_module_aliases(module.operation).config()
         self._config = config
-        self._aliases = compiled_aliases(config)
+        self.aliases = compiled_aliases(config)
         self._outputs = [index for index, _ in leaves(config.signature.result)]
         flatten_main(provider, module, main_of(module, program.name), config)
         kind = main_of(module, program.name).attributes["function_type"].value
@@ -86,6 +91,11 @@ class Executable:
         for each in kind.results:
             parse_tensor_type(str(each))
         self._engine = ENGINES[engine](replace(program, load=lambda: provider.clone(module)))
+
+    @property
+    def signature(self) -> Signature:
+        """The shapes of its parameters and its result."""
+        return self._config.signature
 
     def run(self, inputs: Sequence[Any], *, donate: Donate = ()) -> tuple[Any, ...]:
         """Evaluate ``main``.
@@ -118,17 +128,17 @@ class Executable:
             EngineError: If the engine cannot run the program, or fails.
         """
         taken = self._taken(inputs, self._donated(donate))
-        plan = plan_donation(taken, self._aliases, self._outputs)
+        plan = plan_donation(taken, self.aliases, self._outputs)
         aliased = {each.input for each in plan}
         unused = [each for number, each in enumerate(taken) if each.donated and number not in aliased]
         unusable = _unusable(unused)
         # Before anything happens, for a warning may be made an error.
         for said in unusable:
-            warnings.warn(f"{self._name}: {said}", DonationWarning, stacklevel=_level_of_caller())
+            warnings.warn(f"{self.name}: {said}", DonationWarning, stacklevel=_level_of_caller())
         results, done = self._engine.execute([each.buffer for each in taken], plan)
         for each in unused:
             each.buffer.delete()
-        report = RunReport(self._engine_name, self._why, self._outputs_of(results, taken, done), unusable)
+        report = RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable)
         result = self._config.signature.result
         # A function has one result for each element of XLA's tuple, unless its only result is a tuple.
         one = not isinstance(result, Tuple) or self._config.signature.results == 1
@@ -145,7 +155,7 @@ class Executable:
             if shape is None:
                 place = f" at {format_index(at)}" if at else ""
                 raise InvalidInputError(
-                    f"there is no parameter {number}{place} to donate: {self._name} takes {len(parameters)}"
+                    f"there is no parameter {number}{place} to donate: {self.name} takes {len(parameters)}"
                 )
             donated |= {(number, (*at, *index)) for index, _ in leaves(shape)}
         return donated
@@ -154,7 +164,7 @@ class Executable:
         """Return the leaves of the inputs, as the program takes them."""
         parameters = self._config.signature.parameters
         if len(inputs) != len(parameters):
-            raise InvalidInputError(f"{self._name} takes {len(parameters)} inputs, but {len(inputs)} were given")
+            raise InvalidInputError(f"{self.name} takes {len(parameters)} inputs, but {len(inputs)} were given")
         taken = []
         types = iter(self._types)
         for number, (value, shape) in enumerate(zip(inputs, parameters, strict=True)):

@@ -1,0 +1,67 @@
+"""What is near enough, and what is said of what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from vhlo_tools.verification import Tolerance, compare
+
+EXACT = Tolerance(ulp=0)
+
+
+def f32(*values: float) -> np.ndarray[Any, Any]:
+    return np.array(values, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "tolerance", "passes"),
+    [
+        (f32(1), f32(1), EXACT, True),
+        (f32(0.0), f32(-0.0), EXACT, True),
+        (f32(np.nan), -f32(np.nan), EXACT, True),
+        (f32(np.nan), f32(1), Tolerance(2**63), False),
+        (f32(np.inf), f32(float(np.finfo(np.float32).max)), Tolerance(10, 1.0, 1e38), False),
+        (f32(np.inf), f32(-np.inf), Tolerance(10, 1.0, 1.0), False),
+        (np.nextafter(f32(1), f32(2)), f32(1), EXACT, False),
+        (np.nextafter(f32(1), f32(2)), f32(1), Tolerance(1), True),
+        (f32(1.1), f32(1), Tolerance(0, relative=0.11), True),
+        (f32(1.1), f32(1), Tolerance(0, relative=0.09), False),
+        (f32(1e-9), f32(0), Tolerance(0, absolute=1e-8), True),
+        (np.array([1 + 1j]), np.array([1 + 2j]), Tolerance(4), False),
+        (np.array([1 + 1j, complex(np.nan, 1)]), np.array([1 + 1j, complex(np.nan, 1)]), EXACT, True),
+        (np.array([1, 2]), np.array([1, 2]), EXACT, True),
+        (np.array([2**63], np.uint64), np.array([2**63 + 1], np.uint64), Tolerance(9, 1.0, 9.0), False),
+        (np.array([True]), np.array([False]), Tolerance(9, 9.0, 9.0), False),
+        (np.array([1, -3]).astype(ml_dtypes.int4), np.array([1, -3]).astype(ml_dtypes.int4), EXACT, True),
+        (np.array([1, -3]).astype(ml_dtypes.int4), np.array([1, 3]).astype(ml_dtypes.int4), EXACT, False),
+        (np.zeros((0, 3)), np.zeros((0, 3)), EXACT, True),
+        (np.array(1.5, ml_dtypes.bfloat16), np.array(1.5078125, ml_dtypes.bfloat16), Tolerance(1), True),
+        (f32(1), np.array([1.0]), EXACT, False),
+        (f32(1), f32(1, 1), EXACT, False),
+    ],
+)
+def test_near_enough(found: Any, expected: Any, tolerance: Tolerance, passes: bool) -> None:
+    assert compare(found, expected, tolerance, "0").passed is passes
+
+
+def test_what_is_said() -> None:
+    expected = np.ones((2, 3), np.float32)
+    found = expected.copy()
+    found[1, 2], found[0, 0] = 1.5, np.nextafter(np.float32(1), np.float32(2))
+    compared = compare(found, expected, Tolerance(1), "1")
+    assert (compared.differing, compared.outside, compared.worst) == (2, 1, (1, 2))
+    assert str(compared) == (
+        "output 1: float32[2, 3], 2 of 6 differ, 1 too much: at most 4194304 ulp, 0.5 absolute, 0.5 relative; "
+        "most at [1, 2]: 1.5, expected 1.0"
+    )
+    assert str(compare(expected, expected, EXACT, "0")) == "output 0: float32[2, 3], equal"
+    wrong = compare(np.array([1, 2, 3]), np.array([1, 2, 300]), EXACT, "0")
+    assert str(wrong) == (
+        "output 0: int64[3], 1 of 3 differ, 1 too much: at most 297 absolute, 0.99 relative; "
+        "most at [2]: 3, expected 300"
+    )
+    assert str(compare(f32(1), np.array([1.0]), EXACT, "0")) == "output 0: it is float32[1], expected float64[1]"

@@ -1,0 +1,116 @@
+"""Programs that compute the same, and programs that do not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from corpus import EXAMPLES
+
+import vhlo_tools as vt
+from vhlo_tools.cli.main import main
+
+F = "tensor<4xf32>"
+
+
+def program(op: str, attribute: str = "") -> str:
+    return f"func.func @main(%a: {F}{attribute}) -> {F} {{ %0 = {op} : {F} return %0 : {F} }}"
+
+
+@pytest.mark.parametrize("engine", ["reference", "xla"])
+@pytest.mark.parametrize("name", ["saxpy.mlir", "keras_mlp.mlirbc", "symbolic_export.jax_export"])
+def test_what_was_moved_computes_the_same(name: str, engine: Any) -> None:
+    report = vt.verify(EXAMPLES / name, vt.serialize(EXAMPLES / name, "1.1.0"), engine=engine, rounds=2)
+    assert report.passed
+    assert report.max_ulp == 0
+    report.require()
+    assert len(report.rounds) == 2
+
+
+def test_a_difference_is_reported() -> None:
+    report = vt.verify(program("stablehlo.sine %a"), program("stablehlo.cosine %a"), names=("one", "other"))
+    assert not report.passed
+    assert str(report).startswith(
+        "other does not compute the same as one, within 4 ulp, on reference\ninputs: drawn from"
+    )
+    with pytest.raises(vt.VerificationError, match="output 0: .* 4 of 4 differ, 4 too much"):
+        report.require()
+
+
+def test_tolerances() -> None:
+    exact = program("stablehlo.tan %a")
+    near = f"""func.func @main(%a: {F}) -> {F} {{
+      %0 = stablehlo.sine %a : {F}
+      %1 = stablehlo.cosine %a : {F}
+      %2 = stablehlo.divide %0, %1 : {F}
+      return %2 : {F}
+    }}"""
+    reports = [vt.verify(exact, near, rounds=5, tolerance=vt.Tolerance(ulp)) for ulp in (0, 4)]
+    assert [each.passed for each in reports] == [False, True]
+    assert 0 < reports[0].max_ulp <= 4
+
+
+def test_inputs_that_are_given() -> None:
+    one, other = program("stablehlo.abs %a"), program("stablehlo.optimization_barrier %a")
+    assert vt.verify(one, other, [[1.0, 2.0, 3.0, 4.0]]).passed
+    assert not vt.verify(one, other, [[1.0, -2.0, 3.0, 4.0]]).passed
+
+
+@pytest.mark.parametrize("engine", ["reference", "xla"])
+def test_aliases_are_exercised(engine: Any) -> None:
+    plain = program("stablehlo.add %a, %a")
+    aliased = program("stablehlo.add %a, %a", " {tf.aliasing_output = 0 : i32}")
+    report = vt.verify(plain, aliased, engine=engine)
+    assert report.passed
+    assert len(report.rounds[0].donated) == 1
+    assert not vt.verify(plain, plain).rounds[0].donated
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (
+            "func.func @main(%a: tensor<4xf64>) { return }",
+            r"one takes f32\[4\], and other takes f64\[4\]: only",
+        ),
+        ("func.func @main(%a: tensor<5xf32>) { return }", r"other takes f32\[5\]"),
+        ("func.func @main() { return }", "other takes nothing"),
+    ],
+)
+def test_programs_that_cannot_be_compared(other: str, message: str) -> None:
+    with pytest.raises(vt.VerificationError, match=message):
+        vt.verify(program("stablehlo.abs %a"), other, names=("one", "other"))
+
+
+def test_results_that_only_one_gives() -> None:
+    none = f"func.func @main(%a: {F}) {{ return }}"
+    report = vt.verify(program("stablehlo.abs %a"), none)
+    assert not report.passed
+    assert "output 0: only the first program gives it" in str(report)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, other = tmp_path / "one.mlir", tmp_path / "other.mlir"
+    one.write_text(program("stablehlo.tanh %a"))
+    other.write_text(program("stablehlo.sine %a"))
+    assert main(["verify", str(one), str(one), "--rounds", "3"]) == 0
+    assert capsys.readouterr().out.count("output 0: float32[4], equal") == 3
+    assert main(["verify", str(one), str(other), "--output-format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["passed"], found["rounds"][0]["outputs"][0]["outside"]) == (False, 4)
+    assert main(["verify", str(one), str(other), "-i", "[0, 0, 0, 0]"]) == 0
+    assert main(["verify", str(one), str(other), "--atol", "2"]) == 0
+    assert main(["verify", str(one), "examples/nothing.mlir"]) == 2
+    saxpy = str(EXAMPLES / "saxpy.mlir")
+    assert main(["verify", str(one), saxpy]) == 1
+    assert "only programs that take the same can be compared" in capsys.readouterr().err
+
+
+def test_inputs_are_left_as_they_are() -> None:
+    array = np.array([1, -2, 3, 4], np.float32)
+    text = program("stablehlo.abs %a", " {tf.aliasing_output = 0 : i32}")
+    assert vt.verify(text, text, [array]).passed
+    assert array.tolist() == [1, -2, 3, 4]

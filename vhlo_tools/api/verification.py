@@ -1,0 +1,105 @@
+"""Two programs compared by what they compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from vhlo_tools.api.execution import EngineChoice, load_executable
+from vhlo_tools.api.frontends import as_program
+
+if TYPE_CHECKING:
+    from vhlo_tools.program import ProgramSource
+    from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
+
+__all__ = ["draw_inputs", "verify"]
+
+
+def verify(
+    before: ProgramSource,
+    after: ProgramSource,
+    inputs: Sequence[Any] | None = None,
+    seed: int = 0,
+    *,
+    rounds: int = 1,
+    drawing: Drawing | None = None,
+    tolerance: Tolerance | None = None,
+    engine: EngineChoice = "auto",
+    names: tuple[str | None, str | None] = (None, None),
+    provider: str | None = None,
+) -> VerificationReport:
+    """Run two programs on the same inputs, and compare what they give.
+
+    Programs with aliases are run a second time, with every input given away that has one.
+
+    Args:
+        before: The program whose outputs are expected: anything that :func:`serialize` takes.
+        after: The program whose outputs are compared with these.
+        inputs: The inputs, as :func:`run` takes them; by default :func:`draw_inputs` draws them.
+        seed: What inputs are drawn from. The same seed draws the same inputs.
+        rounds: How often inputs are drawn, from one seed after the other.
+        drawing: How inputs are drawn; ``seed`` takes the place of the seed in it.
+        tolerance: How far apart floats may be, by default four units in the last place.
+        engine: What runs both, as for :func:`run`.
+        names: What to call the programs in messages, by default their paths.
+        provider: The bindings to use, by default the installed ones.
+
+    Returns:
+        The report, which tells whether the programs ``passed``, and prints what was compared.
+
+    Raises:
+        VerificationError: If the programs do not take the same.
+        InvalidInputError: If the inputs do not fit.
+        EngineError: If one of the programs cannot be run.
+        AliasError: If aliases of one of them are wrong.
+        InvalidProgramError: If one of them is no valid program.
+        MalformedArtifactError: If one of them is a damaged artifact.
+    """
+    from vhlo_tools.verification import Tolerance, verify_executables
+
+    one = load_executable(before, engine=engine, name=names[0], provider=provider)
+    other = load_executable(after, engine=engine, name=names[1], provider=provider)
+    sets: list[tuple[str, Sequence[Any]]] = []
+    if inputs is not None:
+        sets.append(("given", inputs))
+    else:
+        for each in range(seed, seed + rounds):
+            drawn = draw_inputs(before, each, drawing=drawing, name=names[0], provider=provider)
+            sets.append((f"drawn from seed {each}", drawn))
+    return verify_executables(one, other, sets, tolerance or Tolerance())
+
+
+def draw_inputs(
+    program: ProgramSource,
+    seed: int = 0,
+    *,
+    drawing: Drawing | None = None,
+    name: str | None = None,
+    provider: str | None = None,
+) -> list[Any]:
+    """Return inputs for ``main`` of a program, drawn from a seed.
+
+    Floats are mostly normal, integers small; those that come to an op with a domain are within it: roots and logarithms
+    get positive numbers, divisions no zeros, gathers and slices indices within range, Cholesky definite matrices.
+
+    Args:
+        program: Anything that :func:`serialize` takes.
+        seed: The same seed draws the same inputs.
+        drawing: How inputs are drawn; ``seed`` takes the place of the seed in it.
+        name: What to call the program in messages, by default its path.
+        provider: The bindings to use, by default those of the module, or the installed ones.
+
+    Raises:
+        InvalidProgramError: If it is no valid program, or has no ``main``.
+        EngineError: If it takes what has no form in numpy.
+        MalformedArtifactError: If it is a damaged artifact.
+    """
+    from dataclasses import replace
+
+    from vhlo_tools.program import load_program
+    from vhlo_tools.verification import Drawing
+    from vhlo_tools.verification import draw_inputs as draw
+
+    loaded = load_program(as_program(program, name=name, provider=provider), name=name, provider=provider)
+    module = loaded.provider.as_module(loaded.load())
+    return draw(module, replace(drawing or Drawing(), seed=seed), loaded.name)

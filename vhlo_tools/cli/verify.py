@@ -1,0 +1,99 @@
+"""``vhlo verify``: whether two programs compute the same."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from vhlo_tools import api
+from vhlo_tools.cli import options
+from vhlo_tools.cli.run import input_option, read_inputs
+
+if TYPE_CHECKING:
+    from vhlo_tools.verification import Comparison, VerificationReport
+
+
+@click.command()
+@options.input_argument("BEFORE")
+@click.argument("after", metavar="AFTER")
+@input_option
+@click.option("--seed", type=int, default=0, show_default=True, help="What inputs are drawn from if none are given.")
+@click.option("--rounds", type=click.IntRange(min=1), default=1, show_default=True, help="How often they are drawn.")
+@click.option("--edges", is_flag=True, help="Draw zeros, subnormal numbers, the smallest and the largest too.")
+@click.option("--non-finite", is_flag=True, help="Draw infinities too, and what is no number.")
+@click.option(
+    "--size", type=click.IntRange(min=0), default=3, show_default=True, help="For dimensions whose size is open."
+)
+@click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
+@click.option("--ulp", type=click.IntRange(min=0), default=4, show_default=True, help="Floats may be so far apart,")
+@click.option("--rtol", type=click.FloatRange(min=0), default=0.0, help="or this much of the expected value,")
+@click.option("--atol", type=click.FloatRange(min=0), default=0.0, help="and this much beside.")
+@options.provider_option
+@options.format_option
+def verify(
+    source: str,
+    after: str,
+    inputs: tuple[str, ...],
+    seed: int,
+    rounds: int,
+    edges: bool,
+    non_finite: bool,
+    size: int,
+    engine: api.EngineChoice,
+    ulp: int,
+    rtol: float,
+    atol: float,
+    provider: str | None,
+    output_format: str,
+) -> int:
+    """Run BEFORE and AFTER on the same inputs and compare their outputs: exit code 1 if they differ too much.
+
+    Programs with aliases are run again with every aliased input given away.
+    """
+    programs = [options.read_program(each) for each in (source, after)]
+    values = read_inputs(inputs)
+    from vhlo_tools.verification import Drawing, Tolerance
+
+    report = api.verify(
+        programs[0][0],
+        programs[1][0],
+        values if inputs else None,
+        seed,
+        rounds=rounds,
+        drawing=Drawing(seed, edges, non_finite, size),
+        tolerance=Tolerance(ulp, rtol, atol),
+        engine=engine,
+        names=(programs[0][1], programs[1][1]),
+        provider=provider,
+    )
+    if output_format == "json":
+        options.echo_json(_as_json(report))
+    else:
+        click.echo(report)
+    return 0 if report.passed else 1
+
+
+def _as_json(report: VerificationReport) -> dict[str, Any]:
+    return {
+        "passed": report.passed,
+        "before": report.before,
+        "after": report.after,
+        "engines": list(report.engines),
+        "tolerance": asdict(report.tolerance),
+        "rounds": [
+            {
+                "inputs": each.inputs,
+                "passed": each.passed,
+                "outputs": [_comparison(output) for output in each.outputs],
+                "donated": [_comparison(output) for output in each.donated],
+                "problems": list(each.problems),
+            }
+            for each in report.rounds
+        ],
+    }
+
+
+def _comparison(found: Comparison) -> dict[str, Any]:
+    return {"passed": found.passed, **asdict(found)}

@@ -1,0 +1,172 @@
+"""Outputs compared: how far apart they are, where most, and whether that is near enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from vhlo_tools.verification.floats import is_complex, is_float, parts, ulp_distance
+
+__all__ = ["Comparison", "Tolerance", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far apart two floats may be. One that is within ``ulp``, or within the other two together, is near enough.
+
+    Integers and booleans must be equal.
+
+    Attributes:
+        ulp: So many units in the last place, of the float type that is compared.
+        relative: So much of the absolute value of what is expected.
+        absolute: So much beside that.
+    """
+
+    ulp: int = 4
+    relative: float = 0.0
+    absolute: float = 0.0
+
+    def __str__(self) -> str:
+        text = f"{self.ulp} ulp"
+        if self.relative or self.absolute:
+            text += f", or {self.absolute:g} + {self.relative:g} * |expected|"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What the comparison of an output found.
+
+    Attributes:
+        place: Which output it is: its number, in tuples ``0.1``.
+        dtype: The type of its elements.
+        shape: Its shape.
+        differing: How many elements are not equal.
+        outside: How many of these are too far apart.
+        max_ulp: The largest distance in units in the last place; ``None`` of what are no floats.
+        max_absolute: The largest absolute difference, of numbers that are finite.
+        max_relative: The largest difference relative to what is expected, of numbers that are finite and not zero.
+        worst: The index of the element that is farthest from what is expected; ``None`` if all are equal.
+        found: That element.
+        expected: What it is compared with.
+        mismatch: How shapes or types differ, which says that nothing was compared.
+    """
+
+    place: str
+    dtype: str
+    shape: tuple[int, ...]
+    differing: int = 0
+    outside: int = 0
+    max_ulp: int | None = None
+    max_absolute: float = 0.0
+    max_relative: float = 0.0
+    worst: tuple[int, ...] | None = None
+    found: str | None = None
+    expected: str | None = None
+    mismatch: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the output is near enough."""
+        return self.mismatch is None and not self.outside
+
+    def __str__(self) -> str:
+        if self.mismatch is not None:
+            return f"output {self.place}: {self.mismatch}"
+        head = f"output {self.place}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+        if not self.differing:
+            return f"{head}, equal"
+        number = f"{self.differing} of {int(np.prod(self.shape))} differ"
+        if self.outside:
+            number += f", {self.outside} too much"
+        ulp = "" if self.max_ulp is None else f" {self.max_ulp} ulp," if self.max_ulp < _FARTHEST else " no number,"
+        return (
+            f"{head}, {number}: at most{ulp} {self.max_absolute:.3g} absolute, {self.max_relative:.3g} relative; "
+            f"most at {list(self.worst or ())}: {self.found}, expected {self.expected}"
+        )
+
+
+_FARTHEST: Final = 2**64 - 1
+
+
+def compare(
+    found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], tolerance: Tolerance, place: str
+) -> Comparison:
+    """Return how far an output is from what is expected.
+
+    Args:
+        found: The output.
+        expected: What it shall be.
+        tolerance: How far apart they may be.
+        place: Which output it is.
+    """
+    if found.dtype != expected.dtype or found.shape != expected.shape:
+        mismatch = f"it is {found.dtype}{list(found.shape)}, expected {expected.dtype}{list(expected.shape)}"
+        return Comparison(place, str(found.dtype), found.shape, mismatch=mismatch)
+    if found.size == 0 or found.tobytes() == expected.tobytes():
+        floats = is_float(found.dtype) or is_complex(found.dtype)
+        return Comparison(place, str(found.dtype), found.shape, max_ulp=0 if floats else None)
+    if is_float(found.dtype) or is_complex(found.dtype):
+        return _compare_floats(found, expected, tolerance, place)
+    return _compare_integers(found, expected, place)
+
+
+def _compare_integers(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], place: str) -> Comparison:
+    unequal = found != expected
+    # Differences of 64 bits fit no type of numpy; as floats they are near enough to be shown.
+    absolute = np.abs(found.astype(np.float64) - expected.astype(np.float64))
+    return _comparison(found, expected, place, unequal, unequal, absolute, None)
+
+
+def _compare_floats(
+    found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], tolerance: Tolerance, place: str
+) -> Comparison:
+    one, other = parts(found), parts(expected)
+    ulp = ulp_distance(one, other)
+    wide = (one.astype(np.float64), other.astype(np.float64))
+    with np.errstate(invalid="ignore", over="ignore"):
+        absolute = np.abs(wide[0] - wide[1])
+        near = absolute <= tolerance.absolute + tolerance.relative * np.abs(wide[1])
+    # Of infinities no difference is known, and one of a sign is as good as another of it.
+    near &= np.isfinite(wide[0]) & np.isfinite(wide[1])
+    outside = (ulp > tolerance.ulp) & ~near
+    # The distance of the largest number from infinity is one: as close as numbers get, and yet not near.
+    outside |= np.isinf(wide[0]) ^ np.isinf(wide[1])
+    absolute = np.where(np.isfinite(absolute), absolute, 0)
+    return _comparison(found, expected, place, ulp != 0, outside, absolute, ulp)
+
+
+def _comparison(
+    found: np.ndarray[Any, Any],
+    expected: np.ndarray[Any, Any],
+    place: str,
+    unequal: np.ndarray[Any, Any],
+    outside: np.ndarray[Any, Any],
+    absolute: np.ndarray[Any, Any],
+    ulp: np.ndarray[Any, Any] | None,
+) -> Comparison:
+    if not unequal.any():
+        # Bits of zeros, or of what is no number.
+        return Comparison(place, str(found.dtype), found.shape, max_ulp=None if ulp is None else 0)
+    # Of those that are too far apart, if there are any, the farthest.
+    measure = (absolute if ulp is None else ulp.astype(np.float64)) + 1
+    flat = int(np.argmax(np.where(outside, measure, 0) if outside.any() else np.where(unequal, measure, 0)))
+    index = tuple(int(each) for each in np.unravel_index(flat, unequal.shape))[: found.ndim]
+    size = np.abs(parts(expected).astype(np.float64))
+    relative = np.divide(absolute, size, out=np.zeros_like(absolute), where=(size > 0) & np.isfinite(size))
+    both = unequal.reshape(*found.shape, -1).any(axis=-1), outside.reshape(*found.shape, -1).any(axis=-1)
+    return Comparison(
+        place,
+        str(found.dtype),
+        found.shape,
+        int(both[0].sum()),
+        int(both[1].sum()),
+        None if ulp is None else int(ulp.max()),
+        float(absolute.max()),
+        float(relative.max()),
+        index,
+        str(found[index]),
+        str(expected[index]),
+    )

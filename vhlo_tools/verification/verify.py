@@ -1,0 +1,173 @@
+"""Two programs run on the same inputs, and their outputs compared; aliases and donation exercised on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vhlo_tools.aliasing import Array, Shape, Tuple
+from vhlo_tools.errors import VerificationError
+from vhlo_tools.interpreter import Executable
+from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
+
+__all__ = ["Round", "VerificationReport", "verify_executables"]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one set of inputs showed.
+
+    Attributes:
+        inputs: Where they came from: ``given``, or ``seed 0``.
+        outputs: How each output of the second program compares with that of the first.
+        donated: How each output compares if every input that has an alias is given away; none if none has.
+        problems: What else went wrong: inputs that were changed though nobody gave them away.
+    """
+
+    inputs: str
+    outputs: tuple[Comparison, ...]
+    donated: tuple[Comparison, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything is near enough."""
+        return all(each.passed for each in (*self.outputs, *self.donated)) and not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationReport:
+    """Whether two programs compute the same.
+
+    Attributes:
+        before: What the first is called.
+        after: What the second is called.
+        engines: What each ran on.
+        tolerance: How far apart floats may be.
+        rounds: What each set of inputs showed.
+    """
+
+    before: str
+    after: str
+    engines: tuple[str, str]
+    tolerance: Tolerance
+    rounds: tuple[Round, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the second gave what the first gave, every time."""
+        return all(each.passed for each in self.rounds)
+
+    @property
+    def max_ulp(self) -> int:
+        """The largest distance in units in the last place."""
+        return max((each.max_ulp or 0 for round_ in self.rounds for each in round_.outputs), default=0)
+
+    def require(self) -> None:
+        """Raise unless the programs compute the same.
+
+        Raises:
+            VerificationError: With the whole report.
+        """
+        if not self.passed:
+            raise VerificationError(str(self))
+
+    def __str__(self) -> str:
+        verdict = "computes the same as" if self.passed else "does not compute the same as"
+        engines = " and ".join(dict.fromkeys(self.engines))
+        lines = [f"{self.after} {verdict} {self.before}, within {self.tolerance}, on {engines}"]
+        for each in self.rounds:
+            lines.append(f"inputs: {each.inputs}")
+            lines += [f"  {output}" for output in each.outputs]
+            # What is given away changes nothing, or else it is told.
+            lines += [f"  with inputs given away: {output}" for output in each.donated if not output.passed]
+            lines += [f"  {problem}" for problem in each.problems]
+        return "\n".join(lines)
+
+
+def verify_executables(
+    before: Executable,
+    after: Executable,
+    rounds: Sequence[tuple[str, Sequence[Any]]],
+    tolerance: Tolerance,
+) -> VerificationReport:
+    """Run two programs and compare what they give.
+
+    Args:
+        before: The program whose outputs are expected.
+        after: The program whose outputs are compared with these.
+        rounds: What inputs are called, and the inputs.
+        tolerance: How far apart floats may be.
+
+    Raises:
+        VerificationError: If the programs do not take or give the same, so that there is nothing to compare.
+        EngineError: If one of them cannot be run.
+    """
+    one, other = before.signature.parameters, after.signature.parameters
+    if len(one) != len(other) or not all(map(_may_be, one, other)):
+        raise VerificationError(
+            f"{before.name} takes {_listed(one)}, and {after.name} takes {_listed(other)}: only programs that take the "
+            "same can be compared"
+        )
+    found = tuple(_round(before, after, *each, tolerance) for each in rounds)
+    return VerificationReport(before.name, after.name, (before.engine, after.engine), tolerance, found)
+
+
+def _round(before: Executable, after: Executable, name: str, inputs: Sequence[Any], tolerance: Tolerance) -> Round:
+    expected = dict(_leaves(before.run(_copied(inputs))))
+    kept = _copied(inputs)
+    outputs = _compared(after.run(kept), expected, tolerance)
+    problems = [
+        f"input {place} was changed, although it was not given away"
+        for (place, is_now), (_, was) in zip(_leaves(tuple(kept)), _leaves(tuple(inputs)), strict=True)
+        if is_now is not None and np.asarray(is_now).tobytes() != np.asarray(was).tobytes()
+    ]
+    donated: tuple[Comparison, ...] = ()
+    if numbers := {(each.parameter_number, each.parameter_index) for each in after.aliases}:
+        execution = after.execute(_copied(inputs), donate=numbers)
+        donated = _compared(execution.outputs, expected, tolerance)
+    return Round(name, outputs, donated, tuple(problems))
+
+
+def _compared(outputs: tuple[Any, ...], expected: dict[str, Any], tolerance: Tolerance) -> tuple[Comparison, ...]:
+    found = dict(_leaves(outputs))
+    compared = []
+    for place in dict.fromkeys((*expected, *found)):
+        if place not in found or place not in expected:
+            which = "first" if place in expected else "second"
+            compared.append(Comparison(place, "", (), mismatch=f"only the {which} program gives it"))
+        elif found[place] is not None and expected[place] is not None:
+            compared.append(compare(found[place], expected[place], tolerance, place))
+    return tuple(compared)
+
+
+def _copied(inputs: Sequence[Any]) -> list[Any]:
+    """Return inputs in memory of their own, which may be given away."""
+    return [
+        None if each is None else _copied(each) if isinstance(each, tuple | list) else np.array(each) for each in inputs
+    ]
+
+
+def _leaves(values: tuple[Any, ...] | list[Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    for number, value in enumerate(values):
+        if isinstance(value, tuple | list):
+            yield from _leaves(value, f"{place}{number}.")
+        else:
+            yield f"{place}{number}", value
+
+
+def _may_be(one: Shape, other: Shape) -> bool:
+    """Tell whether some value is of both shapes, of which sizes may be open."""
+    if isinstance(one, Array) and isinstance(other, Array):
+        fit = len(one.sizes) == len(other.sizes) and one.element == other.element
+        return fit and all(a == b or None in (a, b) for a, b in zip(one.sizes, other.sizes, strict=True))
+    if isinstance(one, Tuple) and isinstance(other, Tuple):
+        return len(one.elements) == len(other.elements) and all(map(_may_be, one.elements, other.elements))
+    return one == other
+
+
+def _listed(shapes: Sequence[Shape]) -> str:
+    return ", ".join(map(str, shapes)) or "nothing"
