@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias, AliasConfig, Donor
     from vhlo_tools.api import (
         check,
+        check_golden,
         constants,
         deserialize,
         diff,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         extract_constants,
         load_executable,
         open_artifact,
+        record_golden,
         require,
         resolve_target,
         restore_constants,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         BufferDeletedError,
         DowngradeError,
         EngineError,
+        GoldenError,
         InvalidInputError,
         InvalidProgramError,
         InvalidSpecificationError,
@@ -74,6 +77,7 @@ __all__ = [
     "Externalized",
     "Extracted",
     "Finding",
+    "GoldenError",
     "InvalidInputError",
     "InvalidProgramError",
     "InvalidSpecificationError",
@@ -91,6 +95,7 @@ __all__ = [
     "Version",
     "VhloToolsError",
     "check",
+    "check_golden",
     "constants",
     "deserialize",
     "diff",
@@ -99,6 +104,7 @@ __all__ = [
     "extract_constants",
     "load_executable",
     "open_artifact",
+    "record_golden",
     "require",
     "resolve_target",
     "restore_constants",
@@ -111,7 +117,9 @@ __all__ = [
 
 _HOME_OF = {
     **dict.fromkeys(["Alias", "AliasConfig", "Donor"], "aliasing"),
-    **dict.fromkeys(["check", "deserialize", "open_artifact", "require", "resolve_target"], "api"),
+    **dict.fromkeys(
+        ["check", "check_golden", "record_golden", "deserialize", "open_artifact", "require", "resolve_target"], "api"
+    ),
     **dict.fromkeys(["Buffer", "DonationWarning", "Executable", "Execution", "RunReport"], "interpreter"),
     **dict.fromkeys(["load_executable", "retarget", "run", "serialize", "strip", "verify", "draw_inputs"], "api"),
     **dict.fromkeys(["constants", "diff", "externalize_constants", "extract_constants", "restore_constants"], "api"),

@@ -17,6 +17,7 @@ __all__ = [
     "BufferDeletedError",
     "DowngradeError",
     "EngineError",
+    "GoldenError",
     "InvalidInputError",
     "InvalidProgramError",
     "InvalidSpecificationError",
@@ -157,3 +158,7 @@ class InvalidInputError(EngineError, ValueError):
 
 class VerificationError(VhloToolsError):
     """Two programs do not compute the same, or cannot be compared."""
+
+
+class GoldenError(VhloToolsError):
+    """A record of a program and its outputs that cannot be used, or a folder that holds none."""

@@ -15,6 +15,7 @@ from vhlo_tools.api.functions import (
     serialize,
     strip,
 )
+from vhlo_tools.api.golden import check_golden, record_golden
 from vhlo_tools.api.verification import draw_inputs, verify
 from vhlo_tools.api.weights import (
     LARGE,
@@ -31,6 +32,7 @@ __all__ = [
     "EngineChoice",
     "aliased_artifact",
     "check",
+    "check_golden",
     "constants",
     "deserialize",
     "diff",
@@ -43,6 +45,7 @@ __all__ = [
     "open_artifact",
     "prepare_check",
     "program_of",
+    "record_golden",
     "require",
     "resolve_target",
     "restore_constants",

@@ -26,6 +26,7 @@ _COMMANDS = {
     "inspect": "Show what a file is and holds.",
     "constants": "List, extract, externalize and restore the constants of an artifact.",
     "run": "Evaluate a program.",
+    "golden": "Record programs with their outputs, and replay them.",
     "verify": "Compare two programs by what they compute.",
     "targets": "Show versions, releases, and what a target means.",
     "spec": "Show, compare, check and extend the specification of VHLO.",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -15,21 +17,43 @@ if TYPE_CHECKING:
     from vhlo_tools.verification import Comparison, VerificationReport
 
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_DRAWING: Final = (
+    click.option(
+        "--seed", type=int, default=0, show_default=True, help="What inputs are drawn from if none are given."
+    ),
+    click.option("--edges", is_flag=True, help="Draw zeros, subnormal numbers, the smallest and the largest too."),
+    click.option("--non-finite", is_flag=True, help="Draw infinities too, and what is no number."),
+    click.option(
+        "--size", type=click.IntRange(min=0), default=3, show_default=True, help="For dimensions whose size is open."
+    ),
+)
+_TOLERANCE: Final = (
+    click.option("--ulp", type=click.IntRange(min=0), default=4, show_default=True, help="Floats may be so far apart,"),
+    click.option("--rtol", type=click.FloatRange(min=0), default=0.0, help="or this much of the expected value,"),
+    click.option("--atol", type=click.FloatRange(min=0), default=0.0, help="and this much beside."),
+)
+
+
+def drawing_options(function: _F) -> _F:
+    """Add the options for how inputs are drawn."""
+    return reduce(lambda wrapped, option: option(wrapped), reversed(_DRAWING), function)
+
+
+def tolerance_options(function: _F) -> _F:
+    """Add the options for how far apart floats may be."""
+    return reduce(lambda wrapped, option: option(wrapped), reversed(_TOLERANCE), function)
+
+
 @click.command()
 @options.input_argument("BEFORE")
 @click.argument("after", metavar="AFTER")
 @input_option
-@click.option("--seed", type=int, default=0, show_default=True, help="What inputs are drawn from if none are given.")
+@drawing_options
 @click.option("--rounds", type=click.IntRange(min=1), default=1, show_default=True, help="How often they are drawn.")
-@click.option("--edges", is_flag=True, help="Draw zeros, subnormal numbers, the smallest and the largest too.")
-@click.option("--non-finite", is_flag=True, help="Draw infinities too, and what is no number.")
-@click.option(
-    "--size", type=click.IntRange(min=0), default=3, show_default=True, help="For dimensions whose size is open."
-)
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
-@click.option("--ulp", type=click.IntRange(min=0), default=4, show_default=True, help="Floats may be so far apart,")
-@click.option("--rtol", type=click.FloatRange(min=0), default=0.0, help="or this much of the expected value,")
-@click.option("--atol", type=click.FloatRange(min=0), default=0.0, help="and this much beside.")
+@tolerance_options
 @options.provider_option
 @options.format_option
 def verify(
@@ -86,8 +110,8 @@ def _as_json(report: VerificationReport) -> dict[str, Any]:
             {
                 "inputs": each.inputs,
                 "passed": each.passed,
-                "outputs": [_comparison(output) for output in each.outputs],
-                "donated": [_comparison(output) for output in each.donated],
+                "outputs": [comparison_as_json(output) for output in each.outputs],
+                "donated": [comparison_as_json(output) for output in each.donated],
                 "problems": list(each.problems),
             }
             for each in report.rounds
@@ -95,5 +119,6 @@ def _as_json(report: VerificationReport) -> dict[str, Any]:
     }
 
 
-def _comparison(found: Comparison) -> dict[str, Any]:
+def comparison_as_json(found: Comparison) -> dict[str, Any]:
+    """Return a comparison as JSON has it."""
     return {"passed": found.passed, **asdict(found)}

@@ -2,7 +2,7 @@
 
 from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
 from vhlo_tools.verification.drawing import Drawing, draw_inputs
-from vhlo_tools.verification.verify import Round, VerificationReport, verify_executables
+from vhlo_tools.verification.verify import Round, VerificationReport, compare_outputs, verify_executables
 
 __all__ = [
     "Comparison",
@@ -11,6 +11,7 @@ __all__ = [
     "Tolerance",
     "VerificationReport",
     "compare",
+    "compare_outputs",
     "draw_inputs",
     "verify_executables",
 ]

@@ -13,7 +13,7 @@ from vhlo_tools.errors import VerificationError
 from vhlo_tools.interpreter import Executable
 from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
 
-__all__ = ["Round", "VerificationReport", "verify_executables"]
+__all__ = ["Round", "VerificationReport", "compare_outputs", "verify_executables"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ def verify_executables(
 
 
 def _round(before: Executable, after: Executable, name: str, inputs: Sequence[Any], tolerance: Tolerance) -> Round:
-    expected = dict(_leaves(before.run(_copied(inputs))))
+    expected = before.run(_copied(inputs))
     kept = _copied(inputs)
-    outputs = _compared(after.run(kept), expected, tolerance)
+    outputs = compare_outputs(after.run(kept), expected, tolerance)
     problems = [
         f"input {place} was changed, although it was not given away"
         for (place, is_now), (_, was) in zip(_leaves(tuple(kept)), _leaves(tuple(inputs)), strict=True)
@@ -128,19 +128,29 @@ def _round(before: Executable, after: Executable, name: str, inputs: Sequence[An
     donated: tuple[Comparison, ...] = ()
     if numbers := {(each.parameter_number, each.parameter_index) for each in after.aliases}:
         execution = after.execute(_copied(inputs), donate=numbers)
-        donated = _compared(execution.outputs, expected, tolerance)
+        donated = compare_outputs(execution.outputs, expected, tolerance)
     return Round(name, outputs, donated, tuple(problems))
 
 
-def _compared(outputs: tuple[Any, ...], expected: dict[str, Any], tolerance: Tolerance) -> tuple[Comparison, ...]:
-    found = dict(_leaves(outputs))
+def compare_outputs(
+    outputs: tuple[Any, ...], expected: tuple[Any, ...], tolerance: Tolerance
+) -> tuple[Comparison, ...]:
+    """Compare the results of a run, tuples taken apart.
+
+    Args:
+        outputs: The results.
+        expected: What they shall be.
+        tolerance: How far apart floats may be.
+    """
+    found, wanted = dict(_leaves(outputs)), dict(_leaves(expected))
     compared = []
-    for place in dict.fromkeys((*expected, *found)):
-        if place not in found or place not in expected:
-            which = "first" if place in expected else "second"
+    for place in dict.fromkeys((*wanted, *found)):
+        if place not in found or place not in wanted:
+            which = "first" if place in wanted else "second"
             compared.append(Comparison(place, "", (), mismatch=f"only the {which} program gives it"))
-        elif found[place] is not None and expected[place] is not None:
-            compared.append(compare(found[place], expected[place], tolerance, place))
+        # A token has no value.
+        elif found[place] is not None and wanted[place] is not None:
+            compared.append(compare(found[place], wanted[place], tolerance, place))
     return tuple(compared)
 
 
