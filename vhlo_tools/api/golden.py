@@ -59,8 +59,9 @@ def record_golden(
     from vhlo_tools.verification import Tolerance
 
     artifact = as_artifact(program, None) or serialize(program, target, provider=provider)
-    given = inputs if inputs is not None else draw_inputs(artifact, seed, drawing=drawing, provider=provider)
     executable = load_executable(artifact, engine=engine, name=name, provider=provider)
+    drawn = inputs if inputs is not None else draw_inputs(artifact, seed, drawing=drawing, provider=provider)
+    given = executable.converted(drawn)
     library = get_provider(provider).library
     return write_record(
         Path(folder) / name,

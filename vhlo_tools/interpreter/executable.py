@@ -145,6 +145,19 @@ class Executable:
         shapes = (result,) if one else cast(Tuple, result).elements
         return Execution(nested_values(iter(results), shapes), report)
 
+    def converted(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
+        """Return inputs as arrays of the types that the program takes, for tuples tuples of these.
+
+        Args:
+            inputs: As for :meth:`execute`.
+
+        Raises:
+            InvalidInputError: If they do not fit.
+            BufferDeletedError: If a buffer was given away before.
+        """
+        leaves_ = (each.buffer.read() for each in self._taken(inputs, set()))
+        return nested_values(leaves_, self.signature.parameters)
+
     def _donated(self, donate: Donate) -> set[tuple[int, ShapeIndex]]:
         """Return the leaves that ``donate`` names."""
         parameters = self._config.signature.parameters

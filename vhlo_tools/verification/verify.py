@@ -112,7 +112,7 @@ def verify_executables(
             f"{before.name} takes {_listed(one)}, and {after.name} takes {_listed(other)}: only programs that take the "
             "same can be compared"
         )
-    found = tuple(_round(before, after, *each, tolerance) for each in rounds)
+    found = tuple(_round(before, after, name, before.converted(inputs), tolerance) for name, inputs in rounds)
     return VerificationReport(before.name, after.name, (before.engine, after.engine), tolerance, found)
 
 
@@ -122,7 +122,7 @@ def _round(before: Executable, after: Executable, name: str, inputs: Sequence[An
     outputs = compare_outputs(after.run(kept), expected, tolerance)
     problems = [
         f"input {place} was changed, although it was not given away"
-        for (place, is_now), (_, was) in zip(_leaves(tuple(kept)), _leaves(tuple(inputs)), strict=True)
+        for (place, is_now), (_, was) in zip(_leaves(kept), _leaves(inputs), strict=True)
         if is_now is not None and np.asarray(is_now).tobytes() != np.asarray(was).tobytes()
     ]
     donated: tuple[Comparison, ...] = ()
