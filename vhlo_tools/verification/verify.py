@@ -116,7 +116,7 @@ def verify_executables(
     return VerificationReport(before.name, after.name, (before.engine, after.engine), tolerance, found)
 
 
-def _round(before: Executable, after: Executable, name: str, inputs: Sequence[Any], tolerance: Tolerance) -> Round:
+def _round(before: Executable, after: Executable, name: str, inputs: tuple[Any, ...], tolerance: Tolerance) -> Round:
     expected = before.run(_copied(inputs))
     kept = _copied(inputs)
     outputs = compare_outputs(after.run(kept), expected, tolerance)
