@@ -3,6 +3,7 @@
 One model, :class:`AliasConfig`, with the rules of XLA, and the spellings of it. No MLIR is needed.
 """
 
+from vhlo_tools.aliasing.calls import call_violations
 from vhlo_tools.aliasing.config import Alias, AliasConfig, AliasKind, Donor, Rule, Violation, violations
 from vhlo_tools.aliasing.declared import Declared, Form, Problem
 from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors, parse_aliases, parse_donors
@@ -57,6 +58,7 @@ __all__ = [
     "Tuple",
     "Unit",
     "Violation",
+    "call_violations",
     "describe",
     "fits",
     "format_aliases",

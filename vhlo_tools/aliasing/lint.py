@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from vhlo_tools.aliasing.calls import call_violations
 from vhlo_tools.aliasing.config import Alias, Donor, Rule
 from vhlo_tools.aliasing.program import CallAliases, ProgramAliases
-from vhlo_tools.aliasing.shapes import Array, Shape, Tuple, format_index, leaves, subshape
+from vhlo_tools.aliasing.shapes import Array, format_index, leaves, subshape
 from vhlo_tools.findings import Finding, Level
 
 __all__ = ["ALIAS_FEATURES", "lint_aliases"]
@@ -115,49 +116,19 @@ def _unusable(program: ProgramAliases) -> Iterator[tuple[Donor, int]]:
 
 
 def _of_call(call: CallAliases) -> Iterator[Finding]:
-    """Yield what the verifier of StableHLO refuses of a custom call, which may alias a value more than once.
-
-    Source: ``CustomCallOp::verify`` in openxla/stablehlo, ``stablehlo/dialect/StablehloOps.cpp``.
-    """
-    for alias in call.aliases:
-        number, parameters = alias.parameter_number, call.signature.parameters
-        output = subshape(call.signature.result, alias.output_index)
-        held = subshape(parameters[number], alias.parameter_index) if 0 <= number < len(parameters) else None
-        place = f"operand {number} at {format_index(alias.parameter_index)}"
-        rule: Rule
-        if output is None:
-            rule, wrong = "output-index", f"there is no result {format_index(alias.output_index)}"
-        elif not 0 <= number < len(parameters):
-            rule, wrong = "parameter-number", f"there is no operand {number}: it has {len(parameters)}"
-        elif held is None:
-            rule, wrong = "parameter-index", f"there is no {place}: its shape is {parameters[number]}"
-        elif not _compatible(output, held):
-            rule, wrong = "shape", f"result {format_index(alias.output_index)} is {output}, and {place} is {held}"
-        else:
-            continue
+    """Yield what the verifier of StableHLO refuses of a custom call."""
+    for each in call_violations(call):
         yield Finding(
-            feature=_OF_RULES[rule],
+            feature=_OF_RULES[each.rule],
             level="error",
             kind="alias",
-            message=f"output_operand_aliases of the call of {call.target}: {wrong}",
+            message=f"output_operand_aliases of the call of {call.target}: {each.message}",
             op="stablehlo.custom_call",
             location=call.location,
-            remedy="alias a result with an operand of the same type and shape",
+            remedy=each.remedy,
             path=call.path,
             function=call.path.partition("/")[0].removeprefix("@"),
         )
-
-
-def _compatible(one: Shape, other: Shape) -> bool:
-    """Tell whether two shapes can be the same, where sizes may be known at run time only."""
-    if isinstance(one, Array) and isinstance(other, Array):
-        sizes = zip(one.sizes, other.sizes, strict=False)
-        fit = all(a == b or a is None or b is None for a, b in sizes)
-        return one.element == other.element and len(one.sizes) == len(other.sizes) and fit
-    if isinstance(one, Tuple) and isinstance(other, Tuple):
-        pairs = zip(one.elements, other.elements, strict=False)
-        return len(one.elements) == len(other.elements) and all(_compatible(a, b) for a, b in pairs)
-    return one == other
 
 
 def _finding(program: ProgramAliases, feature: str, parameter: int | None, message: str, remedy: str) -> Finding:

@@ -1,6 +1,6 @@
 """The public functions, which choose the engine and the layer for what they are given."""
 
-from vhlo_tools.api.aliases import aliased_artifact, with_aliases
+from vhlo_tools.api.aliases import aliased_artifact, with_aliases, with_call_aliases
 from vhlo_tools.api.checking import Checked, check, prepare_check, require
 from vhlo_tools.api.comparison import diff
 from vhlo_tools.api.frontends import export_model
@@ -46,4 +46,5 @@ __all__ = [
     "serialize",
     "strip",
     "with_aliases",
+    "with_call_aliases",
 ]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from vhlo_tools.aliasing import AliasConfig, Declared, Form
+from vhlo_tools.aliasing import Alias, AliasConfig, CallAliases, Declared, Form
 from vhlo_tools.api.checking import as_artifact
 from vhlo_tools.api.functions import serialize
 from vhlo_tools.artifact import Artifact, JaxContainer
+from vhlo_tools.artifact.call_aliases import matching_calls
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
 
-__all__ = ["aliased_artifact", "with_aliases"]
+__all__ = ["aliased_artifact", "with_aliases", "with_call_aliases"]
 
 
 def aliased_artifact(program: ProgramSource, *, name: str | None = None, provider: str | None = None) -> Artifact:
@@ -51,11 +52,33 @@ def with_aliases(
         AliasError: If ``form`` cannot say them, or ``change`` finds them wrong.
         MalformedArtifactError: If it is damaged.
     """
+    return _edited(opened, lambda own: own.with_aliases(change(own.declared_aliases().declared), form))
+
+
+def with_call_aliases(
+    opened: Artifact | JaxContainer, call: str, change: Callable[[CallAliases], Iterable[Alias]]
+) -> Artifact | JaxContainer:
+    """Return an artifact, or a jax.export file likewise, with other aliases of its custom calls.
+
+    Args:
+        opened: The artifact or the file.
+        call: The path of a call, or a target, for all calls of it.
+        change: Returns the aliases that a call shall have.
+
+    Raises:
+        AliasError: If there is no such call, or one cannot have such aliases.
+        MalformedArtifactError: If it is damaged.
+    """
+
+    def edit(own: Artifact) -> Artifact:
+        calls = matching_calls(own.custom_calls(), call)
+        return own.with_call_aliases({each.path: change(each) for each in calls})
+
+    return _edited(opened, edit)
+
+
+def _edited(opened: Artifact | JaxContainer, edit: Callable[[Artifact], Artifact]) -> Artifact | JaxContainer:
     if isinstance(opened, JaxContainer):
         own = opened.artifacts[0]
-        return opened.with_artifacts(lambda each: _changed(each, change, form) if each is own else each)
-    return _changed(opened, change, form)
-
-
-def _changed(artifact: Artifact, change: Callable[[Declared], AliasConfig], form: Form | None) -> Artifact:
-    return artifact.with_aliases(change(artifact.declared_aliases().declared), form)
+        return opened.with_artifacts(lambda each: edit(each) if each is own else each)
+    return edit(opened)
