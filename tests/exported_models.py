@@ -1,4 +1,4 @@
-"""What holds for every exported model: it reads back, knows its names, and XLA gives what the framework gave, at any version."""
+"""What holds for every exported model at any version: it reads back with its names, and XLA gives what it gave."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ One model, :class:`AliasConfig`, with the rules of XLA, and the spellings of it.
 """
 
 from vhlo_tools.aliasing.calls import call_violations
+from vhlo_tools.aliasing.comparison import compare_aliases
 from vhlo_tools.aliasing.config import Alias, AliasConfig, AliasKind, Donor, Rule, Violation, violations
 from vhlo_tools.aliasing.declared import Declared, Form, Problem
 from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors, parse_aliases, parse_donors
@@ -59,6 +60,7 @@ __all__ = [
     "Unit",
     "Violation",
     "call_violations",
+    "compare_aliases",
     "describe",
     "fits",
     "format_aliases",

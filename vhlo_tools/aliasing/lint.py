@@ -16,7 +16,7 @@ from vhlo_tools.aliasing.program import CallAliases, ProgramAliases
 from vhlo_tools.aliasing.shapes import Array, format_index, leaves, subshape
 from vhlo_tools.findings import Finding, Level
 
-__all__ = ["ALIAS_FEATURES", "lint_aliases"]
+__all__ = ["ALIAS_FEATURES", "CHANGED", "DROPPED", "LOST", "finding_of", "lint_aliases"]
 
 _OF_RULES: Final[dict[Rule, str]] = {
     "output-index": "alias_output_index",
@@ -34,11 +34,16 @@ _REPLACED: Final = "alias_replaced"
 _OTHER_ELEMENT: Final = "alias_other_element_type"
 _OTHER_SHAPE: Final = "alias_other_shape"
 _UNUSABLE: Final = "alias_unusable_donor"
+#: What comparing two programs finds: see :mod:`vhlo_tools.aliasing.comparison`.
+LOST: Final = "alias_lost"
+CHANGED: Final = "alias_changed"
+#: What only a framework knows of its program: a donation that it was told of and left out.
+DROPPED: Final = "alias_donation_dropped"
 
-#: What the lint reports: the features of its findings, each with its level.
+#: What is reported of aliases: the features of findings, each with its level.
 ALIAS_FEATURES: Final[dict[str, Level]] = {
     **dict.fromkeys((*_OF_RULES.values(), _MALFORMED), "error"),
-    **dict.fromkeys((_IGNORED, _REPLACED, _OTHER_ELEMENT, _OTHER_SHAPE, _UNUSABLE), "warning"),
+    **dict.fromkeys((_IGNORED, _REPLACED, _OTHER_ELEMENT, _OTHER_SHAPE, _UNUSABLE, LOST, CHANGED, DROPPED), "warning"),
 }
 
 
@@ -52,13 +57,13 @@ def lint_aliases(program: ProgramAliases) -> list[Finding]:
 
 def _errors(program: ProgramAliases) -> Iterator[Finding]:
     for each in program.declared.violations():
-        yield _finding(program, _OF_RULES[each.rule], each.entry.parameter_number, each.message, each.remedy)
+        yield finding_of(program, _OF_RULES[each.rule], each.entry.parameter_number, each.message, each.remedy)
 
 
 def _problems(program: ProgramAliases) -> Iterator[Finding]:
     for each in program.declared.problems:
         feature = _MALFORMED if each.kind == "malformed" else _IGNORED
-        yield _finding(program, feature, each.argument, each.message, each.remedy)
+        yield finding_of(program, feature, each.argument, each.message, each.remedy)
 
 
 def _warnings(program: ProgramAliases) -> Iterator[Finding]:
@@ -70,14 +75,14 @@ def _warnings(program: ProgramAliases) -> Iterator[Finding]:
             f"{format_index(alias.output_index)} with parameter {alias.parameter_number}"
         )
         remedy = "say it in mhlo.input_output_alias too, or remove tf.aliasing_output"
-        yield _finding(program, _REPLACED, alias.parameter_number, message, remedy)
+        yield finding_of(program, _REPLACED, alias.parameter_number, message, remedy)
     for alias in declared.aliases:
         if alias not in broken and (said := _misfit(program, alias)) is not None:
-            yield _finding(program, said[0], alias.parameter_number, *said[1:])
+            yield finding_of(program, said[0], alias.parameter_number, *said[1:])
     for donor, size in _unusable(program):
         message = f"parameter {donor.parameter_number} is given away, and no output of {size} bytes is left to use it"
         remedy = "donate what an output can use, or remove the donor: the caller loses the buffer for nothing"
-        yield _finding(program, _UNUSABLE, donor.parameter_number, message, remedy)
+        yield finding_of(program, _UNUSABLE, donor.parameter_number, message, remedy)
 
 
 def _misfit(program: ProgramAliases, alias: Alias) -> tuple[str, str, str] | None:
@@ -131,7 +136,8 @@ def _of_call(call: CallAliases) -> Iterator[Finding]:
         )
 
 
-def _finding(program: ProgramAliases, feature: str, parameter: int | None, message: str, remedy: str) -> Finding:
+def finding_of(program: ProgramAliases, feature: str, parameter: int | None, message: str, remedy: str) -> Finding:
+    """Return a finding about a parameter, by its number, or about the module."""
     exists = parameter is not None and 0 <= parameter < len(program.parameters)
     path = f"@{program.function} argument {parameter}" if exists else "module"
     return Finding(

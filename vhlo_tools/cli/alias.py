@@ -20,6 +20,7 @@ from vhlo_tools.aliasing import (
     Donor,
     Form,
     Signature,
+    compare_aliases,
     parse_aliases,
     parse_donors,
 )
@@ -90,21 +91,34 @@ def show(source: str, calls: bool, provider: str | None, output_format: str) -> 
 
 @alias.command()
 @options.input_argument("PROGRAM")
+@click.option(
+    "--against",
+    metavar="OTHER",
+    help="Also say which aliases and donors of this program are lost or changed, wherever they are written.",
+)
 @options.provider_option
 @options.format_option
-def lint(source: str, provider: str | None, output_format: str) -> int:
+def lint(source: str, against: str | None, provider: str | None, output_format: str) -> int:
     """Say what is wrong with the aliases of PROGRAM: errors for what XLA refuses, warnings for what is hardly meant.
 
-    Exit code 0: no errors; 1: errors; 2: a file that cannot be read.
+    Exit code 0: no errors, and nothing of OTHER is lost or changed; 1: errors, or something is; 2: a file that cannot
+    be read, or an OTHER with another signature.
     """
+    if source == against == options.STANDARD:
+        raise click.UsageError("only one of the programs can come from stdin")
     artifact, _ = _opened(source, provider)
-    found = artifact.alias_findings()
-    wrong = any(each.level == "error" for each in found)
+    found, compared = artifact.alias_findings(), []
+    if against is not None:
+        other, _ = _opened(against, provider)
+        compared = compare_aliases(artifact.declared_aliases(), other.declared_aliases())
+    wrong = bool(compared) or any(each.level == "error" for each in found)
+    found += compared
     if output_format == "json":
         file = {"path": artifact.name, "ok": not wrong, "findings": [options.finding_as_json(each) for each in found]}
         options.echo_json({"files": [file]})
     else:
-        for line in check_text.lines([(artifact.name, [("XLA", found)], None)], ["XLA"]):
+        question = "XLA" if against is None else f"XLA, compared with {against}"
+        for line in check_text.lines([(artifact.name, [(question, found)], None)], [question]):
             click.echo(line)
     return int(wrong)
 

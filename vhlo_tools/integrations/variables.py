@@ -16,9 +16,12 @@ _OWN: Final = "_self_"
 
 def owner_of(function: Callable[..., Any]) -> Any:
     """Return the object whose method a function is; ``None`` if it is none's."""
-    python = getattr(function, "python_function", function)
+    python: Any = getattr(function, "python_function", function)
     # Of a method that is a `tf.function`, TensorFlow keeps the bound method, and beside it what AutoGraph made of it.
-    methods = (python, *(getattr(python, name, None) for name in ("__original_wrapped__", "__wrapped__")))
+    methods: tuple[Any, ...] = (
+        python,
+        *(getattr(python, name, None) for name in ("__original_wrapped__", "__wrapped__")),
+    )
     bound = next((each.__self__ for each in methods if hasattr(each, "__self__")), None)
     # It is bound to a stand-in, for the object holds the method.
     return getattr(bound, "target", bound)

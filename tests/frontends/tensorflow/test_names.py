@@ -141,7 +141,8 @@ def test_a_step_of_an_optimizer_of_keras() -> None:
     def step(x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean((model(x) - y) ** 2)
-        optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
         return loss
 
     exported = export(step, np.ones((3, 4), np.float32), np.ones((3, 2), np.float32))
