@@ -175,10 +175,12 @@ class Artifact:
         Raises:
             MalformedArtifactError: If it is damaged.
         """
-        from vhlo_tools.aliasing import lint_aliases
+        from vhlo_tools.aliasing import DROPPED, lint_aliases
         from vhlo_tools.artifact.aliases import mentions_aliases
 
-        return lint_aliases(self.declared_aliases()) if mentions_aliases(self.file) else []
+        # Of donations that are not in the program only the framework knew.
+        dropped = [each for each in self.findings if each.feature == DROPPED]
+        return [*(lint_aliases(self.declared_aliases()) if mentions_aliases(self.file) else ()), *dropped]
 
     def with_aliases(self, config: AliasConfig, form: Form | None = None) -> Artifact:
         """Return it with the aliases and donors of ``config`` and no others; constants are views into this artifact.
