@@ -266,3 +266,19 @@ def test_calls_are_set_and_cleared(tmp_path: Path, out: str, capsys: pytest.Capt
     ):
         assert main(["alias", "set", path, "-o", out, "--force", *arguments]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_programs_without_main(tmp_path: Path, out: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "two.mlirbc")
+    function = (
+        "func.func @{}(%x: tensor<f32> {{tf.aliasing_output = 0 : i32}}) -> tensor<f32> {{ return %x : tensor<f32> }}"
+    )
+    vt.serialize(f"{function.format('a')} {function.format('b')}").save(path)
+    assert main(["alias", "show", path]) == 0
+    assert capsys.readouterr().out == "no function main, and so no aliases, no donors\n"
+    assert main(["alias", "set", path, "-o", out, "--alias", "0=0"]) == 2
+    assert f"{path} has no function main, and so nothing to alias" in capsys.readouterr().err
+    assert main(["alias", "lint", path]) == 0
+    said = capsys.readouterr().out
+    assert "tf.aliasing_output of argument 0 of @b is silently ignored" in said
+    assert "finds no function main to enter" in said.replace("\n   ", "")

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from vhlo_tools.aliasing import Alias, AliasConfig, CallAliases, Declared, Form
 from vhlo_tools.api.checking import as_artifact
+from vhlo_tools.api.frontends import export_model, framework_kind
 from vhlo_tools.api.functions import serialize
-from vhlo_tools.artifact import Artifact, JaxContainer
+from vhlo_tools.artifact import Artifact, JaxContainer, Kind
 from vhlo_tools.artifact.call_aliases import matching_calls
+from vhlo_tools.errors import AliasError
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
@@ -30,6 +32,9 @@ def aliased_artifact(program: ProgramSource, *, name: str | None = None, provide
         MalformedArtifactError: If it is a damaged artifact.
         UnsupportedFeatureError: If it holds what no artifact can hold.
     """
+    if framework_kind(program, name) is Kind.SAVED_MODEL:
+        # Only a variable that is an argument can be written over.
+        return export_model(program, weights="arguments", name=name, provider=provider).artifact
     artifact = as_artifact(program, name)
     if artifact is None:
         artifact = serialize(program, alias_lint=False, allow_other_dialects=True, name=name, provider=provider)
@@ -52,7 +57,17 @@ def with_aliases(
         AliasError: If ``form`` cannot say them, or ``change`` finds them wrong.
         MalformedArtifactError: If it is damaged.
     """
-    return _edited(opened, lambda own: own.with_aliases(change(own.declared_aliases().declared), form))
+
+    def edit(own: Artifact) -> Artifact:
+        said = own.declared_aliases()
+        try:
+            return own.with_aliases(change(said.declared), form)
+        except AliasError as error:
+            if said.function is None:
+                raise AliasError(f"{own.name} has no function main, and so nothing to alias") from error
+            raise
+
+    return _edited(opened, edit)
 
 
 def with_call_aliases(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from vhlo_tools.aliasing import (
     ARGUMENT_ATTRIBUTES,
@@ -11,6 +12,7 @@ from vhlo_tools.aliasing import (
     Declared,
     Form,
     Plain,
+    Problem,
     ProgramAliases,
     Signature,
     Tuple,
@@ -19,7 +21,7 @@ from vhlo_tools.aliasing import (
     spell,
 )
 from vhlo_tools.artifact.call_aliases import has_call_aliases, read_calls
-from vhlo_tools.artifact.entry_function import EntryFunction, find_entry, replace_dictionaries
+from vhlo_tools.artifact.entry_function import EntryFunction, arguments_elsewhere, find_entry, replace_dictionaries
 from vhlo_tools.artifact.plain_attributes import PlainReader, PlainWriter
 from vhlo_tools.artifact.value_names import read_parameters, read_results
 from vhlo_tools.bytecode import File
@@ -44,11 +46,23 @@ def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True) 
     """
     entry = find_entry(file)
     found = tuple(each for each in read_calls(file, name) if each.aliases) if calls else ()
+    ignored = tuple(_elsewhere(file, entry))
     if entry is None:
-        return ProgramAliases(None, read_declared(Signature((), Tuple(())), (), {}), calls=found)
+        return ProgramAliases(None, Declared(Signature((), Tuple(())), problems=ignored), calls=found)
+    declared = _declared(entry)
+    declared = replace(declared, problems=(*declared.problems, *ignored))
     return ProgramAliases(
-        entry.name, _declared(entry), read_parameters(file, entry, Places(file, name)), read_results(entry), found
+        entry.name, declared, read_parameters(file, entry, Places(file, name)), read_results(entry), found
     )
+
+
+def _elsewhere(file: File, entry: EntryFunction | None) -> Iterator[Problem]:
+    """Yield what stands on arguments of functions that XLA does not enter."""
+    for function, number, held in arguments_elsewhere(file, entry):
+        for name in (each for each in ARGUMENT_ATTRIBUTES if each in held):
+            entered = f"enters @{entry.name} only" if entry else "finds no function main to enter"
+            message = f"{name} of argument {number} of @{function} is silently ignored: XLA {entered}"
+            yield Problem("ignored", None, message, "say it of the function main, or remove it")
 
 
 def mentions_aliases(file: File) -> bool:

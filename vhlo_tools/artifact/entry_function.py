@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,7 +14,7 @@ from vhlo_tools.dialect import property_slots
 from vhlo_tools.retargeting.layout import AttributeLayout
 from vhlo_tools.retargeting.tables import Tables
 
-__all__ = ["EntryFunction", "find_entry", "replace_dictionaries", "text_of"]
+__all__ = ["EntryFunction", "arguments_elsewhere", "find_entry", "replace_dictionaries", "text_of"]
 
 _ENTRY: Final = "main"
 _FUNCTION: Final = "vhlo.func_v"
@@ -55,12 +55,7 @@ class EntryFunction:
 def find_entry(file: File) -> EntryFunction | None:
     """Return the function that XLA enters: ``main``, or the only one."""
     reader = PlainReader(file)
-    functions: dict[str, tuple[Operation, Operation]] = {}
-    for module in file.ir.operations:
-        for region in module.regions:
-            for op in (op for block in region.blocks for op in block.operations):
-                if file.op_name(op.name).startswith(_FUNCTION):
-                    functions[_symbol(file, op)] = (module, op)
+    functions = {_symbol(file, op): (module, op) for module, op in _functions(file)}
     if _ENTRY not in functions and len(functions) != 1:
         return None
     name = _ENTRY if _ENTRY in functions else next(iter(functions))
@@ -78,6 +73,25 @@ def find_entry(file: File) -> EntryFunction | None:
         result_attributes=_dictionaries(reader, attributes.get("res_attrs"), len(outputs)),
         held=attributes_of(file, module),
     )
+
+
+def arguments_elsewhere(file: File, entry: EntryFunction | None) -> Iterator[tuple[str, int, dict[str, int]]]:
+    """Yield the name of each other function, with the number and the attributes of each of its arguments."""
+    reader = PlainReader(file)
+    for _, op in _functions(file):
+        if entry is None or op is not entry.op:
+            index = attributes_of(file, op).get("arg_attrs")
+            for number, each in enumerate(reader.elements(index) if index is not None else ()):
+                yield _symbol(file, op), number, reader.dictionary(each)
+
+
+def _functions(file: File) -> Iterator[tuple[Operation, Operation]]:
+    """Yield each function with the module that it is in."""
+    for module in file.ir.operations:
+        for region in module.regions:
+            for op in (op for block in region.blocks for op in block.operations):
+                if file.op_name(op.name).startswith(_FUNCTION):
+                    yield module, op
 
 
 def _symbol(file: File, op: Operation) -> str:

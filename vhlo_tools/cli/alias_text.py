@@ -94,7 +94,7 @@ def table(program: ProgramAliases, signature: JaxSignature | None) -> Iterator[s
     if len(rows) > 1:
         yield from _columns(rows)
     else:
-        yield "no aliases, no donors"
+        yield "no aliases, no donors" if program.function else "no function main, and so no aliases, no donors"
     for call in described["calls"]:
         yield f"{call['path']}, {call['target']}{':' if call['aliases'] else ': no aliases'}"
         for entry in call["aliases"]:

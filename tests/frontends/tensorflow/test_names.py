@@ -100,12 +100,15 @@ def test_names_survive_every_way(network: Network, tmp_path: Path, capsys: pytes
     assert stripped.declared == artifact.declared_aliases().declared
 
 
-def test_a_saved_model_names_the_same(network: Network, tmp_path: Path) -> None:
+def test_a_saved_model_names_the_same(network: Network, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "saved")
     tf.saved_model.save(network, path, signatures={"serving_default": network.train})
     model = export_saved_model(path)
     assert list(model.weights) == WEIGHTS
     assert aliased(model.artifact) == [(each, each) for each in UPDATED]
+    # Variables are arguments there, for constants are not written over.
+    assert main(["alias", "show", path]) == 0
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()[1:]] == UPDATED
 
 
 def test_whose_variables_is_said_for_what_is_no_method(network: Network) -> None:
