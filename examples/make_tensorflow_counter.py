@@ -1,8 +1,9 @@
 """`tensorflow_counter.mlir`: a `tf.Module` that counts rows, keeps their mean and spread, and normalises them.
 
-The text is what TensorFlow gives (`experimental_get_compiler_ir`), without locations: `main` takes the batch and then
-the variables, and returns the result and then the new values of the variables, each aliased with its argument in
-`mhlo.input_output_alias`, and each by way of an `mhlo.copy`, which no portable artifact can hold as it is.
+The text is what TensorFlow gives (`experimental_get_compiler_ir`), without locations but for the names of arguments,
+which TensorFlow leaves out: `main` takes the batch and then the variables, and returns the result and then the new
+values of the variables, each aliased with its argument in `mhlo.input_output_alias`, and each by way of an `mhlo.copy`,
+which no portable artifact can hold as it is.
 """
 
 from __future__ import annotations
@@ -54,7 +55,18 @@ def build() -> bytes:
     counter = Counter()
     text: str = counter.update.experimental_get_compiler_ir(batch)(stage="stablehlo")
     lines = [_LOCATION.sub("", line) for line in text.splitlines() if not line.startswith("#loc")]
-    return "\n".join([*lines, ""]).encode()
+    # As TensorFlow captures them, with what its variables are called.
+    called = {id(each.handle): each.name.partition(":")[0] for each in counter.variables}
+    captured = [called[id(each)] for each in counter.update.get_concrete_function(batch).captured_inputs]
+    return "\n".join([*_named(lines, ["batch", *captured]), ""]).encode()
+
+
+def _named(lines: list[str], names: list[str]) -> list[str]:
+    """Return text in which the arguments of `main` have names, as JAX writes them: in their locations."""
+    (main,) = (number for number, line in enumerate(lines) if line.startswith("  func.func @main("))
+    for number, name in enumerate(names):
+        lines[main] = re.sub(rf"(%arg{number}: tensor<[^>]*>)", rf'\1 loc("{name}")', lines[main])
+    return lines
 
 
 def main() -> None:

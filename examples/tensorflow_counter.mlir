@@ -7,7 +7,7 @@ module @a_inference_update_51__.3 attributes {mhlo.cross_program_prefetches = []
     %0 = stablehlo.add %arg0, %arg1 : tensor<f32>
     return %0 : tensor<f32>
   }
-  func.func @main(%arg0: tensor<8x4xf32>, %arg1: tensor<i32>, %arg2: tensor<4xf32>, %arg3: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<i32>, tensor<4xf32>, tensor<4xf32>) {
+  func.func @main(%arg0: tensor<8x4xf32> loc("batch"), %arg1: tensor<i32> loc("rows"), %arg2: tensor<4xf32> loc("mean"), %arg3: tensor<4xf32> loc("squares")) -> (tensor<8x4xf32>, tensor<i32>, tensor<4xf32>, tensor<4xf32>) {
     %0 = stablehlo.reshape %arg0 : (tensor<8x4xf32>) -> tensor<8x4xf32>
     %1 = stablehlo.convert %0 : tensor<8x4xf32>
     %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>

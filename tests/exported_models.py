@@ -1,4 +1,4 @@
-"""What holds for every exported model: it reads back, and XLA gives what the framework gave, at any version."""
+"""What holds for every exported model at any version: it reads back with its names, and XLA gives what it gave."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ def check_model(
     for model in (current, export(oldest)):
         assert arguments_of_main(vt.deserialize(model.artifact)) == len(model.arguments)
         assert len(model.inputs) == len(inputs)
+        named = model.artifact.declared_aliases()
+        assert tuple(each.name for each in named.parameters) == model.arguments
+        assert tuple(each.name for each in named.results) == model.outputs
         close(results_of(model, inputs), expected, tolerance)
     assert model.artifact.version == vt.Version(oldest)
     assert (model.inputs, model.outputs, list(model.weights)) == (

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from vhlo_library import VERSIONS
 
 import vhlo_tools as vt
+from vhlo_tools import api
 from vhlo_tools.aliasing import (
     ARGUMENT_ATTRIBUTES,
     Alias,
@@ -309,3 +310,20 @@ def test_nested_beyond_all_measure() -> None:
     file.types[at] = file.encode("type", replace(function, fields=((inner,), ())))
     with pytest.raises(vt.MalformedArtifactError, match="unfold to more than"):
         read_aliases(file)
+
+
+def test_what_stands_on_other_functions_is_ignored() -> None:
+    text = """
+      func.func private @inner(%x: tensor<4xf32> {tf.aliasing_output = 0 : i32}) -> tensor<4xf32> {
+        return %x : tensor<4xf32>
+      }
+      func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = func.call @inner(%x) : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }"""
+    artifact = vt.serialize(text, "0.9.0")
+    assert not artifact.aliases()
+    (finding,) = artifact.alias_findings()
+    assert (finding.feature, finding.level) == ("alias_ignored_attribute", "warning")
+    assert "tf.aliasing_output of argument 0 of @inner is silently ignored: XLA enters @main only" in finding.message
+    assert b"input_output_alias" not in api.program_of(artifact, "hlo-text")

@@ -145,5 +145,5 @@ def test_options_of_saved_models_mean_nothing_for_others(tmp_path: Path, capsys:
     program.write_text("module {}")
     for options in (["--signature", "serve"], ["--batch-size", "2"]):
         assert main(["serialize", str(program), *options, "-o", str(tmp_path / "out")]) == 2
-        assert "is no program of a framework (torch-export, saved-model)" in capsys.readouterr().err
+        assert "is no program of a framework (torch-export, saved-model, jax-lowered)" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -229,3 +229,56 @@ def test_arguments_of_callers(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_callers_of_what_has_none(artifact: str, out: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["alias", "set", artifact, "-o", out, "--donor", "0", "--caller"]) == 2
     assert "expected such a file" in capsys.readouterr().err
+
+
+def test_calls_are_set_and_cleared(tmp_path: Path, out: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "call.mlirbc")
+    vt.serialize(
+        """func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.custom_call @fill(%a, %b) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }""",
+        "0.9.0",
+    ).save(path)
+    place = "@main/0:stablehlo.custom_call"
+    assert main(["alias", "show", path, "--calls"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["no aliases, no donors", f"{place}, fill: no aliases"]
+    for call in ("fill", place):
+        assert main(["alias", "set", path, "-o", out, "--call", call, "--alias", "0=1", "--force"]) == 0
+        (shown_call,) = shown(out, capsys)["calls"]
+        assert (shown_call["path"], shown_call["target"]) == (place, "fill")
+        assert [(each["output_index"], each["parameter_number"]) for each in shown_call["aliases"]] == [([], 1)]
+    assert main(["alias", "clear", out, "-o", out, "--force"]) == 0
+    assert len(shown(out, capsys)["calls"]) == 1
+    assert main(["alias", "set", out, "-o", out, "--call", "fill", "--alias", "{}=(0,{})", "--force"]) == 0
+    assert [each["parameter_number"] for each in shown(out, capsys)["calls"][0]["aliases"]] == [0]
+    assert main(["alias", "clear", out, "-o", out, "--call", "fill", "--force"]) == 0
+    assert vt.diff(out, path, locations=True) == []
+    for arguments, message in (
+        (
+            ["--call", "file", "--alias", "0=0"],
+            f"there is no custom call file: expected the path of one or a target; there are {place}",
+        ),
+        (["--call", "fill", "--alias", "0=2"], "there is no operand 2: the call has 2"),
+        (["--call", "fill", "--alias", "{}=(0,{}),may-alias"], "an alias of a custom call must be"),
+        (["--call", "fill", "--donor", "0"], "a custom call has aliases only"),
+        (["--call", "fill"], "expected --alias"),
+    ):
+        assert main(["alias", "set", path, "-o", out, "--force", *arguments]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_programs_without_main(tmp_path: Path, out: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "two.mlirbc")
+    function = (
+        "func.func @{}(%x: tensor<f32> {{tf.aliasing_output = 0 : i32}}) -> tensor<f32> {{ return %x : tensor<f32> }}"
+    )
+    vt.serialize(f"{function.format('a')} {function.format('b')}").save(path)
+    assert main(["alias", "show", path]) == 0
+    assert capsys.readouterr().out == "no function main, and so no aliases, no donors\n"
+    assert main(["alias", "set", path, "-o", out, "--alias", "0=0"]) == 2
+    assert f"{path} has no function main, and so nothing to alias" in capsys.readouterr().err
+    assert main(["alias", "lint", path]) == 0
+    said = capsys.readouterr().out
+    assert "tf.aliasing_output of argument 0 of @b is silently ignored" in said
+    assert "finds no function main to enter" in said.replace("\n   ", "")

@@ -3,10 +3,12 @@
 One model, :class:`AliasConfig`, with the rules of XLA, and the spellings of it. No MLIR is needed.
 """
 
+from vhlo_tools.aliasing.calls import call_violations
+from vhlo_tools.aliasing.comparison import compare_aliases
 from vhlo_tools.aliasing.config import Alias, AliasConfig, AliasKind, Donor, Rule, Violation, violations
 from vhlo_tools.aliasing.declared import Declared, Form, Problem
 from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors, parse_aliases, parse_donors
-from vhlo_tools.aliasing.lint import ALIAS_FEATURES, lint_aliases
+from vhlo_tools.aliasing.lint import ALIAS_FEATURES, DROPPED, finding_of, lint_aliases
 from vhlo_tools.aliasing.matching import compiled_aliases
 from vhlo_tools.aliasing.program import CallAliases, NamedValue, ProgramAliases
 from vhlo_tools.aliasing.shapes import (
@@ -35,6 +37,7 @@ from vhlo_tools.aliasing.values import Other, Plain, Unit, describe
 __all__ = [
     "ALIAS_FEATURES",
     "ARGUMENT_ATTRIBUTES",
+    "DROPPED",
     "MODULE_ATTRIBUTES",
     "Alias",
     "AliasConfig",
@@ -58,8 +61,11 @@ __all__ = [
     "Tuple",
     "Unit",
     "Violation",
+    "call_violations",
+    "compare_aliases",
     "compiled_aliases",
     "describe",
+    "finding_of",
     "fits",
     "format_aliases",
     "format_donors",

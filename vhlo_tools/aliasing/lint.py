@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from vhlo_tools.aliasing.calls import call_violations
 from vhlo_tools.aliasing.config import Alias, Donor, Rule
 from vhlo_tools.aliasing.program import CallAliases, ProgramAliases
-from vhlo_tools.aliasing.shapes import Array, Shape, Tuple, format_index, leaves, subshape
+from vhlo_tools.aliasing.shapes import Array, format_index, leaves, subshape
 from vhlo_tools.findings import Finding, Level
 
-__all__ = ["ALIAS_FEATURES", "lint_aliases"]
+__all__ = ["ALIAS_FEATURES", "CHANGED", "DROPPED", "LOST", "finding_of", "lint_aliases"]
 
 _OF_RULES: Final[dict[Rule, str]] = {
     "output-index": "alias_output_index",
@@ -33,11 +34,16 @@ _REPLACED: Final = "alias_replaced"
 _OTHER_ELEMENT: Final = "alias_other_element_type"
 _OTHER_SHAPE: Final = "alias_other_shape"
 _UNUSABLE: Final = "alias_unusable_donor"
+#: What comparing two programs finds: see :mod:`vhlo_tools.aliasing.comparison`.
+LOST: Final = "alias_lost"
+CHANGED: Final = "alias_changed"
+#: What only a framework knows of its program: a donation that it was told of and left out.
+DROPPED: Final = "alias_donation_dropped"
 
-#: What the lint reports: the features of its findings, each with its level.
+#: What is reported of aliases: the features of findings, each with its level.
 ALIAS_FEATURES: Final[dict[str, Level]] = {
     **dict.fromkeys((*_OF_RULES.values(), _MALFORMED), "error"),
-    **dict.fromkeys((_IGNORED, _REPLACED, _OTHER_ELEMENT, _OTHER_SHAPE, _UNUSABLE), "warning"),
+    **dict.fromkeys((_IGNORED, _REPLACED, _OTHER_ELEMENT, _OTHER_SHAPE, _UNUSABLE, LOST, CHANGED, DROPPED), "warning"),
 }
 
 
@@ -51,13 +57,13 @@ def lint_aliases(program: ProgramAliases) -> list[Finding]:
 
 def _errors(program: ProgramAliases) -> Iterator[Finding]:
     for each in program.declared.violations():
-        yield _finding(program, _OF_RULES[each.rule], each.entry.parameter_number, each.message, each.remedy)
+        yield finding_of(program, _OF_RULES[each.rule], each.entry.parameter_number, each.message, each.remedy)
 
 
 def _problems(program: ProgramAliases) -> Iterator[Finding]:
     for each in program.declared.problems:
         feature = _MALFORMED if each.kind == "malformed" else _IGNORED
-        yield _finding(program, feature, each.argument, each.message, each.remedy)
+        yield finding_of(program, feature, each.argument, each.message, each.remedy)
 
 
 def _warnings(program: ProgramAliases) -> Iterator[Finding]:
@@ -69,14 +75,14 @@ def _warnings(program: ProgramAliases) -> Iterator[Finding]:
             f"{format_index(alias.output_index)} with parameter {alias.parameter_number}"
         )
         remedy = "say it in mhlo.input_output_alias too, or remove tf.aliasing_output"
-        yield _finding(program, _REPLACED, alias.parameter_number, message, remedy)
+        yield finding_of(program, _REPLACED, alias.parameter_number, message, remedy)
     for alias in declared.aliases:
         if alias not in broken and (said := _misfit(program, alias)) is not None:
-            yield _finding(program, said[0], alias.parameter_number, *said[1:])
+            yield finding_of(program, said[0], alias.parameter_number, *said[1:])
     for donor, size in _unusable(program):
         message = f"parameter {donor.parameter_number} is given away, and no output of {size} bytes is left to use it"
         remedy = "donate what an output can use, or remove the donor: the caller loses the buffer for nothing"
-        yield _finding(program, _UNUSABLE, donor.parameter_number, message, remedy)
+        yield finding_of(program, _UNUSABLE, donor.parameter_number, message, remedy)
 
 
 def _misfit(program: ProgramAliases, alias: Alias) -> tuple[str, str, str] | None:
@@ -115,52 +121,23 @@ def _unusable(program: ProgramAliases) -> Iterator[tuple[Donor, int]]:
 
 
 def _of_call(call: CallAliases) -> Iterator[Finding]:
-    """Yield what the verifier of StableHLO refuses of a custom call, which may alias a value more than once.
-
-    Source: ``CustomCallOp::verify`` in openxla/stablehlo, ``stablehlo/dialect/StablehloOps.cpp``.
-    """
-    for alias in call.aliases:
-        number, parameters = alias.parameter_number, call.signature.parameters
-        output = subshape(call.signature.result, alias.output_index)
-        held = subshape(parameters[number], alias.parameter_index) if 0 <= number < len(parameters) else None
-        place = f"operand {number} at {format_index(alias.parameter_index)}"
-        rule: Rule
-        if output is None:
-            rule, wrong = "output-index", f"there is no result {format_index(alias.output_index)}"
-        elif not 0 <= number < len(parameters):
-            rule, wrong = "parameter-number", f"there is no operand {number}: it has {len(parameters)}"
-        elif held is None:
-            rule, wrong = "parameter-index", f"there is no {place}: its shape is {parameters[number]}"
-        elif not _compatible(output, held):
-            rule, wrong = "shape", f"result {format_index(alias.output_index)} is {output}, and {place} is {held}"
-        else:
-            continue
+    """Yield what the verifier of StableHLO refuses of a custom call."""
+    for each in call_violations(call):
         yield Finding(
-            feature=_OF_RULES[rule],
+            feature=_OF_RULES[each.rule],
             level="error",
             kind="alias",
-            message=f"output_operand_aliases of the call of {call.target}: {wrong}",
+            message=f"output_operand_aliases of the call of {call.target}: {each.message}",
             op="stablehlo.custom_call",
             location=call.location,
-            remedy="alias a result with an operand of the same type and shape",
+            remedy=each.remedy,
             path=call.path,
             function=call.path.partition("/")[0].removeprefix("@"),
         )
 
 
-def _compatible(one: Shape, other: Shape) -> bool:
-    """Tell whether two shapes can be the same, where sizes may be known at run time only."""
-    if isinstance(one, Array) and isinstance(other, Array):
-        sizes = zip(one.sizes, other.sizes, strict=False)
-        fit = all(a == b or a is None or b is None for a, b in sizes)
-        return one.element == other.element and len(one.sizes) == len(other.sizes) and fit
-    if isinstance(one, Tuple) and isinstance(other, Tuple):
-        pairs = zip(one.elements, other.elements, strict=False)
-        return len(one.elements) == len(other.elements) and all(_compatible(a, b) for a, b in pairs)
-    return one == other
-
-
-def _finding(program: ProgramAliases, feature: str, parameter: int | None, message: str, remedy: str) -> Finding:
+def finding_of(program: ProgramAliases, feature: str, parameter: int | None, message: str, remedy: str) -> Finding:
+    """Return a finding about a parameter, by its number, or about the module."""
     exists = parameter is not None and 0 <= parameter < len(program.parameters)
     path = f"@{program.function} argument {parameter}" if exists else "module"
     return Finding(

@@ -244,15 +244,16 @@ def read_call(aliases: Iterable[Mapping[str, Plain]]) -> tuple[Alias, ...]:
 _CALL_FIELDS: Final = ("output_tuple_indices", "operand_index", "operand_tuple_indices")
 
 
-def spell_call(config: AliasConfig) -> list[dict[str, Plain]]:
-    """Return the entries of ``output_operand_aliases`` that say what ``config`` says of a custom call.
+def spell_call(aliases: Iterable[Alias]) -> list[dict[str, Plain]]:
+    """Return the entries of ``output_operand_aliases`` that say that a custom call has these aliases.
 
     Raises:
-        AliasError: If it holds what calls have no word for: a donor, or a may-alias.
+        AliasError: If one is a may-alias, for which calls have no word.
     """
-    if config.donors or any(alias.kind != "must-alias" for alias in config.aliases):
-        raise AliasError("output_operand_aliases of a custom call says must-alias only, and knows no donors")
+    found = list(aliases)
+    if any(alias.kind != "must-alias" for alias in found):
+        raise AliasError("output_operand_aliases of a custom call says must-alias, and nothing else")
     return [
         dict(zip(_CALL_FIELDS, (alias.output_index, alias.parameter_number, alias.parameter_index), strict=True))
-        for alias in config.aliases
+        for alias in found
     ]

@@ -1,6 +1,6 @@
 """The public functions, which choose the engine and the layer for what they are given."""
 
-from vhlo_tools.api.aliases import aliased_artifact, with_aliases
+from vhlo_tools.api.aliases import aliased_artifact, with_aliases, with_call_aliases
 from vhlo_tools.api.checking import Checked, check, prepare_check, require
 from vhlo_tools.api.comparison import diff
 from vhlo_tools.api.execution import ENGINE_CHOICES, EngineChoice, load_executable, run
@@ -55,4 +55,5 @@ __all__ = [
     "strip",
     "verify",
     "with_aliases",
+    "with_call_aliases",
 ]

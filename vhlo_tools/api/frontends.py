@@ -64,10 +64,12 @@ class Exporter(Protocol):
         """
 
 
-#: What exports each kind of program of a framework. A new kind is a new line here and a sign in `artifact.content`.
+#: What exports each kind of program of a framework. A new kind is a new line here, and of files a sign in
+#: `artifact.content`.
 FRONTENDS: Final[dict[Kind, Frontend]] = {
     Kind.TORCH_EXPORT: Frontend("torch", "open_model", (("torch.export", "ExportedProgram"),)),
     Kind.SAVED_MODEL: Frontend("tensorflow", "open_saved_model", options=("signature", "batch_size")),
+    Kind.JAX_LOWERED: Frontend("jax_stages", "open_lowered", (("jax", "Lowered"),)),
 }
 
 
@@ -117,8 +119,8 @@ def export_model(
     """Export a program of a framework, with names for what its ``main`` takes.
 
     Args:
-        program: A ``torch.export.ExportedProgram``, or the path or the bytes of a ``.pt2`` file; or the path of the
-            folder of a SavedModel of TensorFlow.
+        program: A ``torch.export.ExportedProgram``, or the path or the bytes of a ``.pt2`` file; the path of the
+            folder of a SavedModel of TensorFlow; or a ``jax.stages.Lowered``.
         target: The version to write for, or what it is to be read by, in the grammar of targets.
         weights: Whether the weights are constants, or arguments after the inputs.
         name: What to call the program in messages, by default its path.

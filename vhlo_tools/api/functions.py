@@ -88,9 +88,9 @@ def serialize(
 
     Args:
         program: An ``ir.Module`` of any provider, which stays as it is; MLIR text or bytes; an artifact; a
-            ``jax.export.Exported`` or its serialized bytes; a ``torch.export.ExportedProgram`` or its serialized bytes,
-            which torch and torch-mlir export; a path to a file with any of these; or the path of the folder of a
-            SavedModel, which TensorFlow exports.
+            ``jax.stages.Lowered``; a ``jax.export.Exported`` or its serialized bytes; a
+            ``torch.export.ExportedProgram`` or its serialized bytes, which torch and torch-mlir export; a path to a
+            file with any of these; or the path of the folder of a SavedModel, which TensorFlow exports.
         target: The version to write for, or what it is to be read by, in the grammar of targets. A named consumer that
             reads newer versions than the installed library writes gets the newest that it writes.
         allow_other_dialects: Whether ops of dialects beside StableHLO, such as ``sdy``, may stay as they are.
@@ -107,7 +107,7 @@ def serialize(
 
     Returns:
         The artifact. Its ``findings`` warn of what the consumer may choke on although the library lets it through, and
-        of aliases that are hardly meant, and note what was rewritten.
+        of aliases that are hardly meant, of donations that jax dropped, and note what was rewritten.
 
     Raises:
         DowngradeError: If the program holds what the target does not have.
@@ -153,7 +153,8 @@ def linted(artifact: Artifact) -> Artifact:
     found = artifact.alias_findings()
     if errors := [each for each in found if each.level == "error"]:
         raise AliasError(f"{artifact.name} has aliases that XLA refuses (--no-alias-lint lets them pass)", errors)
-    return artifact.with_findings([*artifact.findings, *found]) if found else artifact
+    new = [each for each in found if each not in artifact.findings]
+    return artifact.with_findings([*artifact.findings, *new]) if new else artifact
 
 
 def strip(artifact: ArtifactSource) -> Artifact:

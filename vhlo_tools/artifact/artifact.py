@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from os import PathLike
@@ -20,7 +20,7 @@ from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.aliasing import AliasConfig, Form, ProgramAliases
+    from vhlo_tools.aliasing import Alias, AliasConfig, CallAliases, Form, ProgramAliases
     from vhlo_tools.artifact.inventory import Inventory
     from vhlo_tools.compat import Requirements
 
@@ -175,10 +175,12 @@ class Artifact:
         Raises:
             MalformedArtifactError: If it is damaged.
         """
-        from vhlo_tools.aliasing import lint_aliases
+        from vhlo_tools.aliasing import DROPPED, lint_aliases
         from vhlo_tools.artifact.aliases import mentions_aliases
 
-        return lint_aliases(self.declared_aliases()) if mentions_aliases(self.file) else []
+        # Of donations that are not in the program only the framework knew.
+        dropped = [each for each in self.findings if each.feature == DROPPED]
+        return [*(lint_aliases(self.declared_aliases()) if mentions_aliases(self.file) else ()), *dropped]
 
     def with_aliases(self, config: AliasConfig, form: Form | None = None) -> Artifact:
         """Return it with the aliases and donors of ``config`` and no others; constants are views into this artifact.
@@ -196,6 +198,53 @@ class Artifact:
 
         file = self.copy_of_file()
         write_aliases(file, config, form)
+        return self.edited(file)
+
+    def custom_calls(self) -> tuple[CallAliases, ...]:
+        """Return its custom calls: where each stands, what it calls, takes and gives, and which aliases it has.
+
+        Raises:
+            MalformedArtifactError: If it is damaged.
+        """
+        from vhlo_tools.artifact.call_aliases import read_calls
+
+        return read_calls(self.file, self.name)
+
+    def with_call_aliases(self, aliases: Mapping[str, Iterable[Alias]]) -> Artifact:
+        """Return it with other ``output_operand_aliases`` of custom calls; constants are views into this artifact.
+
+        Args:
+            aliases: Which results are written over which operands, by the path of a call, as :meth:`custom_calls` has
+                it, or by a target, for all calls of it. Each must be: the kind is ``must-alias``.
+
+        Raises:
+            AliasError: If there is no such call, or an alias of it is one that StableHLO and XLA refuse.
+            MalformedArtifactError: If it is damaged.
+        """
+        from vhlo_tools.artifact.call_aliases import write_call_aliases
+
+        file = self.copy_of_file()
+        write_call_aliases(file, aliases, self.name)
+        return self.edited(file)
+
+    def with_names(self, parameters: Mapping[int, str], results: Mapping[int, str]) -> Artifact:
+        """Return it with names for arguments and results of its function ``main``; others keep theirs.
+
+        Names of arguments are locations, as JAX writes them, which :meth:`stripped` takes away; those of results are
+        the attributes ``jax.result_info``. No others are known that every reader takes.
+
+        Args:
+            parameters: The names by the numbers of arguments.
+            results: The names by the numbers of results.
+
+        Raises:
+            InvalidProgramError: If there is no such function, argument or result.
+            MalformedArtifactError: If it is damaged.
+        """
+        from vhlo_tools.artifact.value_names import write_names
+
+        file = self.copy_of_file()
+        write_names(file, parameters, results)
         return self.edited(file)
 
     def text(self, *, debug_info: bool = False) -> str:

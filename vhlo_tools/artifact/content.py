@@ -31,8 +31,10 @@ class Kind(StrEnum):
     HLO_TEXT = "hlo-text"
     HLO_PROTO = "hlo-proto"
     TORCH_EXPORT = "torch-export"
-    #: A folder; all others are the contents of a file.
+    #: A folder; all others but the next are the contents of a file.
     SAVED_MODEL = "saved-model"
+    #: An object of Python, of the class ``jax.stages.Lowered``.
+    JAX_LOWERED = "jax-lowered"
 
 
 def recognise(data: Buffer, name: str = "the input") -> Kind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar, get_args
@@ -15,15 +15,14 @@ from vhlo_tools.aliasing import (
     Alias,
     AliasConfig,
     Array,
+    CallAliases,
     Declared,
     Donor,
     Form,
-    ProgramAliases,
-    Shape,
-    format_index,
+    Signature,
+    compare_aliases,
     parse_aliases,
     parse_donors,
-    subshape,
 )
 from vhlo_tools.artifact import (
     Artifact,
@@ -35,7 +34,7 @@ from vhlo_tools.artifact import (
     read_signature,
     recognise,
 )
-from vhlo_tools.cli import check_text, options
+from vhlo_tools.cli import alias_text, check_text, options
 from vhlo_tools.errors import AliasError, InvalidProgramError
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -54,6 +53,15 @@ def alias() -> None:
     """
 
 
+def call_option(what: str) -> Callable[[_F], _F]:
+    """Return the option for the custom calls that are changed in place of the program."""
+    return click.option(
+        "--call",
+        metavar="PATH|TARGET",
+        help=f"{what} the custom call at this path, as `show --calls` names it, or all calls of this target.",
+    )
+
+
 def form_option(function: _F) -> _F:
     """Add the option for where aliases are written."""
     return click.option(
@@ -65,36 +73,52 @@ def form_option(function: _F) -> _F:
 
 @alias.command()
 @options.input_argument("PROGRAM")
+@click.option("--calls", is_flag=True, help="Show all custom calls, and not only those that have aliases.")
 @options.provider_option
 @options.format_option
-def show(source: str, provider: str | None, output_format: str) -> None:
+def show(source: str, calls: bool, provider: str | None, output_format: str) -> None:
     """Show which outputs of PROGRAM are aliased with which parameters, and which parameters are given away."""
     artifact, signature = _opened(source, provider)
     program = artifact.declared_aliases()
+    if calls:
+        program = replace(program, calls=artifact.custom_calls())
     if output_format == "json":
-        options.echo_json(_as_json(program, signature))
+        options.echo_json(alias_text.as_json(program, signature))
         return
-    for line in _table(program, signature):
+    for line in alias_text.table(program, signature):
         click.echo(line)
 
 
 @alias.command()
 @options.input_argument("PROGRAM")
+@click.option(
+    "--against",
+    metavar="OTHER",
+    help="Also say which aliases and donors of this program are lost or changed, wherever they are written.",
+)
 @options.provider_option
 @options.format_option
-def lint(source: str, provider: str | None, output_format: str) -> int:
+def lint(source: str, against: str | None, provider: str | None, output_format: str) -> int:
     """Say what is wrong with the aliases of PROGRAM: errors for what XLA refuses, warnings for what is hardly meant.
 
-    Exit code 0: no errors; 1: errors; 2: a file that cannot be read.
+    Exit code 0: no errors, and nothing of OTHER is lost or changed; 1: errors, or something is; 2: a file that cannot
+    be read, or an OTHER with another signature.
     """
+    if source == against == options.STANDARD:
+        raise click.UsageError("only one of the programs can come from stdin")
     artifact, _ = _opened(source, provider)
-    found = artifact.alias_findings()
-    wrong = any(each.level == "error" for each in found)
+    found, compared = artifact.alias_findings(), []
+    if against is not None:
+        other, _ = _opened(against, provider)
+        compared = compare_aliases(artifact.declared_aliases(), other.declared_aliases())
+    wrong = bool(compared) or any(each.level == "error" for each in found)
+    found += compared
     if output_format == "json":
         file = {"path": artifact.name, "ok": not wrong, "findings": [options.finding_as_json(each) for each in found]}
         options.echo_json({"files": [file]})
     else:
-        for line in check_text.lines([(artifact.name, [("XLA", found)], None)], ["XLA"]):
+        question = "XLA" if against is None else f"XLA, compared with {against}"
+        for line in check_text.lines([(artifact.name, [(question, found)], None)], [question]):
             click.echo(line)
     return int(wrong)
 
@@ -107,7 +131,7 @@ def lint(source: str, provider: str | None, output_format: str) -> int:
     "aliases",
     multiple=True,
     metavar="OUTPUT=PARAMETER",
-    help="By numbers, 0=1; or as HLO does, '{0}=(1,{}),must-alias'. May be repeated.",
+    help="By numbers, 0=1; or as HLO does, '{0}=(1,{}),must-alias'. With --call, RESULT=OPERAND. May be repeated.",
 )
 @click.option("--donor", "donors", multiple=True, metavar="PARAMETER", help="A number; or '(1,{0})'. May be repeated.")
 @click.option(
@@ -116,6 +140,7 @@ def lint(source: str, provider: str | None, output_format: str) -> int:
     help="Of a jax.export file, count the arguments and results of the function's caller, and not those of main.",
 )
 @click.option("--keep", is_flag=True, help="Keep the aliases and donors that are there.")
+@call_option("Write output_operand_aliases of")
 @form_option
 @options.force_option
 @options.reporting
@@ -126,26 +151,34 @@ def set_(
     donors: tuple[str, ...],
     caller: bool,
     keep: bool,
+    call: str | None,
     form: Form | None,
     force: bool,
 ) -> dict[str, Any]:
     """Give ARTIFACT these aliases and donors; without --keep no others.
 
-    Parameters and outputs are those of `main`, as `show` counts them.
+    Parameters and outputs are those of `main`, as `show` counts them; with --call, operands and results of calls.
     """
     if not (aliases or donors):
         raise click.UsageError("expected --alias or --donor; `vhlo alias clear` takes all away")
+    if call is not None:
+        if donors or caller or form:
+            raise click.UsageError("a custom call has aliases only: --donor, --caller and --form are not for --call")
+        must = list(map(_parsed_call_alias, aliases))
+
+        def aliases_of(said: CallAliases) -> list[Alias]:
+            kept = said.aliases if keep else ()
+            return [*kept, *(_placed(said.signature, each) for each in must)]
+
+        return _changed_calls(source, output, call, aliases_of, force)
     new: tuple[list[Alias], list[Donor]] = (list(map(_parsed_alias, aliases)), list(map(_parsed_donor, donors)))
     if caller:
         new = _of_main(_signature_of(source), *new)
 
     def change(declared: Declared) -> AliasConfig:
         config = declared.config() if keep else AliasConfig(declared.signature)
-        alone = declared.signature.results == 1 and isinstance(declared.signature.result, Array)
-        for each in new[0]:
-            # The number of the one result, which has no index.
-            index = () if alone and each.output_index == (0,) else each.output_index
-            config.set_up_alias(index, each.parameter_number, each.parameter_index, each.kind)
+        for each in (_placed(declared.signature, each) for each in new[0]):
+            config.set_up_alias(each.output_index, each.parameter_number, each.parameter_index, each.kind)
         for donor in new[1]:
             config.set_up_donor(donor.parameter_number, donor.parameter_index)
         return config
@@ -156,10 +189,13 @@ def set_(
 @alias.command()
 @options.input_argument("ARTIFACT")
 @options.output_option(required=True)
+@call_option("Take away only those of")
 @options.force_option
 @options.reporting
-def clear(source: str, output: str, force: bool) -> dict[str, Any]:
-    """Take all aliases and donors of `main` away from ARTIFACT."""
+def clear(source: str, output: str, call: str | None, force: bool) -> dict[str, Any]:
+    """Take all aliases and donors of `main` away from ARTIFACT, or with --call those of custom calls."""
+    if call is not None:
+        return _changed_calls(source, output, call, lambda said: [], force)
     return _changed(source, output, lambda declared: AliasConfig(declared.signature), None, force)
 
 
@@ -177,12 +213,25 @@ def convert(source: str, output: str, form: Form, force: bool) -> dict[str, Any]
 def _changed(
     source: str, output: str, change: Callable[[Declared], AliasConfig], form: Form | None, force: bool
 ) -> dict[str, Any]:
+    return _written(source, output, lambda opened: api.with_aliases(opened, change, form), force)
+
+
+def _changed_calls(
+    source: str, output: str, call: str, change: Callable[[CallAliases], list[Alias]], force: bool
+) -> dict[str, Any]:
+    return _written(source, output, lambda opened: api.with_call_aliases(opened, call, change), force)
+
+
+_Opened = Artifact | JaxContainer
+
+
+def _written(source: str, output: str, edit: Callable[[_Opened], _Opened], force: bool) -> dict[str, Any]:
     options.check_output(output, force=force, binary=True)
-    written = api.with_aliases(options.read_artifact(source), change, form)
+    written = edit(options.read_artifact(source))
     options.write_output(output, written.chunks, force=force, binary=True)
     artifact = written.artifacts[0] if isinstance(written, JaxContainer) else written
     report = options.artifact_report(written, output)
-    return {**report, **_as_json(artifact.declared_aliases(), None), "findings": artifact.alias_findings()}
+    return {**report, **alias_text.as_json(artifact.declared_aliases(), None), "findings": artifact.alias_findings()}
 
 
 def _signature_of(source: str) -> JaxSignature:
@@ -230,6 +279,18 @@ def _opened(source: str, provider: str | None) -> tuple[Artifact, JaxSignature |
     return artifact, signature
 
 
+def _placed(signature: Signature, alias: Alias) -> Alias:
+    """Return an alias by the index of its output, where it was the number of the one result, which has no index."""
+    alone = signature.results == 1 and isinstance(signature.result, Array)
+    return replace(alias, output_index=()) if alone and alias.output_index == (0,) else alias
+
+
+def _parsed_call_alias(text: str) -> Alias:
+    if "may-alias" in text:
+        raise click.UsageError(f"{text!r}: an alias of a custom call must be; expected RESULT=OPERAND, such as 0=1")
+    return replace(_parsed_alias(text), kind="must-alias")
+
+
 def _parsed_alias(text: str) -> Alias:
     if numbers := _NUMBERS.fullmatch(text):
         return Alias((int(numbers[1]),), int(numbers[2]))
@@ -258,102 +319,3 @@ def _parsed(parse: Callable[[str], list[_T]], text: str) -> _T:
     if len(found) != 1:
         raise click.UsageError(f"{text!r} is more than one: repeat the option")
     return found[0]
-
-
-def _as_json(program: ProgramAliases, signature: JaxSignature | None) -> dict[str, Any]:
-    declared = program.declared
-    return {
-        "function": program.function,
-        "aliases": [
-            {
-                **_fields(each),
-                "form": declared.form_of(each),
-                **_described(program, signature, each.parameter_number, each.parameter_index),
-                "output_shape": _text(subshape(declared.signature.result, each.output_index)),
-                "output_name": _output_name(program, signature, each),
-            }
-            for each in declared.aliases
-        ],
-        "donors": [
-            {
-                "parameter_number": each.parameter_number,
-                "parameter_index": each.parameter_index,
-                "form": declared.form_of(each),
-                **_described(program, signature, each.parameter_number, each.parameter_index),
-            }
-            for each in declared.donors
-        ],
-        "calls": [
-            {"path": call.path, "target": call.target, "aliases": [_fields(each) for each in call.aliases]}
-            for call in program.calls
-        ],
-    }
-
-
-def _fields(each: Alias) -> dict[str, Any]:
-    return {
-        "output_index": each.output_index,
-        "parameter_number": each.parameter_number,
-        "parameter_index": each.parameter_index,
-        "kind": each.kind,
-    }
-
-
-def _described(
-    program: ProgramAliases, signature: JaxSignature | None, number: int, index: tuple[int, ...]
-) -> dict[str, Any]:
-    """Return what a parameter is, and of a jax.export file which argument of the caller."""
-    parameters = program.declared.signature.parameters
-    exists = 0 <= number < len(parameters)
-    own = program.parameters[number].name if exists else None
-    name = signature.main_arguments[number] if signature and exists and number < len(signature.main_arguments) else own
-    caller = [at for at, each in enumerate(signature.arguments) if each.main == number] if signature else []
-    return {
-        "name": name,
-        "shape": _text(subshape(parameters[number], index) if exists else None),
-        **({"caller_argument": caller[0] if caller else None} if signature else {}),
-    }
-
-
-def _output_name(program: ProgramAliases, signature: JaxSignature | None, each: Alias) -> str | None:
-    number = each.output_index[0] if each.output_index else 0
-    if signature and 0 <= number < len(signature.main_results):
-        return signature.main_results[number]
-    return program.results[number].name if 0 <= number < len(program.results) else None
-
-
-def _text(shape: Shape | None) -> str | None:
-    return None if shape is None else str(shape)
-
-
-def _table(program: ProgramAliases, signature: JaxSignature | None) -> Iterator[str]:
-    described = _as_json(program, signature)
-    rows = [("output", "parameter", *(["argument"] if signature else []), "shape", "kind", "written on", "name")]
-    for each in described["aliases"]:
-        rows.append(_row(each, format_index(each["output_index"]), each["kind"]))
-    for each in described["donors"]:
-        rows.append(_row(each, "", "donor"))
-    if len(rows) > 1:
-        yield from _columns(rows)
-    else:
-        yield "no aliases, no donors"
-    for call in described["calls"]:
-        yield f"{call['path']}, {call['target']}:"
-        for entry in call["aliases"]:
-            operand = f"({entry['parameter_number']}, {format_index(entry['parameter_index'])})"
-            yield f"  result {format_index(entry['output_index'])} over operand {operand}"
-
-
-def _row(each: dict[str, Any], output: str, kind: str) -> tuple[str, ...]:
-    index = format_index(each["parameter_index"]) if each["parameter_index"] else ""
-    parameter = f"{each['parameter_number']}{' ' * bool(index)}{index}"
-    caller = []
-    if "caller_argument" in each:
-        caller = ["" if each["caller_argument"] is None else str(each["caller_argument"])]
-    return (output, parameter, *caller, each["shape"] or "none", kind, each["form"], each["name"] or "")
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -15,6 +15,7 @@ from typing import Any
 from vhlo_tools.artifact import Artifact, Buffer, JaxContainer, decode_jax_export, read_signature
 from vhlo_tools.compat import Library, resolve_target
 from vhlo_tools.files import write_atomically
+from vhlo_tools.integrations.donations import dropped_donations
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.version import Version
 
@@ -75,7 +76,8 @@ def export(
     """Export a function of JAX for a version of StableHLO, or for what is to read it.
 
     Donated arguments are marked in the artifact where an output can have their memory (``tf.aliasing_output``), or may
-    (``jax.buffer_donor``). Mistakes in ``fn`` and its arguments are reported by jax itself.
+    (``jax.buffer_donor``); its findings tell which donations jax dropped. Mistakes in ``fn`` and its arguments are
+    reported by jax itself.
 
     Args:
         fn: The function; one that ``jax.jit`` made keeps its settings.
@@ -109,7 +111,10 @@ def export(
     container = JaxContainer(bytes(exported.serialize(vjp_order=vjp_order)), name=name)
     if version is not None and version != container.version:
         container = container.retargeted(version)
-    return JaxProgram(exported, bytes(container), container.artifacts[0])
+    artifact = container.artifacts[0]
+    traced = jitted.trace(*args, **kwargs)
+    dropped = dropped_donations(artifact, traced.args_info, exported.module_kept_var_idx)
+    return JaxProgram(exported, bytes(container), artifact.with_findings([*artifact.findings, *dropped]))
 
 
 def open_export(source: JaxSource, *, name: str | None = None) -> JaxContainer:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError
-from vhlo_tools.integrations.binding import bind_arguments
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.model import ExportedModel, serialize_module
 from vhlo_tools.integrations.naming import joined, unique
@@ -117,9 +116,8 @@ def export(
     if backend not in _BACKENDS:
         raise InvalidProgramError(f"Keras runs on {backend}: expected one of {', '.join(_BACKENDS)} as its backend")
     artifact = _BACKENDS[backend](flat, arguments, settings)
-    if weights == "arguments":
-        return ExportedModel(artifact, inputs, tuple(outputs), values)
-    return ExportedModel(bind_arguments(artifact, values), inputs, tuple(outputs))
+    exported = ExportedModel.named(artifact, inputs, tuple(outputs), values)
+    return exported if weights == "arguments" else exported.bound()
 
 
 def _inputs(

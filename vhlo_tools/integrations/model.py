@@ -16,6 +16,7 @@ from vhlo_tools.bytecode import Chunk
 from vhlo_tools.compat import resolve_target
 from vhlo_tools.convert import serialize_program
 from vhlo_tools.files import write_atomically
+from vhlo_tools.integrations.binding import bind_arguments
 from vhlo_tools.program import load_program
 from vhlo_tools.version import Version
 from vhlo_tools.weights import Tensor, element_named, write_tensors
@@ -49,10 +50,42 @@ class ExportedModel:
     outputs: tuple[str, ...] = ()
     weights: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
+    @classmethod
+    def named(
+        cls,
+        artifact: Artifact,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...] = (),
+        weights: Mapping[str, np.ndarray[Any, Any]] | None = None,
+    ) -> ExportedModel:
+        """Return a model whose artifact knows the names of its arguments and results too.
+
+        Args:
+            artifact: The artifact.
+            inputs: As the attributes of a model, like all that follows.
+            outputs: None if there are no names for them.
+            weights: None if they are constants.
+
+        Raises:
+            InvalidProgramError: If ``main`` has fewer arguments or results.
+        """
+        weights = weights or {}
+        artifact = artifact.with_names(dict(enumerate((*inputs, *weights))), dict(enumerate(outputs)))
+        return cls(artifact, inputs, outputs, weights)
+
     @property
     def arguments(self) -> tuple[str, ...]:
         """The names of all arguments of ``main``."""
         return (*self.inputs, *self.weights)
+
+    def bound(self) -> ExportedModel:
+        """Return the model with its weights as constants, which stand by their names in the artifact.
+
+        Raises:
+            InvalidInputError: If a weight is not of the type of its argument.
+            MalformedArtifactError: If the artifact is damaged.
+        """
+        return ExportedModel(bind_arguments(self.artifact, self.weights), self.inputs, self.outputs)
 
     def save(
         self, path: str | PathLike[str], weights: str | PathLike[str] | None = None, *, force: bool = False

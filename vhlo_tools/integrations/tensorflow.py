@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding, SourceLocation
-from vhlo_tools.integrations.binding import bind_arguments
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.model import ExportedModel, serialize_module
 from vhlo_tools.integrations.naming import joined, paths_of, unique
 from vhlo_tools.integrations.shapes import fixed_shapes
+from vhlo_tools.integrations.variables import owner_of, variable_names
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def export(
     legalize: bool = True,
     allow_other_dialects: bool = False,
     name: str | None = None,
+    owner: Any = None,
     as_of: date | None = None,
     provider: str | None = None,
 ) -> ExportedModel:
@@ -72,6 +73,7 @@ def export(
         legalize: Whether what portable artifacts cannot hold is rewritten.
         allow_other_dialects: Whether ops of dialects beside StableHLO may stay.
         name: What to call it in messages, by default the name of the function.
+        owner: What holds the modules whose attributes name variables, by default the object whose method it is.
         as_of: The day that windows in ``target`` count back from, by default today.
         provider: The MLIR bindings to use, by default the installed ones.
 
@@ -109,7 +111,9 @@ def export(
         concrete = compiled.get_concrete_function(*specs)
     except Exception as error:
         raise InvalidProgramError(f"TensorFlow cannot trace {name} for these shapes: {_first_line(error)}") from error
-    captured = _captured(concrete, traced, (*call.inputs, *call.outputs), name)
+    variables = (*traced.variables, *concrete.variables)
+    known = variable_names(tf, owner_of(function) if owner is None else owner, variables)
+    captured = _captured(concrete, variables, known, (*call.inputs, *call.outputs), name)
     text = _compiled(compiled, specs, platform, name)
     artifact = serialize_module(
         text,
@@ -122,13 +126,13 @@ def export(
     )
     updated = _updated(artifact, call, list(captured), name)
     if weights == "arguments":
-        return ExportedModel(artifact, call.inputs, (*call.outputs, *updated), captured)
+        return ExportedModel.named(artifact, call.inputs, (*call.outputs, *updated), captured)
     if updated:
         raise InvalidInputError(
             f"{name} assigns to {', '.join(updated)}, which cannot be constants: "
             "export its weights as arguments (--weights)"
         )
-    return ExportedModel(bind_arguments(artifact, captured), call.inputs, call.outputs)
+    return ExportedModel.named(artifact, call.inputs, call.outputs, captured).bound()
 
 
 def export_saved_model(
@@ -187,6 +191,7 @@ def export_saved_model(
         legalize=legalize,
         allow_other_dialects=allow_other_dialects,
         name=name,
+        owner=loaded,
         as_of=as_of,
         provider=provider,
     )
@@ -365,13 +370,15 @@ def _unsupported_ops(message: str) -> Iterator[Finding]:
         )
 
 
-def _captured(concrete: Any, traced: Any, taken: Sequence[str], name: str) -> dict[str, np.ndarray[Any, Any]]:
+def _captured(
+    concrete: Any, known: Iterable[Any], called: Mapping[int, str], taken: Sequence[str], name: str
+) -> dict[str, np.ndarray[Any, Any]]:
     """Return what a function captures, by name, in the order of its arguments.
 
     Raises:
         UnsupportedFeatureError: If that is no tensor and no variable.
     """
-    variables = {id(each.handle): each for each in (*traced.variables, *concrete.variables)}
+    variables = {id(each.handle): each for each in known}
     names, values = [], []
     for tensor in concrete.captured_inputs:
         variable = variables.get(id(tensor))
@@ -384,7 +391,7 @@ def _captured(concrete: Any, traced: Any, taken: Sequence[str], name: str) -> di
                 remedy="leave what uses it outside of the function that is exported",
             )
             raise UnsupportedFeatureError(f"{name} cannot be written as a portable artifact", [finding])
-        names.append("captured" if variable is None else variable.name.partition(":")[0])
+        names.append("captured" if variable is None else called[id(tensor)])
         values.append(tensor.numpy() if variable is None else variable.numpy())
     return dict(zip(unique(names, taken), values, strict=True))
 

@@ -96,7 +96,7 @@ def export(
     artifact = artifact.with_findings([each for each in artifact.findings if each.feature != REWRITTEN])
     # Copies, for the model may go on learning.
     values = {name: value.copy() for name, value in lifted.weights.items()} if weights == "arguments" else {}
-    return ExportedModel(artifact, lifted.inputs, lifted.outputs, values)
+    return ExportedModel.named(artifact, lifted.inputs, lifted.outputs, values)
 
 
 def open_model(
