@@ -94,7 +94,7 @@ def test_aliases_follow_parameters_that_xla_takes_apart() -> None:
     assert header.aliases == (Alias((0,), 1), Alias((1,), 0, (), "must-alias"))
     assert header.donors == (Donor(2),)
     inputs = [np.ones(4, np.float32), np.ones((2, 2), np.int32), np.zeros(3, ml_dtypes.bfloat16)]
-    assert [each.dtype.name for each in vt.run(artifact, inputs)] == ["int32", "float32"]
+    assert [each.dtype.name for each in vt.run(artifact, inputs, donate=(0,))] == ["int32", "float32"]
 
 
 @pytest.mark.parametrize("text", [INCREMENT, TUPLES, BOTH])

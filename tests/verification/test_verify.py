@@ -67,6 +67,11 @@ def test_aliases_are_exercised(engine: Any) -> None:
     assert report.passed
     assert len(report.rounds[0].donated) == 1
     assert not vt.verify(plain, plain).rounds[0].donated
+    assert not report.warnings
+    lost = vt.verify(aliased, plain, engine=engine)
+    assert lost.passed
+    assert [each.feature for each in lost.warnings] == ["alias_lost"]
+    assert "warning: output {} was " in str(lost)
 
 
 @pytest.mark.parametrize(

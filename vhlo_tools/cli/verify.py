@@ -105,6 +105,9 @@ def _as_json(report: VerificationReport) -> dict[str, Any]:
         "before": report.before,
         "after": report.after,
         "engines": list(report.engines),
+        "warnings": [
+            {"feature": each.feature, "message": each.message, "remedy": each.remedy} for each in report.warnings
+        ],
         "tolerance": asdict(report.tolerance),
         "rounds": [
             {

@@ -62,6 +62,7 @@ class Executable:
     Attributes:
         name: What the program is called in messages.
         engine: What it runs on.
+        declared: What the program says of its aliases and donors.
         aliases: Its aliases, as it is compiled: donors have become aliases, if an output fits them.
 
     Raises:
@@ -81,7 +82,8 @@ class Executable:
         except MLIRFailure as failure:
             said = explain_failure(program.name, provider, failure)
             raise InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics) from failure
-        config = read_module_aliases(module.operation).config()
+        self.declared = read_module_aliases(module.operation)
+        config = self.declared.config()
         self._config = config
         self.aliases = compiled_aliases(config)
         self._outputs = [index for index, _ in leaves(config.signature.result)]

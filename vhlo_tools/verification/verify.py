@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from vhlo_tools.aliasing import Array, Shape, Tuple
+from vhlo_tools.aliasing import Array, ProgramAliases, Shape, Tuple, compare_aliases
 from vhlo_tools.errors import VerificationError
+from vhlo_tools.findings import Finding
 from vhlo_tools.interpreter import Executable
 from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
 
@@ -48,6 +49,7 @@ class VerificationReport:
         engines: What each ran on.
         tolerance: How far apart floats may be.
         rounds: What each set of inputs showed.
+        warnings: Aliases and donors of the first that the second lacks, or has otherwise.
     """
 
     before: str
@@ -55,6 +57,7 @@ class VerificationReport:
     engines: tuple[str, str]
     tolerance: Tolerance
     rounds: tuple[Round, ...]
+    warnings: tuple[Finding, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -85,7 +88,7 @@ class VerificationReport:
             # What is given away changes nothing, or else it is told.
             lines += [f"  with inputs given away: {output}" for output in each.donated if not output.passed]
             lines += [f"  {problem}" for problem in each.problems]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"warning: {each.message}" for each in self.warnings)])
 
 
 def verify_executables(
@@ -113,7 +116,14 @@ def verify_executables(
             "same can be compared"
         )
     found = tuple(_round(before, after, name, before.converted(inputs), tolerance) for name, inputs in rounds)
-    return VerificationReport(before.name, after.name, (before.engine, after.engine), tolerance, found)
+    engines = (before.engine, after.engine)
+    return VerificationReport(before.name, after.name, engines, tolerance, found, tuple(_alias_warnings(before, after)))
+
+
+def _alias_warnings(before: Executable, after: Executable) -> list[Finding]:
+    if before.signature != after.signature:
+        return []  # sizes are open in one, or there are fewer results, which was told
+    return compare_aliases(ProgramAliases("main", after.declared), ProgramAliases("main", before.declared))
 
 
 def _round(before: Executable, after: Executable, name: str, inputs: tuple[Any, ...], tolerance: Tolerance) -> Round:
