@@ -22,7 +22,7 @@ class CustomCall:
 
     Attributes:
         target: What it calls.
-        attributes: Its attributes as plain values: numbers, strings, booleans, tuples, dictionaries, numpy arrays for tensors,
+        attributes: Its attributes as plain values: numbers, strings, booleans, tuples, dictionaries, arrays for tensors,
             and the text that MLIR prints for anything else.
         results: The types of its results.
         location: Where it stands in the user's source.
@@ -78,9 +78,8 @@ def checked_results(call: CustomCall, returned: Any) -> tuple[np.ndarray[Any, An
         array = np.asarray(value, None if isinstance(value, np.ndarray | np.generic) else kind.dtype)
         sizes = zip(array.shape, kind.shape, strict=False)
         if array.dtype != kind.dtype or array.ndim != len(kind.shape) or any(b not in (None, a) for a, b in sizes):
-            raise EngineError(
-                f"{call}: its handler returned {array.dtype}{list(array.shape)} as result {number}, expected {kind.text}"
-            )
+            found = f"{array.dtype}{list(array.shape)}"
+            raise EngineError(f"{call}: its handler returned {found} as result {number}, expected {kind.text}")
         checked.append(np.ascontiguousarray(array).reshape(array.shape))
     return tuple(checked)
 
@@ -89,10 +88,16 @@ def _plain(attribute: Any) -> Any:
     read = _READ.get(class_of(attribute))
     if read is not None:
         return read(attribute)
+    if class_of(attribute).startswith("Dense") and (array := _tensor(attribute)) is not None:
+        return array
+    return str(attribute)
+
+
+def _tensor(attribute: Any) -> np.ndarray[Any, Any] | None:
     try:
         return np.array(attribute)
     except (TypeError, ValueError, RuntimeError):
-        return str(attribute)
+        return None  # elements that the bindings do not give to numpy
 
 
 def _sequence(attribute: Any) -> tuple[Any, ...]:
@@ -114,5 +119,5 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "FloatAttr": lambda attribute: float(attribute.value),
     "IntegerAttr": lambda attribute: int(attribute.value),
     "StringAttr": lambda attribute: str(attribute.value),
-    "UnitAttr": lambda attribute: None,
+    "UnitAttr": lambda attribute: True,
 }
