@@ -22,8 +22,8 @@ class CustomCall:
 
     Attributes:
         target: What it calls.
-        attributes: Its attributes as plain values: numbers, strings, booleans, tuples, dictionaries, arrays for tensors,
-            and the text that MLIR prints for anything else.
+        attributes: Its attributes as plain values: numbers, strings, booleans, tuples, dictionaries, arrays for
+            tensors, and the text that MLIR prints for anything else.
         results: The types of its results.
         location: Where it stands in the user's source.
     """
