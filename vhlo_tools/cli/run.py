@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 )
 @options.format_option
 @options.provider_option
+@options.trusted_option
 @options.force_option
 def run(
     source: str,
@@ -44,6 +45,7 @@ def run(
     output: str | None,
     output_format: str,
     provider: str | None,
+    trusted: bool,
     force: bool,
 ) -> None:
     """Evaluate main of PROGRAM and print or write its results."""
@@ -53,7 +55,7 @@ def run(
         options.check_output(output, force=force, binary=True)
     program, name = options.read_program(source)
     values = [value for text in inputs for value in _values(text)]
-    results = api.run(program, values, engine=engine, name=name, provider=provider)
+    results = api.run(program, values, engine=engine, name=name, provider=provider, trusted=trusted)
     if output is not None:
         options.write_output(output, [_packed(results, output)], force=force, binary=True)
     elif output_format == "json":

@@ -3,6 +3,7 @@
 from vhlo_tools.program.inherent import PORTABLE, is_inherent
 from vhlo_tools.program.loading import LOADERS, ProgramSource, load_program, read_artifact
 from vhlo_tools.program.program import Program, explain_failure, place_of
+from vhlo_tools.program.screening import screen_artifact
 from vhlo_tools.program.spelling import spell
 
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "load_program",
     "place_of",
     "read_artifact",
+    "screen_artifact",
     "spell",
 ]

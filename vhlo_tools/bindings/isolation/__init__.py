@@ -5,7 +5,7 @@ imported the bindings and nothing else, and that is kept for the next call.
 """
 
 from vhlo_tools.bindings.isolation.limits import MEMORY, OUTPUT, SECONDS, Limits
-from vhlo_tools.bindings.isolation.notes import note
+from vhlo_tools.bindings.isolation.notes import note, wear_out
 from vhlo_tools.bindings.isolation.pool import AVAILABLE, call, close, warm
 
-__all__ = ["AVAILABLE", "MEMORY", "OUTPUT", "SECONDS", "Limits", "call", "close", "note", "warm"]
+__all__ = ["AVAILABLE", "MEMORY", "OUTPUT", "SECONDS", "Limits", "call", "close", "note", "warm", "wear_out"]

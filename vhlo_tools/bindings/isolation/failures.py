@@ -49,7 +49,7 @@ def crash(
     if limits.memory is not None and any(sign in output for sign in _SIGNS_OF_NO_MEMORY):
         message += f": it ran out of memory; {_memory_rule(limits.memory)}"
     elif name == "SIGKILL":
-        message += ": this process did not end it, so perhaps the system did, as it does when memory runs out"
+        message += ": perhaps the system ended it, as it does when memory runs out"
     if said := output.strip():
         message += f"; it wrote: {said if len(said) <= _QUOTED else '...' + said[-_QUOTED:]}"
     return EngineCrashError(
@@ -64,7 +64,7 @@ def crash(
 def timeout(op: str | None, limits: Limits) -> EngineTimeoutError:
     """Return the error for a child that was ended after its time."""
     return EngineTimeoutError(
-        f"the child process was ended after {limits.seconds} s{_while(op)}: give it more time, or less to do",
+        f"the child process was ended after {limits.seconds:g} s{_while(op)} (Limits.seconds)",
         seconds=limits.seconds,
         op=op,
     )
@@ -82,8 +82,7 @@ def failure(function: str, answer: Answer, op: str | None, limits: Limits) -> Ba
     if answer.kind == "too large":
         allowed = readable_size(limits.output or 0)
         return EngineError(
-            f"the results take {readable_size(answer.value)}, and a call may return no more than {allowed}: "
-            "raise Limits.output, or return less"
+            f"the results take {readable_size(answer.value)}, and may take no more than {allowed} (Limits.output)"
         )
     name, message, trace = answer.value
     error = EngineError(f"{function} failed in the child process{_while(op)}: {name}: {message}")
@@ -106,4 +105,4 @@ def _while(op: str | None) -> str:
 
 
 def _memory_rule(memory: int) -> str:
-    return f"a call may take {readable_size(memory)}: raise Limits.memory, or give it less to do"
+    return f"a call may take {readable_size(memory)} (Limits.memory)"

@@ -1,4 +1,4 @@
-"""What a child process says it is doing, in memory that outlives it."""
+"""What a child process says of itself: what it is doing, in memory that outlives it, and that it is worn out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import struct
 from typing import Final
 
-__all__ = ["NOTE_SIZE", "attach", "note", "read_note"]
+__all__ = ["NOTE_SIZE", "attach", "is_worn_out", "note", "read_note", "wear_out"]
 
 #: The bytes of a note, its length included.
 NOTE_SIZE: Final = 1024
@@ -15,6 +15,7 @@ NOTE_SIZE: Final = 1024
 _LENGTH: Final = struct.Struct("<H")
 
 _slot: mmap.mmap | None = None
+_worn_out = False
 
 
 def note(text: str) -> None:
@@ -32,6 +33,17 @@ def attach(descriptor: int) -> None:
     """Make this process one whose notes stand in a file."""
     global _slot
     _slot = mmap.mmap(descriptor, NOTE_SIZE)
+
+
+def wear_out() -> None:
+    """Let this child answer no other call: what it did may have damaged its memory."""
+    global _worn_out
+    _worn_out = True
+
+
+def is_worn_out() -> bool:
+    """Tell whether :func:`wear_out` was called."""
+    return _worn_out
 
 
 def read_note(descriptor: int) -> str | None:

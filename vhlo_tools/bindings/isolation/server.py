@@ -1,13 +1,14 @@
 """The fork server: a process that has imported the bindings, and nothing else, and makes child processes of itself.
 
-It is started for one caller, forks whenever that asks, never makes an MLIR context, starts no threads, and ends with all
-its children when the caller is gone. Python's own, ``multiprocessing.forkserver``, would run the caller's main module in
-every child, and is shared with whatever else the caller does with it.
+It is started for one caller, forks whenever that asks, never makes an MLIR context, starts no threads, and ends with
+all its children when the caller is gone. Python's own, ``multiprocessing.forkserver``, would run the main module of the
+caller in every child, and is shared with whatever else the caller does with it.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import pickle
 import resource
@@ -115,6 +116,8 @@ class _Server:
         sys.path[:] = request.path
         for module in request.modules:
             import_quietly(module)
+        # What is here already, no child needs to look through for garbage.
+        gc.freeze()
         parent = os.getpid()
         child = os.fork()
         if not child:

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from vhlo_tools.bindings.isolation.messages import Answer, OutputTooLarge, Packed, Request, frame, pack, receive, unpack
-from vhlo_tools.bindings.isolation.notes import attach, note
+from vhlo_tools.bindings.isolation.notes import attach, is_worn_out, note
 from vhlo_tools.bindings.isolation.shared import SharedMemory
 from vhlo_tools.bindings.provider import MLIRFailure
 from vhlo_tools.bindings.xla import XlaFailure
@@ -49,7 +49,7 @@ def serve(connection: socket.socket, incoming: SharedMemory, outgoing: SharedMem
         note("")
         answer = _answer(request, incoming, outgoing)
         calls += 1
-        retire = calls >= _CALLS or _resident() - at_first > _GROWTH
+        retire = is_worn_out() or calls >= _CALLS or _resident() - at_first > _GROWTH
         sys.stdout.flush()
         connection.sendall(frame(Answer(answer.kind, answer.value, retire)))
         # Or they would be held until the next call.
