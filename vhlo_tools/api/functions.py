@@ -257,13 +257,14 @@ def deserialize(
         MalformedArtifactError: If it is no artifact, or a damaged one, or one the installed library cannot read.
         EngineStartError: If no child process can be started.
     """
+    opened = Artifact.open(artifact)
+    _warm_for(opened, trusted)
     from vhlo_tools.bindings import get_provider, provider_of
     from vhlo_tools.convert import deserialize_artifact
 
     bindings = provider_of(context) if context is not None else None
     if context is not None and bindings is None:
         raise TypeError(f"a {type(context).__qualname__} is no MLIR context")
-    opened = Artifact.open(artifact)
     return deserialize_artifact(opened, bindings or get_provider(provider), context, trusted=trusted)
 
 
@@ -292,12 +293,21 @@ def program_of(
     opened = Artifact.open(artifact)
     if emit == "vhlo":
         return opened.text(debug_info=debug_info).encode()
+    _warm_for(opened, trusted)
     from vhlo_tools.bindings import get_provider
     from vhlo_tools.convert import hlo_of_artifact, print_module
 
     if emit == "hlo-text" or emit == "hlo-proto":
         return hlo_of_artifact(opened, get_provider("jaxlib.mlir"), text=emit == "hlo-text", trusted=trusted)
     return print_module(opened, get_provider(provider), emit, debug_info=debug_info, trusted=trusted)
+
+
+def _warm_for(artifact: Artifact, trusted: bool) -> None:
+    """Start the child process that parses an artifact first; it is ready once this one has imported the bindings."""
+    if not (trusted or artifact.trusted):
+        from vhlo_tools.bindings.isolation import warm
+
+        warm()
 
 
 def run(

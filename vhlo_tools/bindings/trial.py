@@ -30,7 +30,7 @@ def parse_once(prefix: str, data: memoryview, portable: bool) -> None:
     # What was raised refers to the context, and to itself.
     gc.collect()
     if said is not None:
-        # The reader has written past its memory in some of the cases in which it refuses; the next file is not to blame.
+        # A reader that refuses has sometimes written past its memory, for which the next file is not to blame.
         wear_out()
         raise MLIRFailure(said)
 

@@ -20,12 +20,13 @@ from vhlo_tools.artifact import (
     recognise,
 )
 from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider, get_provider, provider_of
+from vhlo_tools.bindings.isolation import warm
 from vhlo_tools.bytecode import decode, decode_container, encode
 from vhlo_tools.bytecode.inlining import release_alignment
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.program.hlo import module_of_hlo, proto_of_text
 from vhlo_tools.program.program import Program, explain_failure, unreadable
-from vhlo_tools.program.screening import prepare_screening, screen_artifact, screen_bytecode
+from vhlo_tools.program.screening import screen_artifact, screen_bytecode
 from vhlo_tools.program.spelling import give_back, is_spelled
 
 __all__ = ["LOADERS", "ProgramSource", "load_program", "read_artifact"]
@@ -137,8 +138,10 @@ def read_artifact(
         MalformedArtifactError: If the library refuses it, or does not survive reading it.
         EngineStartError: If no child process can be started.
     """
+    trusted = trusted or artifact.trusted
     if not trusted:
-        prepare_screening(artifact)
+        # It starts while this process imports the bindings.
+        warm()
     context = context or provider.new_context()
     if not trusted:
         screen_artifact(artifact, provider)

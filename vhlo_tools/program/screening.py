@@ -6,18 +6,16 @@ this process reads too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import MLIRFailure, Provider
-from vhlo_tools.bindings.isolation import AVAILABLE, Limits, call, warm
+from vhlo_tools.bindings.isolation import AVAILABLE, Limits, call
 from vhlo_tools.bindings.trial import PARSE_ONCE
 from vhlo_tools.errors import EngineError, EngineStartError, InvalidProgramError, MalformedArtifactError
 from vhlo_tools.program.program import unreadable
 
-__all__ = ["prepare_screening", "screen_artifact", "screen_bytecode"]
+__all__ = ["screen_artifact", "screen_bytecode"]
 
 # What is read at less than so many bytes a second is not being read; constants are read at several hundred times that.
 _SECONDS: Final = 10.0
@@ -26,17 +24,6 @@ _BYTES_PER_SECOND: Final = 4 << 20
 # A context and a reader take some megabytes, and of a constant there are up to three copies.
 _MEMORY: Final = 1 << 30
 _COPIES: Final = 8
-
-
-def prepare_screening(artifact: Artifact) -> None:
-    """Start a child process, unless there is one, so that it is ready when this process has imported the bindings.
-
-    Raises:
-        EngineStartError: If no child process can be started.
-    """
-    if AVAILABLE and not artifact.trusted:
-        with _said_how_to_go_without():
-            warm()
 
 
 def screen_artifact(artifact: Artifact, provider: Provider) -> None:
@@ -84,18 +71,9 @@ def _parsed(data: bytes, provider: Provider, *, portable: bool) -> EngineError |
         return None
     limits = Limits(seconds=_SECONDS + len(data) / _BYTES_PER_SECOND, memory=_MEMORY + _COPIES * len(data))
     try:
-        with _said_how_to_go_without():
-            call(PARSE_ONCE, provider.prefix, memoryview(data), portable, limits=limits)
-    except EngineStartError:
-        raise
+        call(PARSE_ONCE, provider.prefix, memoryview(data), portable, limits=limits)
+    except EngineStartError as error:
+        raise EngineStartError(f"{error}; trusted=True, or --trusted, goes without") from error
     except EngineError as error:
         return error
     return None
-
-
-@contextmanager
-def _said_how_to_go_without() -> Iterator[None]:
-    try:
-        yield
-    except EngineStartError as error:
-        raise EngineStartError(f"{error}; trusted=True, or --trusted, goes without") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from contextlib import suppress
 from typing import Any, Final
 
 from vhlo_tools.bindings.isolation.limits import Limits
@@ -53,10 +54,10 @@ def call(function: str, *arguments: object, limits: Limits | None = None) -> Any
 def warm() -> None:
     """Start a child for the next call, unless there is one, and do not wait until it is ready.
 
-    Raises:
-        EngineStartError: If no child process can be started.
+    Where none can be started nothing happens; the call will say why.
     """
-    _pool.warm()
+    with suppress(EngineStartError, OSError):
+        _pool.warm()
 
 
 def close() -> None:
