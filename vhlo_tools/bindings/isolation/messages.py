@@ -1,7 +1,8 @@
 """What crosses between the caller and a child process: values as pickles, with arrays and large views beside them.
 
 A message on the socket is its length, eight bytes, and a pickle. Within it, what a call takes or returns is *packed*: a
-pickle without its buffers (PEP 574), and the buffers, small ones inline and large ones in shared memory.
+pickle without its buffers, and the buffers, small ones inline and large ones in shared memory. PEP 574 does so too, but
+there what cannot be written at the one end cannot be written at the other either.
 """
 
 from __future__ import annotations
@@ -101,10 +102,10 @@ def pack(value: object, memory: SharedMemory, largest: int | None = None) -> Pac
         TypeError: If it holds arrays of Python objects.
         pickle.PicklingError: If it holds what has no pickle, as does whatever else its own pickling raises.
     """
-    buffers: list[pickle.PickleBuffer] = []
     file = io.BytesIO()
-    _Pickler(file, protocol=5, buffer_callback=buffers.append).dump(value)
-    chunks = [file.getbuffer(), *(buffer.raw() for buffer in buffers)]
+    pickler = _Pickler(file, protocol=5)
+    pickler.dump(value)
+    chunks = [file.getbuffer(), *pickler.buffers]
     size = sum(chunk.nbytes for chunk in chunks)
     if largest is not None and size > largest:
         raise OutputTooLarge(size)
@@ -125,7 +126,7 @@ def unpack(packed: Packed, memory: SharedMemory, *, own: bool) -> Any:
         ValueError: If it is not where it should be, as does whatever else unpickling raises.
     """
     pickled, *buffers = (chunk if isinstance(chunk, bytes) else memory.view(*chunk) for chunk in packed.chunks)
-    return pickle.loads(pickled, buffers=map(_copy, buffers) if own else buffers)
+    return _Unpickler(io.BytesIO(pickled), list(map(_copy, buffers)) if own else buffers).load()
 
 
 def frame(message: Request | Answer | str) -> bytes:
@@ -162,18 +163,42 @@ def _exactly(connection: socket.socket, size: int) -> bytearray | None:
     return data
 
 
+@dataclass(frozen=True, slots=True)
+class _Buffer:
+    data: memoryview
+
+
 class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.buffers: list[memoryview] = []
+
+    def persistent_id(self, value: Any) -> int | None:
+        if type(value) is not _Buffer:
+            return None
+        self.buffers.append(value.data)
+        return len(self.buffers) - 1
+
     def reducer_override(self, value: Any) -> Any:
         if type(value) is memoryview:
-            return _same, (pickle.PickleBuffer(value if value.contiguous else value.tobytes()),)
+            return _same, (_Buffer(value.cast("B") if value.c_contiguous else memoryview(value.tobytes())),)
         numpy = sys.modules.get("numpy")
         if numpy is None or type(value) not in (numpy.ndarray, numpy.memmap):
             return NotImplemented
         if value.dtype.hasobject:
             raise TypeError(f"an array of {value.dtype} cannot cross into another process: expected plain elements")
-        # Numpy's own pickles copy arrays of ml_dtypes, which have no buffers: their bytes have.
+        # Arrays of ml_dtypes have no buffers: their bytes have.
         data = numpy.ascontiguousarray(value).reshape(-1).view(numpy.uint8)
-        return _as_array, (value.dtype, value.shape, pickle.PickleBuffer(data))
+        return _as_array, (value.dtype, value.shape, _Buffer(memoryview(data)))
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, buffers: list[Any]) -> None:
+        super().__init__(file)
+        self._buffers = buffers
+
+    def persistent_load(self, index: int) -> Any:
+        return self._buffers[index]
 
 
 def _as_array(dtype: Any, shape: tuple[int, ...], data: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from contextlib import suppress
 from typing import Any, Final
@@ -124,12 +125,15 @@ class _Pool:
     def _new(self) -> Worker:
         if self._server is None or not self._server.alive:
             self._server = self._started()
+        with suppress(ConnectionError):
+            return Worker(self._server)
+        # It has just ended.
+        self._server = self._started()
         try:
             return Worker(self._server)
-        except BrokenPipeError:
-            # It has just ended.
-            self._server = self._started()
-            return Worker(self._server)
+        except ConnectionError as error:
+            said = self._server.log or "the process that makes them ended at once"
+            raise EngineStartError(f"no child process can be started with {sys.executable!r}: {said}") from error
 
     def _started(self) -> Server:
         if not AVAILABLE:

@@ -131,6 +131,8 @@ class Worker:
         self._poll = select.poll()
         self._poll.register(self._connection, select.POLLIN)
         self._poll.register(self._pipe, select.POLLIN)
+        self._ends = select.poll()
+        self._ends.register(self._control, select.POLLIN)
         try:
             os.ftruncate(self._notes, NOTE_SIZE)
             files = (self._outgoing.descriptor, self._incoming.descriptor, self._notes)
@@ -146,8 +148,8 @@ class Worker:
     @property
     def reusable(self) -> bool:
         """Whether it lives and can answer another call."""
-        # Whatever there is to read now is that it ended.
-        return not self._retired and not select.select([self._control], [], [], 0)[0]
+        # Before its first call it says that it is ready; whatever else there is to read now is that it ended.
+        return not self._retired and not self._ends.poll(0)
 
     @property
     def shared(self) -> int:
@@ -207,12 +209,13 @@ class Worker:
             return
         try:
             self._started = self._message(time.monotonic() + _SECONDS_TO_START) is not None
+            self._ends.register(self._connection, select.POLLIN)
         except TimeoutError:
             raise EngineStartError(f"no child process was ready within {_SECONDS_TO_START} s") from None
         if not self._started:
             code = self.end()
             said = self._said() or self._server.log or f"its exit code is {code}"
-            raise EngineStartError(f"no child process can be started: {said}")
+            raise EngineStartError(f"no child process can be started with {sys.executable!r}: {said}")
 
     def _exchange(self, request: bytes, limits: Limits) -> Answer:
         """Return the answer to a request."""
