@@ -22,8 +22,8 @@ F32 = "tensor<4xf32>"
 TEXT = f"func.func @main(%a: {F32}) -> {F32} {{ %0 = stablehlo.add %a, %a : {F32} return %0 : {F32} }}"
 
 # Bits of the artifact of that program at 1.0.0: those of which jaxlib 0.10.2 and 0.12.0.1 both die, by SIGSEGV and by
-# LLVM's own abort; those of which one of them dies, or sometimes, or after it has refused, or for lack of memory; and one
-# with which they never end.
+# LLVM's own abort; those of which one of them dies, or sometimes, or after it has refused, or by taking all memory; and
+# one with which they never end.
 KILLERS = [314, 668, 825]
 PERHAPS = [305, 306, 308, 666, 681, 888, 1745, 1780]
 ENDLESS = 513
