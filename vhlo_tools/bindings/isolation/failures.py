@@ -64,7 +64,7 @@ def crash(
 def timeout(op: str | None, limits: Limits) -> EngineTimeoutError:
     """Return the error for a child that was ended after its time."""
     return EngineTimeoutError(
-        f"the child process was ended after {limits.seconds:g} s{_while(op)} (Limits.seconds)",
+        f"the child process was ended after {limits.seconds:.3g} s{_while(op)} (Limits.seconds)",
         seconds=limits.seconds,
         op=op,
     )
