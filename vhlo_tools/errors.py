@@ -16,7 +16,10 @@ __all__ = [
     "AliasError",
     "BufferDeletedError",
     "DowngradeError",
+    "EngineCrashError",
     "EngineError",
+    "EngineStartError",
+    "EngineTimeoutError",
     "GoldenError",
     "InvalidInputError",
     "InvalidProgramError",
@@ -150,6 +153,50 @@ class EngineError(VhloToolsError):
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
         super().__init__(message)
         self.diagnostics = tuple(diagnostics)
+
+
+class EngineCrashError(EngineError):
+    """The child process that ran a program died.
+
+    Attributes:
+        signal: The name of the signal it died of, such as ``SIGSEGV``, if it died of one.
+        exit_code: What it exited with, if it did.
+        op: What it was doing, if it had said.
+        output: The last that it wrote on stdout and stderr.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        signal: str | None = None,
+        exit_code: int | None = None,
+        op: str | None = None,
+        output: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.signal = signal
+        self.exit_code = exit_code
+        self.op = op
+        self.output = output
+
+
+class EngineStartError(EngineError):
+    """No child process can be started in which a program could run."""
+
+
+class EngineTimeoutError(EngineError):
+    """A program ran longer than it may, and was ended.
+
+    Attributes:
+        seconds: How long it might run.
+        op: What it was doing, if it had said.
+    """
+
+    def __init__(self, message: str, *, seconds: float | None = None, op: str | None = None) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+        self.op = op
 
 
 class InvalidInputError(EngineError, ValueError):

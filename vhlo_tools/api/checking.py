@@ -56,6 +56,7 @@ def prepare_check(
     legalize: bool = True,
     name: str | None = None,
     provider: str | None = None,
+    trusted: bool = False,
 ) -> Checked:
     """Make a program ready for questions; artifacts are answered from their bytes, without MLIR.
 
@@ -66,6 +67,7 @@ def prepare_check(
         legalize: Whether what no artifact can hold may be rewritten, as :func:`vhlo_tools.serialize` does.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use where they are needed.
+        trusted: Whether MLIR may parse bytecode in this process at once, as for :func:`vhlo_tools.serialize`.
 
     Raises:
         InvalidProgramError: If it is no valid program.
@@ -85,7 +87,7 @@ def prepare_check(
     from vhlo_tools.convert import changed_attributes, newest_artifact
     from vhlo_tools.program import load_program
 
-    loaded = load_program(program, name=name, provider=provider)
+    loaded = load_program(program, name=name, provider=provider, trusted=trusted)
     try:
         written = newest_artifact(loaded, allow_other_dialects=allow_other_dialects, legalize=legalize)
         return Checked(written, (*changed_attributes(loaded, written), *written.findings, *written.alias_findings()))
@@ -111,6 +113,7 @@ def check(
     name: str | None = None,
     as_of: date | None = None,
     provider: str | None = None,
+    trusted: bool = False,
 ) -> list[Finding]:
     """Return every reason why a program cannot be written for a target, and what readers of the target would choke on.
 
@@ -122,6 +125,7 @@ def check(
         name: What to call the program in messages, by default its path.
         as_of: The day that windows in ``target`` count back from, by default today.
         provider: The bindings to use where they are needed.
+        trusted: Whether MLIR may parse bytecode in this process at once, as for :func:`vhlo_tools.serialize`.
 
     Returns:
         Errors for what cannot be, warnings for what consumers would choke on, and notes of custom calls, of which no
@@ -136,7 +140,12 @@ def check(
     """
     resolved = resolve_target(str(target), as_of=as_of, provider=provider)
     checked = prepare_check(
-        program, allow_other_dialects=allow_other_dialects, legalize=legalize, name=name, provider=provider
+        program,
+        allow_other_dialects=allow_other_dialects,
+        legalize=legalize,
+        name=name,
+        provider=provider,
+        trusted=trusted,
     )
     return checked.findings(resolved.version)
 

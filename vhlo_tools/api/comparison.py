@@ -24,6 +24,7 @@ def diff(
     ignore: Iterable[DifferenceKind] = (),
     names: tuple[str | None, str | None] = (None, None),
     provider: str | None = None,
+    trusted: bool = False,
 ) -> list[Difference]:
     """Return how two programs differ; nothing if they are the same.
 
@@ -38,6 +39,7 @@ def diff(
         ignore: Kinds of differences that do not count, such as ``version``.
         names: What to call the programs in messages, by default their paths.
         provider: The bindings to use where they are needed.
+        trusted: Whether MLIR may parse bytes in this process at once, as for :func:`vhlo_tools.serialize`.
 
     Returns:
         The differences, by kind: versions only of two artifacts; ops by the positions of ``before``.
@@ -62,7 +64,7 @@ def diff(
     artifacts = [_opened(source, name) for source, name in zip(sources, names, strict=True)]
     one, other = artifacts
     if one is None or other is None:
-        found = _diff_programs(sources, artifacts, names, provider, locations=locations)
+        found = _diff_programs(sources, artifacts, names, provider, locations=locations, trusted=trusted)
     elif one.version.minor_release == other.version.minor_release:
         found = diff_artifacts(one, other, locations=locations)
     else:
@@ -73,7 +75,7 @@ def diff(
             found += diff_artifacts(*moved, locations=locations)
         except UnsupportedFeatureError:
             # What VHLO has forgotten, or attributes that only the library can move.
-            found += _diff_programs(sources, artifacts, names, provider, locations=locations)
+            found += _diff_programs(sources, artifacts, names, provider, locations=locations, trusted=trusted)
     return [each for each in found if each.kind not in ignored]
 
 
@@ -94,13 +96,14 @@ def _diff_programs(
     provider: str | None,
     *,
     locations: bool,
+    trusted: bool,
 ) -> list[Difference]:
     from vhlo_tools.artifact.diff import diff_artifacts
     from vhlo_tools.convert import newest_artifact
     from vhlo_tools.program import load_program
 
     programs = [
-        load_program(source if artifact is None else artifact, name=name, provider=provider)
+        load_program(source if artifact is None else artifact, name=name, provider=provider, trusted=trusted)
         for source, artifact, name in zip(sources, artifacts, names, strict=True)
     ]
     written = [newest_artifact(program, allow_other_dialects=True) for program in programs]

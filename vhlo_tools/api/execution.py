@@ -18,7 +18,12 @@ ENGINE_CHOICES: Final = get_args(EngineChoice)
 
 
 def load_executable(
-    program: ProgramSource, *, engine: EngineChoice = "auto", name: str | None = None, provider: str | None = None
+    program: ProgramSource,
+    *,
+    engine: EngineChoice = "auto",
+    name: str | None = None,
+    provider: str | None = None,
+    trusted: bool = False,
 ) -> Executable:
     """Load a program once, to run it often, and to learn what its runs do with memory.
 
@@ -34,6 +39,7 @@ def load_executable(
         engine: As for :func:`run`.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use, by default those of the module, or the installed ones.
+        trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
 
     Raises:
         AliasError: If the program has aliases or donors that XLA refuses.
@@ -48,7 +54,7 @@ def load_executable(
     if engine not in ENGINE_CHOICES:
         raise ValueError(f"{engine!r} is not an engine: expected one of {', '.join(ENGINE_CHOICES)}")
     program = as_program(program, name=name, provider=provider)
-    loaded = load_program(program, name=name, provider=provider)
+    loaded = load_program(program, name=name, provider=provider, trusted=trusted)
     if engine == "auto":
         return Executable(loaded, "reference", "auto takes the interpreter")
     return Executable(loaded, engine, "as asked for")
@@ -62,6 +68,7 @@ def run(
     donate: Donate = (),
     name: str | None = None,
     provider: str | None = None,
+    trusted: bool = False,
 ) -> tuple[Any, ...]:
     """Evaluate the function ``main`` of a program.
 
@@ -80,6 +87,7 @@ def run(
             is no buffer must be writable and contiguous and own its memory, or it is copied.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use, by default those of the module, or the installed ones.
+        trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
 
     Returns:
         The results, one array for each, for a tuple a tuple. Those of ``xla`` are read-only.
@@ -96,4 +104,5 @@ def run(
         raise TypeError(
             f"inputs must be a sequence with one array for each argument, not a {type(inputs).__qualname__}"
         )
-    return load_executable(program, engine=engine, name=name, provider=provider).run(inputs, donate=donate)
+    executable = load_executable(program, engine=engine, name=name, provider=provider, trusted=trusted)
+    return executable.run(inputs, donate=donate)

@@ -83,6 +83,7 @@ def serialize(
     provider: str | None = None,
     signature: str | None = None,
     batch_size: int | None = None,
+    trusted: bool = False,
 ) -> Artifact:
     """Write a program as a portable artifact.
 
@@ -104,6 +105,8 @@ def serialize(
         provider: The bindings to use, by default those of the module, or the installed ones.
         signature: Of a SavedModel, the signature; by default ``serving_default``.
         batch_size: Of a SavedModel, the size of the first dimension of inputs that leave it open.
+        trusted: Whether MLIR may parse an artifact or bytecode in this process at once. Otherwise a child process
+            parses it first, because damaged bytes can end the process that does. What was serialized here is trusted.
 
     Returns:
         The artifact. Its ``findings`` warn of what the consumer may choke on although the library lets it through, and
@@ -137,7 +140,7 @@ def serialize(
     from vhlo_tools.convert import serialize_program
     from vhlo_tools.program import load_program
 
-    loaded = load_program(program, name=name, provider=provider)
+    loaded = load_program(program, name=name, provider=provider, trusted=trusted)
     resolved = _target(loaded, target, as_of)
     artifact = serialize_program(loaded, resolved, allow_other_dialects=allow_other_dialects, legalize=legalize)
     artifact = linted(artifact) if alias_lint else artifact
@@ -169,7 +172,8 @@ def strip(artifact: ArtifactSource) -> Artifact:
         MalformedArtifactError: If it is no artifact, or a damaged one.
     """
     whole = Artifact.open(artifact, unpack=False)
-    return Artifact(b"".join(whole.stripped()), name=whole.name).with_findings(whole.findings)
+    stripped = Artifact(b"".join(whole.stripped()), name=whole.name, trusted=whole.trusted)
+    return stripped.with_findings(whole.findings)
 
 
 def retarget(
@@ -179,6 +183,7 @@ def retarget(
     engine: Engine = "auto",
     as_of: date | None = None,
     provider: str | None = None,
+    trusted: bool = False,
 ) -> Artifact:
     """Move an artifact up or down to another version; dialects that it holds already stay.
 
@@ -193,6 +198,7 @@ def retarget(
             ``auto``, which takes bytes but for what cannot be moved in bytes.
         as_of: The day that windows in ``target`` count back from, by default today.
         provider: The bindings to use, by default the installed ones.
+        trusted: Whether MLIR may parse it in this process at once, as for :func:`serialize`.
 
     Raises:
         DowngradeError: If it holds what the target does not have.
@@ -206,7 +212,7 @@ def retarget(
         raise ValueError(f"there is no engine {engine!r}: expected one of {', '.join(get_args(Engine))}")
     opened = Artifact.open(artifact, unpack=False)
     if engine == "mlir":
-        return _retarget_with_mlir(opened, target, as_of, provider)
+        return _retarget_with_mlir(opened, target, as_of, provider, trusted)
     resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
     try:
         return opened.retargeted(resolved.version)
@@ -215,43 +221,57 @@ def retarget(
     except UnsupportedFeatureError as error:
         if engine == "bytes" or all(finding.feature != OPAQUE_PROPERTIES for finding in error.findings):
             raise
-        return _retarget_with_mlir(opened, target, as_of, provider)
+        return _retarget_with_mlir(opened, target, as_of, provider, trusted)
 
 
 def _retarget_with_mlir(
-    artifact: Artifact, target: str | Version, as_of: date | None, provider: str | None
+    artifact: Artifact, target: str | Version, as_of: date | None, provider: str | None, trusted: bool
 ) -> Artifact:
     from vhlo_tools.convert import serialize_program
     from vhlo_tools.program import load_program
 
-    loaded = load_program(artifact, provider=provider)
+    loaded = load_program(artifact, provider=provider, trusted=trusted)
     return serialize_program(loaded, _target(loaded, target, as_of))
 
 
-def deserialize(artifact: ArtifactSource, context: Context | None = None, *, provider: str | None = None) -> Module:
+def deserialize(
+    artifact: ArtifactSource, context: Context | None = None, *, provider: str | None = None, trusted: bool = False
+) -> Module:
     """Turn an artifact into a StableHLO module.
 
     Args:
         artifact: The artifact, its path or its bytes, or those of a jax.export file.
         context: The context for the module, which gets StableHLO's dialects if it lacks them; by default a new one.
         provider: The bindings to use, by default those of ``context``, or the installed ones.
+        trusted: Whether MLIR may parse an artifact or bytecode in this process at once. Otherwise a child process
+            parses it first, because damaged bytes can end the process that does. What was serialized here is trusted.
 
     Returns:
         An ``ir.Module`` of the provider.
 
     Raises:
         MalformedArtifactError: If it is no artifact, or a damaged one, or one the installed library cannot read.
+        EngineStartError: If no child process can be started.
     """
+    opened = Artifact.open(artifact)
+    _warm_for(opened, trusted)
     from vhlo_tools.bindings import get_provider, provider_of
     from vhlo_tools.convert import deserialize_artifact
 
     bindings = provider_of(context) if context is not None else None
     if context is not None and bindings is None:
         raise TypeError(f"a {type(context).__qualname__} is no MLIR context")
-    return deserialize_artifact(Artifact.open(artifact), bindings or get_provider(provider), context)
+    return deserialize_artifact(opened, bindings or get_provider(provider), context, trusted=trusted)
 
 
-def program_of(artifact: ArtifactSource, emit: Emit, *, debug_info: bool = False, provider: str | None = None) -> bytes:
+def program_of(
+    artifact: ArtifactSource,
+    emit: Emit,
+    *,
+    debug_info: bool = False,
+    provider: str | None = None,
+    trusted: bool = False,
+) -> bytes:
     """Return the program in an artifact as it would stand in a file.
 
     Args:
@@ -260,6 +280,7 @@ def program_of(artifact: ArtifactSource, emit: Emit, *, debug_info: bool = False
             ``hlo-text`` or ``hlo-proto`` for HLO, which XLA in jaxlib makes.
         debug_info: Whether text shows locations.
         provider: The bindings to use, by default the installed ones.
+        trusted: Whether MLIR may parse it in this process at once, as for :func:`deserialize`.
 
     Raises:
         MalformedArtifactError: If it is no artifact, or a damaged one, or one the installed library cannot read.
@@ -268,12 +289,21 @@ def program_of(artifact: ArtifactSource, emit: Emit, *, debug_info: bool = False
     opened = Artifact.open(artifact)
     if emit == "vhlo":
         return opened.text(debug_info=debug_info).encode()
+    _warm_for(opened, trusted)
     from vhlo_tools.bindings import get_provider
     from vhlo_tools.convert import hlo_of_artifact, print_module
 
     if emit == "hlo-text" or emit == "hlo-proto":
-        return hlo_of_artifact(opened, get_provider("jaxlib.mlir"), text=emit == "hlo-text")
-    return print_module(opened, get_provider(provider), emit, debug_info=debug_info)
+        return hlo_of_artifact(opened, get_provider("jaxlib.mlir"), text=emit == "hlo-text", trusted=trusted)
+    return print_module(opened, get_provider(provider), emit, debug_info=debug_info, trusted=trusted)
+
+
+def _warm_for(artifact: Artifact, trusted: bool) -> None:
+    """Start the child process that parses an artifact first; it is ready once this one has imported the bindings."""
+    if not (trusted or artifact.trusted):
+        from vhlo_tools.bindings.isolation import warm
+
+        warm()
 
 
 def _target(program: Program, target: str | Version, as_of: date | None) -> Target:

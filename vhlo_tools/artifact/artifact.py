@@ -38,18 +38,22 @@ class Artifact:
     Args:
         data: The bytes. They are not copied, and must not be changed afterwards.
         name: What to call it in messages.
+        trusted: The attribute.
 
     Attributes:
         findings: What there is to say of how it was written: warnings about what its consumer may choke on.
+        trusted: Whether MLIR can read it without harm: it wrote it in this process, or has read it in another. Bytes
+            from elsewhere are not trusted, nor what is made of them without MLIR.
 
     Raises:
         MalformedArtifactError: If ``data`` is something else, or its header or its sections are damaged.
     """
 
-    def __init__(self, data: Buffer, *, name: str = "the artifact") -> None:
+    def __init__(self, data: Buffer, *, name: str = "the artifact", trusted: bool = False) -> None:
         self._chunks: Sequence[Buffer] = (data,)
         self.name = name
         self.findings: tuple[Finding, ...] = ()
+        self.trusted = trusted
         self._requirements: Requirements | None = None
         _require_artifact(data, name)
         text = self.file.producer.removeprefix(ARTIFACT_PRODUCER.decode())
@@ -295,12 +299,13 @@ class Artifact:
         notes = retarget_file(file, target)
         told = {note.feature for note in notes}
         warnings = (each for each in found if each.feature not in told)
-        return _Moved(file, target, name=self.name).with_findings([*warnings, *notes])
+        return _Moved(file, target, name=self.name, trusted=self.trusted).with_findings([*warnings, *notes])
 
     def edited(self, file: File) -> Artifact:
         """Return the artifact that ``file`` is, which was made of this one and edited; constants are views."""
         # Values from another file are written, and cannot be looked into: the bytes are taken apart again.
-        return _Moved(file, self.version, name=self.name, keep=False).with_findings(self.findings)
+        moved = _Moved(file, self.version, name=self.name, trusted=self.trusted, keep=False)
+        return moved.with_findings(self.findings)
 
     def copy_of_file(self) -> File:
         """Return its bytes taken apart once more, to be edited."""
@@ -349,10 +354,11 @@ class Artifact:
 class _Moved(Artifact):
     """An artifact in pieces, which are put together only if somebody wants its bytes."""
 
-    def __init__(self, file: File, version: Version, *, name: str, keep: bool = True) -> None:
+    def __init__(self, file: File, version: Version, *, name: str, trusted: bool, keep: bool = True) -> None:
         self._chunks = encode_chunks(file)
         self.name = name
         self.findings = ()
+        self.trusted = trusted
         self._requirements = None
         self._version = version
         self._bytecode_version = file.version

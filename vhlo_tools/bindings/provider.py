@@ -9,19 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings.diagnostics import captured, to_diagnostic
 from vhlo_tools.bindings.ir import Attribute, Context, Module, ModuleOp, Operation
-from vhlo_tools.compat import Library
-from vhlo_tools.dialect import bytecode_version_of
 from vhlo_tools.errors import ProviderError
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from vhlo_tools.compat import Library
 
 __all__ = ["DIALECTS", "MLIRFailure", "Provider", "Registrar"]
 
@@ -35,6 +34,9 @@ class MLIRFailure(Exception):  # noqa: N818 - it never leaves the toolkit: each 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         super().__init__("; ".join(str(diagnostic) for diagnostic in diagnostics) or "MLIR gave no reason")
         self.diagnostics = tuple(diagnostics)
+
+    def __reduce__(self) -> tuple[type[MLIRFailure], tuple[tuple[Diagnostic, ...]]]:
+        return type(self), (self.diagnostics,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,11 @@ class Provider:
     @cached_property
     def library(self) -> Library:
         """The StableHLO library within."""
+        # Not at the top: child processes that only parse should not wait for it.
+        from importlib.metadata import PackageNotFoundError, version
+
+        from vhlo_tools.compat import Library
+
         names = self.stablehlo.StablehloCompatibilityRequirement
         answer = self.stablehlo.get_version_from_compatibility_requirement
         try:
@@ -145,7 +152,9 @@ class Provider:
 
     @cached_property
     def _empty_artifact(self) -> bytes:
-        artifact: bytes = self.stablehlo.serialize_portable_artifact_str(b"module {}", str(self.library.minimum))
+        artifact: bytes = self.stablehlo.serialize_portable_artifact_str(
+            b"module {}", self.stablehlo.get_minimum_version()
+        )
         return artifact
 
     @cached_property
@@ -239,6 +248,9 @@ class Provider:
 
     def bytecode(self, operation: ModuleOp, target: Version) -> list[bytes]:
         """Return ``operation`` as MLIR bytecode of the version that belongs to ``target``, in pieces."""
+        # Not at the top, as above.
+        from vhlo_tools.dialect import bytecode_version_of
+
         pieces = _Pieces()
         operation.operation.write_bytecode(pieces, desired_version=bytecode_version_of(target))
         return pieces

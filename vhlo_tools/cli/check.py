@@ -87,6 +87,7 @@ def refused(findings: Sequence[Finding]) -> bool:
 @options.no_legalize_option
 @options.as_of_option
 @options.provider_option
+@options.trusted_option
 @options.format_option
 def check(
     paths: tuple[str, ...],
@@ -97,6 +98,7 @@ def check(
     legalize: bool,
     as_of: date | None,
     provider: str | None,
+    trusted: bool,
     output_format: str,
 ) -> int:
     """Check that programs can be written for every TARGET, or read by every READER.
@@ -115,7 +117,11 @@ def check(
         for spelling in spellings
     ]
     prepare = partial(
-        api.prepare_check, allow_other_dialects=allow_other_dialects, legalize=legalize, provider=provider
+        api.prepare_check,
+        allow_other_dialects=allow_other_dialects,
+        legalize=legalize,
+        provider=provider,
+        trusted=trusted,
     )
     answers = [_answer(path, questions, prepare) for path in _files(paths)]
     if output_format == "json":

@@ -23,11 +23,15 @@ from vhlo_tools.cli import options
 )
 @click.option("--debug-info", is_flag=True, help="Show locations in text.")
 @options.provider_option
+@options.trusted_option
 @options.force_option
-def deserialize(source: str, output: str, emit: Emit, debug_info: bool, provider: str | None, force: bool) -> None:
+def deserialize(
+    source: str, output: str, emit: Emit, debug_info: bool, provider: str | None, trusted: bool, force: bool
+) -> None:
     """Turn ARTIFACT, or the artifact inside a jax.export file, into a program."""
     binary = emit in ("bytecode", "hlo-proto")
     options.check_output(output, force=force, binary=binary)
     data, name = options.read_input(source)
-    program = api.program_of(api.open_artifact(data, name=name), emit, debug_info=debug_info, provider=provider)
+    opened = api.open_artifact(data, name=name)
+    program = api.program_of(opened, emit, debug_info=debug_info, provider=provider, trusted=trusted)
     options.write_output(output, [program], force=force, binary=binary)

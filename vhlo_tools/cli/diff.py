@@ -31,6 +31,7 @@ _SHOWN: Final = 50
     help="A kind of differences that do not count. May be repeated.",
 )
 @options.provider_option
+@options.trusted_option
 @options.format_option
 def diff(
     before: str,
@@ -38,6 +39,7 @@ def diff(
     locations: bool,
     ignore: tuple[DifferenceKind, ...],
     provider: str | None,
+    trusted: bool,
     output_format: str,
 ) -> int:
     """Show how the programs A and B differ, each of any kind; - is stdin.
@@ -48,7 +50,15 @@ def diff(
         raise click.UsageError("only one of the programs can come from stdin")
     (one, name), (other, other_name) = options.read_program(before), options.read_program(after)
     try:
-        found = api.diff(one, other, locations=locations, ignore=ignore, names=(name, other_name), provider=provider)
+        found = api.diff(
+            one,
+            other,
+            locations=locations,
+            ignore=ignore,
+            names=(name, other_name),
+            provider=provider,
+            trusted=trusted,
+        )
     except UnsupportedFeatureError as error:
         # No answer, for it is not known whether the programs differ.
         click.echo(f"vhlo: {error}", err=True)

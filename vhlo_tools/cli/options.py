@@ -51,6 +51,7 @@ __all__ = [
     "report_findings",
     "reporting",
     "target_option",
+    "trusted_option",
     "write_output",
 ]
 
@@ -116,6 +117,13 @@ def provider_option(function: _F) -> _F:
     return click.option(
         "--provider", metavar="PREFIX", help="The MLIR bindings to use: jaxlib.mlir, torch_mlir or mlir."
     )(function)
+
+
+trusted_option = click.option(
+    "--trusted",
+    is_flag=True,
+    help="Let MLIR parse artifacts and bytecode at once, and not in a child process first, where damage does no harm.",
+)
 
 
 def force_option(function: _F) -> _F:

@@ -19,10 +19,18 @@ from vhlo_tools.cli import options
 @options.as_of_option
 @options.engine_option(("auto", "bytes", "mlir"), "What moves it: our rules on its bytes, or the library.")
 @options.provider_option
+@options.trusted_option
 @options.force_option
 @options.reporting
 def retarget(
-    source: str, output: str, target: str, as_of: date | None, engine: Any, provider: str | None, force: bool
+    source: str,
+    output: str,
+    target: str,
+    as_of: date | None,
+    engine: Any,
+    provider: str | None,
+    trusted: bool,
+    force: bool,
 ) -> dict[str, Any]:
     """Move ARTIFACT up or down to another version; dialects it holds already stay.
 
@@ -31,7 +39,7 @@ def retarget(
     options.check_output(output, force=force, binary=True)
 
     def moved(artifact: Artifact) -> Artifact:
-        return api.retarget(artifact, target, engine=engine, as_of=as_of, provider=provider)
+        return api.retarget(artifact, target, engine=engine, as_of=as_of, provider=provider, trusted=trusted)
 
     opened = options.read_artifact(source)
     result = opened.with_artifacts(moved) if isinstance(opened, JaxContainer) else moved(opened)

@@ -50,6 +50,7 @@ input_option = click.option(
 )
 @options.format_option
 @options.provider_option
+@options.trusted_option
 @options.force_option
 def run(
     source: str,
@@ -60,6 +61,7 @@ def run(
     output: str | None,
     output_format: str,
     provider: str | None,
+    trusted: bool,
     force: bool,
 ) -> None:
     """Evaluate main of PROGRAM and print or write its results."""
@@ -72,7 +74,7 @@ def run(
     from vhlo_tools.interpreter import DonationWarning
 
     donate = [_donated(text) for text in donated]
-    executable = api.load_executable(program, engine=engine, name=name, provider=provider)
+    executable = api.load_executable(program, engine=engine, name=name, provider=provider, trusted=trusted)
     with warnings.catch_warnings(action="ignore", category=DonationWarning):
         # The report says it.
         execution = executable.execute(values, donate=donate)

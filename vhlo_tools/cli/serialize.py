@@ -38,6 +38,7 @@ from vhlo_tools.cli import options
 )
 @click.option("--strip-debug-info", is_flag=True, help="Leave source locations out.")
 @options.provider_option
+@options.trusted_option
 @options.force_option
 @options.reporting
 def serialize(
@@ -53,6 +54,7 @@ def serialize(
     batch_size: int | None,
     strip_debug_info: bool,
     provider: str | None,
+    trusted: bool,
     force: bool,
 ) -> dict[str, Any]:
     """Write PROGRAM as a portable artifact that the target can read.
@@ -95,6 +97,7 @@ def serialize(
             provider=provider,
             signature=signature,
             batch_size=batch_size,
+            trusted=trusted,
         )
     options.write_output(output, [bytes(artifact)], force=force, binary=True)
     return options.artifact_report(artifact, output)

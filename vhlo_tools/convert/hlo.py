@@ -6,26 +6,32 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import Provider
 from vhlo_tools.bindings.xla import XlaFailure, hlo_of_stablehlo, text_of_hlo
 from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.program import screen_artifact
 
 __all__ = ["hlo_of_artifact"]
 
 
-def hlo_of_artifact(artifact: Artifact, provider: Provider, *, text: bool) -> bytes:
+def hlo_of_artifact(artifact: Artifact, provider: Provider, *, text: bool, trusted: bool = False) -> bytes:
     """Return an artifact as HLO, with its aliases and donors.
 
     Args:
         artifact: The artifact. What is newer than XLA's StableHLO is moved there.
         provider: The bindings of jaxlib, whose StableHLO is XLA's.
         text: Whether as text; otherwise as an ``HloModuleProto``.
+        trusted: Whether it is read in this process at once, and not in a child process first.
 
     Raises:
+        MalformedArtifactError: If the library refuses the artifact, or does not survive reading it.
         InvalidProgramError: If XLA makes no HLO of it, or refuses its aliases.
         DowngradeError: If it needs a newer StableHLO than XLA has.
         ProviderError: If jaxlib is not installed.
+        EngineStartError: If no child process can be started.
     """
     current = provider.library.current
     if artifact.version.minor_release > current.minor_release:
         artifact = artifact.retargeted(current)
+    if not trusted:
+        screen_artifact(artifact, provider)
     try:
         proto = hlo_of_stablehlo(bytes(artifact))
         return text_of_hlo(proto).encode() if text else proto

@@ -159,7 +159,7 @@ def _attempt(program: Program, target: Target | None, *, allow_other_dialects: b
         # The library leaves them in (`isLegalLocation` in stablehlo/transforms/VhloToVersion.cpp), and such readers
         # refuse the file.
         data = with_plain_locations(data, version)
-    artifact = Artifact(data, name=program.name)
+    artifact = Artifact(data, name=program.name, trusted=True)
     if not allow_other_dialects and other_dialects(artifact):
         raise _Refused(partial(explain_other_dialects, program, other_dialects(artifact)))
     return artifact

@@ -20,11 +20,13 @@ from vhlo_tools.artifact import (
     recognise,
 )
 from vhlo_tools.bindings import Context, MLIRFailure, Module, ModuleOp, Provider, get_provider, provider_of
+from vhlo_tools.bindings.isolation import warm
 from vhlo_tools.bytecode import decode, decode_container, encode
 from vhlo_tools.bytecode.inlining import release_alignment
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.program.hlo import module_of_hlo, proto_of_text
 from vhlo_tools.program.program import Program, explain_failure, unreadable
+from vhlo_tools.program.screening import screen_artifact, screen_bytecode
 from vhlo_tools.program.spelling import give_back, is_spelled
 
 __all__ = ["LOADERS", "ProgramSource", "load_program", "read_artifact"]
@@ -36,8 +38,12 @@ ProgramSource = str | PathLike[str] | Buffer | Artifact | object
 _TEXT_SIGNS = "\n\0{("
 
 
-def load_program(source: ProgramSource, *, name: str | None = None, provider: str | None = None) -> Program:
+def load_program(
+    source: ProgramSource, *, name: str | None = None, provider: str | None = None, trusted: bool = False
+) -> Program:
     """Return ``source`` as a program. Nothing is parsed before the program is asked for its module.
+
+    Artifacts and bytecode are then parsed in a child process first (:mod:`vhlo_tools.program.screening`).
 
     Args:
         source: An ``ir.Module`` of any provider; an :class:`Artifact`; a ``jax.export.Exported``; an
@@ -46,6 +52,7 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
             is told from a path by holding a line break, a brace or a parenthesis.
         name: What to call it in messages, by default its path.
         provider: The bindings to use, by default those of the module or the installed ones.
+        trusted: Whether artifacts and bytecode are parsed in this process at once.
 
     Raises:
         InvalidProgramError: If it is none of these.
@@ -60,11 +67,11 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
             )
         return _from_module(source, own, name or "the module")
     if isinstance(source, Artifact):
-        return _from_artifact(source, get_provider(provider))
+        return _from_artifact(source, get_provider(provider), trusted)
     if _is_exported(source):
         exported: Any = source
         name = name or f"the export of {exported.fun_name}"
-        return _from_artifact(Artifact(exported.mlir_module_serialized, name=name), get_provider(provider))
+        return _load_artifact(exported.mlir_module_serialized, name, get_provider(provider), trusted)
     if _is_computation(source):
         computation: Any = source
         source = bytes(computation.as_serialized_hlo_module_proto())
@@ -83,7 +90,7 @@ def load_program(source: ProgramSource, *, name: str | None = None, provider: st
     kind = recognise(source, name)
     if kind not in LOADERS:
         raise InvalidProgramError(f"{name} is of the kind {kind}: export it first, with vhlo_tools.serialize")
-    return LOADERS[kind](source, name, get_provider(provider))
+    return LOADERS[kind](source, name, get_provider(provider), trusted)
 
 
 def _is_text(source: str) -> bool:
@@ -116,17 +123,28 @@ def _from_module(source: object, provider: Provider, name: str) -> Program:
     return Program(name, provider, lambda: provider.clone(module))
 
 
-def read_artifact(artifact: Artifact, provider: Provider, context: Context) -> Module:
+def read_artifact(
+    artifact: Artifact, provider: Provider, context: Context | None = None, *, trusted: bool = False
+) -> Module:
     """Return an artifact as a StableHLO module, its attributes as they were when it was written.
 
     Args:
         artifact: The artifact; its header and sections were checked when it was made.
         provider: The bindings.
-        context: The context of the module, with the dialects of StableHLO programs.
+        context: The context of the module, with the dialects of StableHLO programs; by default a new one.
+        trusted: Whether it is read in this process at once, and not in a child process first.
 
     Raises:
-        MalformedArtifactError: If the library refuses it.
+        MalformedArtifactError: If the library refuses it, or does not survive reading it.
+        EngineStartError: If no child process can be started.
     """
+    trusted = trusted or artifact.trusted
+    if not trusted:
+        # It starts while this process imports the bindings.
+        warm()
+    context = context or provider.new_context()
+    if not trusted:
+        screen_artifact(artifact, provider)
     try:
         module = provider.deserialize(context, bytes(artifact))
     except MLIRFailure as failure:
@@ -136,22 +154,22 @@ def read_artifact(artifact: Artifact, provider: Provider, context: Context) -> M
     return module
 
 
-def _from_artifact(artifact: Artifact, provider: Provider) -> Program:
+def _from_artifact(artifact: Artifact, provider: Provider, trusted: bool) -> Program:
     def load() -> ModuleOp:
-        return read_artifact(artifact, provider, provider.new_context())
+        return read_artifact(artifact, provider, trusted=trusted)
 
     return Program(artifact.name, provider, load, other_dialects(artifact))
 
 
-def _load_artifact(data: Buffer, name: str, provider: Provider) -> Program:
-    return _from_artifact(Artifact(data, name=name), provider)
+def _load_artifact(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
+    return _from_artifact(Artifact(data, name=name), provider, trusted)
 
 
-def _load_jax_export(data: Buffer, name: str, provider: Provider) -> Program:
-    return _load_artifact(decode_jax_export(data).module, name, provider)
+def _load_jax_export(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
+    return _load_artifact(decode_jax_export(data).module, name, provider, trusted)
 
 
-def _load_bytecode(data: Buffer, name: str, provider: Provider) -> Program:
+def _load_bytecode(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
     container = decode_container(memoryview(data))
     if any(section.name == "resource" and section.size for section in container.sections):
         # Or the bindings would read it only if it happened to stand at a fitting address, and never with an empty blob,
@@ -159,19 +177,19 @@ def _load_bytecode(data: Buffer, name: str, provider: Provider) -> Program:
         file = decode(data)
         release_alignment(file)
         data = encode(file)
-    return _load_source(bytes(data), name, provider)
+    return _load_source(bytes(data), name, provider, trusted)
 
 
-def _load_text(data: Buffer, name: str, provider: Provider) -> Program:
-    return _load_source(_as_text(data, name), name, provider)
+def _load_text(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
+    return _load_source(_as_text(data, name), name, provider, trusted=True)
 
 
-def _load_hlo_text(data: Buffer, name: str, provider: Provider) -> Program:
+def _load_hlo_text(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
     text = _as_text(data, name)
     return Program(name, provider, lambda: module_of_hlo(proto_of_text(text, name), provider, name))
 
 
-def _load_hlo_proto(data: Buffer, name: str, provider: Provider) -> Program:
+def _load_hlo_proto(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
     proto = find_hlo_module(memoryview(data))
     assert proto is not None
     return Program(name, provider, lambda: module_of_hlo(bytes(proto), provider, name))
@@ -184,9 +202,13 @@ def _as_text(data: Buffer, name: str) -> str:
         raise InvalidProgramError(f"{name} starts as text, but byte {error.start} is not UTF-8") from error
 
 
-def _load_source(source: str | bytes, name: str, provider: Provider) -> Program:
+def _load_source(source: str | bytes, name: str, provider: Provider, trusted: bool) -> Program:
     def load() -> ModuleOp:
+        nonlocal trusted
         try:
+            if isinstance(source, bytes) and not trusted:
+                screen_bytecode(source, provider, name)
+            trusted = True
             return provider.parse(provider.new_context(), source)
         except MLIRFailure as failure:
             said = explain_failure(name, provider, failure)
@@ -195,9 +217,9 @@ def _load_source(source: str | bytes, name: str, provider: Provider) -> Program:
     return Program(name, provider, load)
 
 
-#: What makes a program of each kind of content. A new kind is a new line here and a sign in `artifact.content`. What a
-#: framework must export stands in `api.frontends` instead.
-LOADERS: Final[dict[Kind, Callable[[Buffer, str, Provider], Program]]] = {
+#: What makes a program of each kind of content: of its bytes, a name, the bindings, and whether it is trusted. A new
+#: kind is a new line here and a sign in `artifact.content`. What a framework must export stands in `api.frontends`.
+LOADERS: Final[dict[Kind, Callable[[Buffer, str, Provider, bool], Program]]] = {
     Kind.PORTABLE_ARTIFACT: _load_artifact,
     Kind.JAX_EXPORT: _load_jax_export,
     Kind.MLIR_BYTECODE: _load_bytecode,

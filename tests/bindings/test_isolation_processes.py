@@ -1,0 +1,173 @@
+"""Programs that make calls in child processes, and what is left of those when they end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+IMPORTS = "from vhlo_tools.bindings.isolation import call\nimport os, sys\nfrom pathlib import Path\n"
+
+
+def run(code: str, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run Python, which must say nothing but what is printed."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", *(arguments or ("-c", code))],
+        input=stdin,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    return result
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
+
+
+def alive(process: int) -> bool:
+    try:
+        status = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def assert_ends(process: int) -> None:
+    for _ in range(500):
+        if not alive(process):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"process {process} is still there")
+
+
+def test_a_program_without_a_guard_runs_once_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    code = IMPORTS + "print('started')\nprint(call('isolated_functions:process'))\n"
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    before = set(os.listdir("/dev/shm"))  # noqa: PTH208
+    for result in (run(code), run(code, str(script)), run(code, "-", stdin=code)):
+        first, child = result.stdout.split()
+        assert first == "started"
+        assert not alive(int(child))
+    assert set(os.listdir("/dev/shm")) <= before  # noqa: PTH208
+
+
+def test_nothing_starts_before_the_first_call() -> None:
+    code = """
+import os
+import vhlo_tools.bindings.isolation
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("no children")
+"""
+    assert run(code).stdout == "no children\n"
+
+
+def test_a_fork_of_the_caller_has_children_of_its_own() -> None:
+    code = (
+        IMPORTS
+        + """
+mine = call("isolated_functions:process")
+sys.stdout.flush()
+if not (child := os.fork()):
+    other = call("isolated_functions:process")
+    assert other != mine
+    sys.exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert call("isolated_functions:process") == mine
+"""
+    )
+    run(code)
+
+
+@pytest.mark.parametrize("victim", ["caller", "server"])
+def test_children_in_a_call_that_never_ends_die_with_their_caller_and_with_the_server(victim: str) -> None:
+    code = (
+        IMPORTS
+        + """
+import threading
+child = call("isolated_functions:process")
+server = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
+print(child, server, flush=True)
+call("isolated_functions:hang")
+"""
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as caller:
+        assert caller.stdout is not None
+        assert caller.stderr is not None
+        child, server = (int(each) for each in caller.stdout.readline().split())
+        time.sleep(0.2)
+        os.kill(caller.pid if victim == "caller" else server, signal.SIGKILL)
+        assert_ends(child)
+        assert_ends(server)
+        said = caller.stderr.read()
+    assert ("EngineCrashError: the child process is gone" in said) == (victim == "server")
+
+
+def test_after_the_server_was_killed_the_next_call_starts_another() -> None:
+    code = (
+        IMPORTS
+        + """
+import signal
+child = call("isolated_functions:process")
+server = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
+os.kill(server, signal.SIGKILL)
+while os.path.exists(f"/proc/{child}"):
+    pass
+assert call("isolated_functions:process") != child
+"""
+    )
+    run(code)
+
+
+def test_an_interrupt_ends_the_child_and_not_what_comes_next() -> None:
+    code = (
+        IMPORTS
+        + """
+import signal, threading
+child = call("isolated_functions:process")
+threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    call("isolated_functions:hang")
+except KeyboardInterrupt:
+    print("interrupted")
+assert not os.path.exists(f"/proc/{child}")
+assert call("isolated_functions:process") != child
+"""
+    )
+    assert run(code).stdout == "interrupted\n"
+
+
+def test_an_interpreter_that_cannot_be_started_is_named() -> None:
+    code = (
+        IMPORTS
+        + """
+import vhlo_tools as vt
+sys.executable = "/no/such/python"
+try:
+    call("isolated_functions:process")
+except vt.EngineStartError as error:
+    print(error)
+sys.executable = "/bin/false"
+try:
+    call("isolated_functions:process")
+except vt.EngineStartError as error:
+    print(error)
+"""
+    )
+    one, other = run(code).stdout.splitlines()
+    assert one.startswith("no child process can be started with '/no/such/python': ")
+    assert other.startswith("no child process can be started with '/bin/false': ")

@@ -1,0 +1,167 @@
+"""What tests call in child processes: some of it ends them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import stat
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+import vhlo_tools as vt
+from vhlo_tools.bindings import MLIRFailure, get_provider
+from vhlo_tools.bindings.isolation import note, wear_out
+from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
+
+DIAGNOSTIC = Diagnostic("error", "no", 'loc("a":1:2)', SourceLocation("a", 1, 2), (Diagnostic("note", "why", ""),))
+FINDING = Finding("tan", "error", "op", "it has tan", op="stablehlo.tan", location=SourceLocation("model.py", 3, 4))
+ERRORS: list[Exception] = [
+    vt.VhloToolsError("a"),
+    vt.InvalidVersionError("a"),
+    vt.UnknownTargetError("a"),
+    vt.InvalidSpecificationError("a"),
+    vt.ProviderError("a"),
+    vt.MissingExtraError("a"),
+    vt.InvalidProgramError("a", [DIAGNOSTIC]),
+    vt.MalformedArtifactError("a", offset=7, section="ir", diagnostics=[DIAGNOSTIC]),
+    vt.AliasError("a", [FINDING]),
+    vt.AliasError("a"),
+    vt.UnsupportedFeatureError("a", [FINDING]),
+    vt.DowngradeError("a", [FINDING, FINDING]),
+    vt.EngineError("a", [DIAGNOSTIC]),
+    vt.EngineStartError("a"),
+    vt.EngineCrashError("a", signal="SIGABRT", op="stablehlo.add", output="LLVM ERROR"),
+    vt.EngineCrashError("a", exit_code=3),
+    vt.EngineTimeoutError("a", seconds=1.5, op="stablehlo.while"),
+    vt.InvalidInputError("a", [DIAGNOSTIC]),
+    MLIRFailure([DIAGNOSTIC]),
+]
+
+
+class StubbornError(vt.VhloToolsError):
+    """An error that has no pickle that can be read."""
+
+    def __init__(self, one: int, other: int) -> None:
+        super().__init__(f"{one} {other}")
+
+
+def same(*values: Any) -> Any:
+    return values
+
+
+def are_writable(arrays: list[np.ndarray]) -> list[bool]:
+    return [array.flags.writeable for array in arrays]
+
+
+def process() -> int:
+    return os.getpid()
+
+
+def process_after(seconds: float) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+def fail(index: int) -> None:
+    raise ERRORS[index]
+
+
+def fail_stubbornly() -> None:
+    raise StubbornError(1, 2)
+
+
+def fail_in_python() -> None:
+    note("stablehlo.add")
+    raise KeyError("weights")
+
+
+def leave() -> None:
+    sys.exit(3)
+
+
+def abort() -> None:
+    note("stablehlo.divide at model.py:3:4")
+    os.write(2, b"x" * 300_000 + b"\nLLVM ERROR: unreachable\n")
+    os.abort()
+
+
+def corrupt_heap() -> None:
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    libc.free.argtypes = [ctypes.c_void_p]
+    block = libc.malloc(ctypes.c_size_t(5000))
+    libc.free(block)
+    libc.free(block)
+
+
+def read_null() -> None:
+    ctypes.string_at(0)
+
+
+def exit_at_once() -> None:
+    os._exit(7)
+
+
+def hang() -> None:
+    note("stablehlo.while")
+    while True:
+        pass
+
+
+def talk() -> str:
+    print("to stdout")
+    print("to stderr", file=sys.stderr)
+    os.write(1, b"raw\n" * 100_000)
+    return "said"
+
+
+def garble() -> None:
+    """Answer with what is no answer."""
+    for descriptor in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208
+        if os.path.exists(f"/proc/self/fd/{descriptor}") and stat.S_ISSOCK(os.fstat(descriptor).st_mode):  # noqa: PTH110
+            os.write(descriptor, b"\x08\0\0\0\0\0\0\0garbage!")
+    time.sleep(60)
+
+
+def take_memory(size: int) -> int:
+    return len(bytearray(size))
+
+
+def abort_without_memory() -> None:
+    os.write(2, b"terminate called after throwing an instance of 'std::bad_alloc'\n")
+    os.abort()
+
+
+def zeros(size: int) -> np.ndarray:
+    return np.zeros(size, np.uint8)
+
+
+def hold(size: int) -> int:
+    """Keep memory beyond the call."""
+    held.append(np.ones(size, np.uint8))
+    return os.getpid()
+
+
+held: list[np.ndarray] = []
+
+
+def tire() -> int:
+    wear_out()
+    return os.getpid()
+
+
+def answer_to_interrupts() -> bool:
+    return signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def new_contexts() -> int:
+    """Return how many contexts there are when one is made: none came with the process."""
+    provider = get_provider()
+    context = provider.new_context()
+    count = int(provider.ir.Context._get_live_count())
+    del context
+    return count

@@ -1,0 +1,180 @@
+"""Bytes that end, or keep busy for ever, the process in which MLIR reads them: here that is never this one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from raw import RawLibrary
+
+import vhlo_tools as vt
+from vhlo_tools.api import program_of
+from vhlo_tools.bindings import MLIRFailure, Provider
+from vhlo_tools.bindings.trial import parse_once
+from vhlo_tools.cli.main import main
+from vhlo_tools.program import screening
+
+F32 = "tensor<4xf32>"
+TEXT = f"func.func @main(%a: {F32}) -> {F32} {{ %0 = stablehlo.add %a, %a : {F32} return %0 : {F32} }}"
+
+# Bits of the artifact of that program at 1.0.0: those of which jaxlib 0.10.2 and 0.12.0.1 both die, by SIGSEGV and by
+# LLVM's own abort; those of which one of them dies, or sometimes, or after it has refused, or by taking all memory; and
+# one with which they never end.
+KILLERS = [314, 668, 825]
+PERHAPS = [305, 306, 308, 666, 681, 888, 1745, 1780]
+ENDLESS = 513
+
+
+def flipped(bit: int) -> bytes:
+    data = bytearray(bytes(vt.serialize(TEXT, "1.0.0")))
+    data[bit // 8] ^= 1 << bit % 8
+    return bytes(data)
+
+
+def bytecode(raw: RawLibrary) -> bytes:
+    pieces: list[bytes] = []
+    raw.parse(TEXT).operation.write_bytecode(type("Sink", (), {"write": lambda _, data: pieces.append(bytes(data))})())
+    return b"".join(pieces)
+
+
+@pytest.mark.parametrize("bit", KILLERS)
+def test_killers_are_malformed(bit: int) -> None:
+    with pytest.raises(vt.MalformedArtifactError, match="does not survive reading it"):
+        vt.deserialize(flipped(bit))
+
+
+@pytest.mark.parametrize("bit", PERHAPS)
+def test_what_kills_some_libraries_is_malformed_or_read(bit: int) -> None:
+    with suppress(vt.MalformedArtifactError):
+        assert vt.deserialize(flipped(bit)).operation.verify()
+    # The next, whole, is none the worse for it.
+    assert vt.deserialize(bytes(vt.serialize(TEXT, "1.0.0"))).operation.verify()
+
+
+@pytest.mark.parametrize("bit", [314, 668])
+def test_the_message_says_what_happened_and_what_to_do(bit: int, tmp_path: Path) -> None:
+    path = tmp_path / "bad.mlirbc"
+    path.write_bytes(flipped(bit))
+    expected = r"bad\.mlirbc \(StableHLO 1\.0\.0\) is damaged, and jaxlib .* does not survive reading it"
+    reading: list[Callable[[], object]] = [
+        lambda: vt.deserialize(path),
+        lambda: vt.serialize(path),
+        lambda: vt.run(path, [[1.0] * 4]),
+        lambda: program_of(path, "hlo-text"),
+    ]
+    for read in reading:
+        with pytest.raises(
+            vt.MalformedArtifactError, match=f"{expected}.*SIG(SEGV|ABRT).*make or fetch the file again"
+        ):
+            read()
+    assert main(["deserialize", str(path)]) == 2
+
+
+def test_one_that_never_ends_is_malformed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screening, "_SECONDS", 0.3)
+    with pytest.raises(vt.MalformedArtifactError, match=r"the child process was ended after 0\.3\d* s"):
+        vt.deserialize(flipped(ENDLESS))
+
+
+def test_bytecode_that_kills_is_no_valid_program(raw: RawLibrary) -> None:
+    data = bytecode(raw)
+    assert vt.serialize(data, "1.0.0") == vt.serialize(TEXT, "1.0.0")
+    found = set()
+    for bit in range(8 * data.index(b"\0", 4), 8 * len(data), 5):
+        wrong = bytearray(data)
+        wrong[bit // 8] ^= 1 << bit % 8
+        try:
+            vt.serialize(bytes(wrong), "1.0.0")
+        except vt.InvalidProgramError as error:
+            found.add("does not survive" in str(error))
+        except vt.VhloToolsError:
+            continue
+        if True in found:
+            break
+    assert True in found
+
+
+def test_what_is_trusted() -> None:
+    written = vt.serialize(TEXT, "1.0.0")
+    assert written.trusted
+    assert vt.retarget(written, "1.9.0").trusted
+    assert vt.strip(written).trusted
+    opened = vt.open_artifact(bytes(written))
+    assert not opened.trusted
+    assert not vt.retarget(opened, "1.9.0").trusted
+    assert not vt.strip(opened).trusted
+    vt.deserialize(opened)
+    assert opened.trusted
+
+
+def test_what_is_trusted_starts_no_child(tmp_path: Path) -> None:
+    code = f"""
+import os
+import vhlo_tools as vt
+from vhlo_tools.cli.main import main
+text = {TEXT!r}
+artifact = vt.serialize(text, "1.0.0")
+vt.deserialize(artifact)
+vt.deserialize(bytes(artifact), trusted=True)
+vt.serialize(vt.deserialize(vt.retarget(artifact, "1.9.0")))
+vt.serialize(bytes(artifact), trusted=True)
+vt.run(bytes(artifact), [[1.0] * 4], trusted=True)
+artifact.save("artifact.mlirbc")
+for command in (
+    "deserialize artifact.mlirbc -o a",
+    "serialize artifact.mlirbc -o b",
+    "run artifact.mlirbc -i [1,2,3,4]",
+    "diff artifact.mlirbc a",
+    "retarget artifact.mlirbc --engine mlir --target 1.1.0 -o c",
+):
+    assert main([*command.split(), "--trusted"]) == 0, command
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("no children")
+assert main("deserialize artifact.mlirbc -o d".split()) == 0
+assert os.waitpid(-1, os.WNOHANG) == (0, 0)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.endswith("no children\n")
+
+
+def test_a_refusal_in_the_child_is_told_like_one_here(provider: Provider) -> None:
+    data = bytes(vt.serialize(TEXT, "1.0.0")).replace(b"add_v1", b"add_v9")
+    with pytest.raises(vt.MalformedArtifactError, match="operation 'vhlo.add_v9'") as screened:
+        vt.deserialize(data)
+    with pytest.raises(vt.MalformedArtifactError) as trusted:
+        vt.deserialize(data, trusted=True)
+    assert str(screened.value) == str(trusted.value)
+    assert screened.value.diagnostics == trusted.value.diagnostics
+
+
+def test_the_trial_leaves_no_context_behind(provider: Provider) -> None:
+    data = bytes(vt.serialize(TEXT, "1.0.0"))
+    before = provider.ir.Context._get_live_count()
+    parse_once(provider.prefix, memoryview(data), portable=True)
+    assert provider.ir.Context._get_live_count() <= before
+    with pytest.raises(MLIRFailure):
+        parse_once(provider.prefix, memoryview(data)[:-1], portable=True)
+    assert provider.ir.Context._get_live_count() <= before
+
+
+def test_without_a_child_process_the_error_says_how_to_go_on() -> None:
+    code = f"""
+import sys
+import vhlo_tools as vt
+data = bytes(vt.serialize({TEXT!r}))
+sys.executable = "/no/such/python"
+try:
+    vt.deserialize(data)
+except vt.EngineStartError as error:
+    print(error)
+vt.deserialize(data, trusted=True)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.endswith("; trusted=True, or --trusted, goes without\n")
