@@ -13,6 +13,7 @@ import numpy as np
 from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider
 from vhlo_tools.errors import EngineError, InvalidInputError, InvalidProgramError
 from vhlo_tools.interpreter.carrying import carried_in, carried_out, carrying_main
+from vhlo_tools.interpreter.lowering import RULES, apply_rules
 from vhlo_tools.interpreter.preflight import check_runnable
 from vhlo_tools.interpreter.values import ArgumentType, as_array, parse_tensor_type
 from vhlo_tools.program import Program, explain_failure
@@ -109,10 +110,10 @@ def _prepare(program: Program, module: Module, arguments: list[ArgumentType]) ->
             "stablehlo-refine-shapes",
             "func.func(stablehlo-check-shape-assertions{enable-shape-assertions=true})",
         ]
-    if not passes:
-        return
     try:
-        program.provider.run_passes(module, ",".join(passes), verify=True)
+        if passes:
+            program.provider.run_passes(module, ",".join(passes), verify=True)
+        apply_rules(program.provider, module, RULES, program.name)
     except MLIRFailure as failure:
         said = explain_failure(program.name, program.provider, failure)
         raise EngineError(f"{program.name} does not fit these inputs: {said}", failure.diagnostics) from failure

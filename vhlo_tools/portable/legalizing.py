@@ -19,8 +19,8 @@ from vhlo_tools.program import Program, spell
 __all__ = ["make_plain", "make_portable"]
 
 # The passes as the pass manager spells them. Sources: ``stablehlo/transforms/Passes.td`` in openxla/stablehlo and
-# ``mhlo/transforms/hlo_legalize_to_stablehlo`` in openxla/xla. What of MHLO has no twin in StableHLO stays as it is, and
-# does not become a custom call to XLA.
+# ``mhlo/transforms/hlo_legalize_to_stablehlo`` in openxla/xla. What of MHLO has no twin in StableHLO stays, and does
+# not become a custom call to XLA.
 _CHLO_TO_STABLEHLO: Final = "func.func(chlo-legalize-to-stablehlo)"
 _MHLO_TO_STABLEHLO: Final = "hlo-legalize-to-stablehlo{allow-xla-features=true}"
 
