@@ -266,6 +266,16 @@ class Site:
         self._point, self.made, self._constants = outside
         return list(op.results)
 
+    def make_again(self, operands: Sequence[Any], kinds: Sequence[Any]) -> list[Any]:
+        """Build the op itself with other operands, and return its results, which are of the types ``kinds``."""
+        twin = self.op.operation.clone(ip=self._point)
+        for index, value in enumerate(operands):
+            twin.operands[index] = value
+        for result, kind in zip(twin.results, kinds, strict=True):
+            result.set_type(kind)
+        self.made.append(twin.operation)
+        return list(twin.results)
+
     def renamed(self, name: str) -> Any:
         """Return the result of the op as another op, which takes no operands, and is otherwise spelled the same."""
         op = self.op.operation

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider
+from vhlo_tools.interpreter.lowering.retyping import retype
 from vhlo_tools.interpreter.lowering.rules import Rule, apply_rules
 from vhlo_tools.portable.site import DIMENSION_BITS, Site, Unfit
 
@@ -33,28 +34,13 @@ def release_bounds(provider: Provider, module: ModuleOp, name: str) -> None:
     """
     if _SIGN not in provider.text(module, largest_constant=0):
         return
-    with module.context, module.operation.location:
-        apply_rules(provider, module, _RULES, name, valid=False)
-        for op in provider.walk(module):
-            for value in (
-                *op.results,
-                *(each for region in op.regions for block in region for each in block.arguments),
-            ):
-                if _SIGN in str(value.type):
-                    value.set_type(_released(provider, value.type))
-            if str(op.name) == "func.func":
-                function = op.attributes["function_type"].value
-                kinds = ([_released(provider, each) for each in types] for types in (function.inputs, function.results))
-                op.attributes["function_type"] = provider.ir.TypeAttr.get(provider.ir.FunctionType.get(*kinds))
+    apply_rules(provider, module, _RULES, name, valid=False)
+    retype(provider, module, lambda kind: _released(provider, kind))
     provider.verify(module)
 
 
 def _released(provider: Provider, kind: Any) -> Any:
-    ir = provider.ir
-    if isinstance(kind, ir.TupleType):
-        parts = [kind.get_type(index) for index in range(kind.num_types)]
-        return ir.TupleType.get_tuple([_released(provider, part) for part in parts])
-    return ir.RankedTensorType.get(kind.shape, kind.element_type) if _SIGN in str(kind) else kind
+    return provider.ir.RankedTensorType.get(kind.shape, kind.element_type) if _SIGN in str(kind) else kind
 
 
 def _of_bounded_result(build: Any) -> Rule:
