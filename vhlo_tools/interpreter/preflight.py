@@ -31,6 +31,9 @@ _RUNNABLE: Final = frozenset({
 })
 # fmt: on
 
+#: What it has beside, or never comes to: attributes refer to meshes, and nothing runs them.
+_HARMLESS: Final = frozenset({"builtin.module", "func.call", "func.return", "sdy.mesh"})
+
 #: Why ops that others run are not rewritten.
 _REASONS: Final[Mapping[str, str]] = {
     "rng": "its numbers are whatever an engine makes up; the engine xla can run it, and rng_bit_generator runs here",
@@ -60,7 +63,7 @@ def _reason(op: Operation) -> str | None:
             return f"the inputs do not resolve the shape of its result {result.type}"
     if str(op.name) in ("func.call", "stablehlo.composite") and not passes_only_tensors(op):
         return "it passes tokens or tuples to a function that calls itself, and the interpreter passes only tensors"
-    if str(op.name) in ("builtin.module", "func.call", "func.return"):
+    if str(op.name) in _HARMLESS:
         return None
     if str(op.name) == "func.func":
         return None if len(op.regions[0].blocks) else "the function is declared, but not defined here"

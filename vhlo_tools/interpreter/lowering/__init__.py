@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vhlo_tools.bindings import Module, Provider
 from vhlo_tools.interpreter.lowering.bounds import release_bounds
+from vhlo_tools.interpreter.lowering.narrow_floats import widen_narrow_floats
 from vhlo_tools.interpreter.lowering.quantization import store_quantized
 from vhlo_tools.interpreter.lowering.rules import RULES, apply_rules
 from vhlo_tools.interpreter.lowering.shapes import resolve_shapes
@@ -25,4 +26,5 @@ def lower(provider: Provider, module: Module, name: str) -> None:
         MLIRFailure: If what was built is not valid.
     """
     store_quantized(provider, module, name)
+    widen_narrow_floats(provider, module, name)
     apply_rules(provider, module, RULES, name)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider
+from vhlo_tools.interpreter.lowering.annotations import annotated, declared, placed
 from vhlo_tools.interpreter.lowering.decomposition import cholesky
 from vhlo_tools.interpreter.lowering.division import divide, remainder
 from vhlo_tools.interpreter.lowering.normalization import batch_norm_grad, batch_norm_inference, batch_norm_training
@@ -36,11 +37,16 @@ def _get_tuple_element(site: Site) -> list[Any] | None:
 
 #: How ops are replaced, in regions too.
 RULES: Final[Mapping[str, Rule]] = {
+    "sdy.propagation_barrier": annotated,
+    "sdy.reshard": annotated,
+    "sdy.sharding_constraint": annotated,
+    "sdy.sharding_group": declared,
     "stablehlo.batch_norm_grad": batch_norm_grad,
     "stablehlo.batch_norm_inference": batch_norm_inference,
     "stablehlo.batch_norm_training": batch_norm_training,
     "stablehlo.cholesky": cholesky,
     "stablehlo.create_token": _create_token,
+    "stablehlo.custom_call": placed,
     "stablehlo.divide": divide,
     "stablehlo.fft": fft,
     "stablehlo.get_tuple_element": _get_tuple_element,
