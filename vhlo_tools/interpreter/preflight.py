@@ -52,11 +52,11 @@ def check_runnable(provider: Provider, module: ModuleOp, name: str) -> None:
         EngineError: Naming the first op that it would die of, and where that stands.
     """
     for op in provider.walk(module):
-        if reason := _reason(op):
+        if reason := _reason(provider, op):
             raise refusal(op, name, reason)
 
 
-def _reason(op: Operation) -> str | None:
+def _reason(provider: Provider, op: Operation) -> str | None:
     dialect, _, mnemonic = str(op.name).partition(".")
     for result in op.results:
         if "?" in str(result.type):
@@ -71,4 +71,6 @@ def _reason(op: Operation) -> str | None:
         return f"it knows no ops of the dialect {dialect}"
     if mnemonic not in _RUNNABLE:
         return _REASONS.get(mnemonic, "it does not implement this op")
+    if mnemonic == "constant" and provider.is_in_resource(op):
+        return "the program does not hold the bytes of its dense_resource"
     return None

@@ -258,9 +258,7 @@ def as_arrays(value: Any, wanted: ValueType, which: str) -> list[tuple[np.ndarra
         return [(as_array(value, wanted, which), wanted)]
     if isinstance(wanted, TokenType):
         if value is not None:
-            raise InvalidInputError(
-                f"{which} is of the type {type(value).__name__}, but the program takes None: a token"
-            )
+            raise InvalidInputError(f"{which} is of the type {type(value).__name__}, but a token is None")
         return []
     if not isinstance(value, tuple | list) or len(value) != len(wanted.parts):
         found = f"{len(value)} values" if isinstance(value, tuple | list) else f"of the type {type(value).__name__}"
