@@ -10,7 +10,7 @@ from xla_cpu import run_on_xla
 
 import vhlo_tools as vt
 
-__all__ = ["function", "run_on_both", "tensor"]
+__all__ = ["function", "run", "run_on_both", "tensor"]
 
 
 def tensor(array: np.ndarray[Any, Any] | Sequence[int], element: str) -> str:
@@ -23,6 +23,12 @@ def function(arguments: str, body: str, results: Sequence[str], types: Sequence[
     """Return a ``main`` that takes ``arguments`` and returns ``results``."""
     kinds = ", ".join(types)
     return f"func.func @main({arguments}) -> ({kinds}) {{ {body} return {', '.join(results)} : {kinds} }}"
+
+
+def run(text: str, inputs: Sequence[Any], **options: Any) -> tuple[Any, ...]:
+    """Return what the reference interpreter gives, of values that need be no arrays."""
+    arguments: Any = inputs
+    return vt.run(text, arguments, **options)
 
 
 def run_on_both(

@@ -13,7 +13,7 @@ import numpy as np
 from vhlo_tools.bindings import MLIRFailure, Module, Operation
 from vhlo_tools.errors import EngineError, InvalidInputError, InvalidProgramError
 from vhlo_tools.interpreter.carrying import carried_in, carried_out
-from vhlo_tools.interpreter.lowering import lower, release_bounds, resolve_shapes, surround
+from vhlo_tools.interpreter.lowering import fit, lower
 from vhlo_tools.interpreter.preflight import check_runnable
 from vhlo_tools.interpreter.values import ValueType, as_arrays, parse_value_type
 from vhlo_tools.portable import make_plain
@@ -52,9 +52,7 @@ def evaluate(program: Program, inputs: Sequence[Any]) -> tuple[Any, ...]:
     ]
     carried = [part for array, argument in arrays for part in carried_in(array, argument)]
     try:
-        release_bounds(provider, module, program.name)
-        surround(provider, module, arguments, results)
-        resolve_shapes(provider, module, _main(program, module), carried)
+        fit(provider, module, arguments, results, carried, program.name)
     except MLIRFailure as failure:
         raise _failed(program, failure, "does not fit these inputs") from failure
     try:

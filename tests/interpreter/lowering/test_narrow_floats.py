@@ -37,7 +37,7 @@ def test_arithmetic_is_that_of_ml_dtypes(element: str) -> None:
     array = every(element)
     one, other = np.repeat(array, array.size), np.tile(array, array.size)
     kind = f"tensor<{one.size}x{element}>"
-    ops = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}
+    ops: dict[str, Any] = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide}
     body = " ".join(f"%{name} = stablehlo.{name} %a, %b : {kind}\n" for name in ops)
     text = function(f"%a: {kind}, %b: {kind}", body, [f"%{name}" for name in ops], [kind] * len(ops))
     for found, compute in zip(vt.run(text, [one, other]), ops.values(), strict=True):
@@ -52,7 +52,7 @@ def test_arithmetic_is_that_of_ml_dtypes(element: str) -> None:
 def test_rounding(element: str) -> None:
     array = every(element)
     kind = f"tensor<{array.size}x{element}>"
-    ops = {"floor": np.floor, "ceil": np.ceil, "round_nearest_even": np.round}
+    ops: dict[str, Any] = {"floor": np.floor, "ceil": np.ceil, "round_nearest_even": np.round}
     body = " ".join(f"%{name} = stablehlo.{name} %a : {kind}\n" for name in ops)
     text = function(f"%a: {kind}", body, [f"%{name}" for name in ops], [kind] * len(ops))
     for found, compute in zip(vt.run(text, [array]), ops.values(), strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from both_engines import run
 
 import vhlo_tools as vt
 
@@ -17,16 +18,16 @@ def test_a_bounded_dimension_has_the_size_of_the_input() -> None:
       %1 = stablehlo.get_dimension_size %0, dim = 0 : ({BOUNDED}) -> tensor<i32>
       return %0, %1 : {BOUNDED}, tensor<i32>
     }}"""
-    array, size = vt.run(text, [np.array([1, 2, 3], np.float32)])
+    array, size = run(text, [np.array([1, 2, 3], np.float32)])
     assert (array.tolist(), size) == ([2, 4, 6], 3)
     with pytest.raises(vt.EngineError, match=r"input 0 is float32\[5\], but the program takes float32\[at most 4\]"):
-        vt.run(text, [np.zeros(5, np.float32)])
+        run(text, [np.zeros(5, np.float32)])
 
 
 def test_bounded_dimensions_in_a_tuple() -> None:
     kind = f"tuple<{BOUNDED}, tensor<i32>>"
     text = f"func.func @main(%a: {kind}) -> {kind} {{ return %a : {kind} }}"
-    ((array, number),) = vt.run(text, [(np.array([1, 2], np.float32), 3)])
+    ((array, number),) = run(text, [(np.array([1, 2], np.float32), 3)])
     assert (array.tolist(), number) == ([1, 2], 3)
 
 
@@ -41,7 +42,7 @@ def test_sizes_that_follow_from_bounded_ones() -> None:
       return %0, %1, %2 : {flat}, {cubes}, tensor<2xf32>
     }}"""
     rows = np.arange(6, dtype=np.float32).reshape(3, 2)
-    flattened, cube, sums = vt.run(text, [rows])
+    flattened, cube, sums = run(text, [rows])
     assert np.array_equal(flattened, rows.ravel())
     assert np.array_equal(cube, np.broadcast_to(rows[:, :, None], (3, 2, 3)))
     assert np.array_equal(sums, rows.sum(0))
@@ -54,7 +55,7 @@ def test_set_dimension_size(size: int, expected: list[float]) -> None:
       %1 = stablehlo.abs %0 : {BOUNDED}
       return %1 : {BOUNDED}
     }}"""
-    assert vt.run(text, [np.array([-1, 2, -3, 4], np.float32), size])[0].tolist() == expected
+    assert run(text, [np.array([-1, 2, -3, 4], np.float32), size])[0].tolist() == expected
 
 
 def test_a_size_that_is_computed_from_data_is_refused() -> None:
@@ -66,7 +67,7 @@ def test_a_size_that_is_computed_from_data_is_refused() -> None:
       return %3 : {BOUNDED}
     }}"""
     with pytest.raises(vt.EngineError, match=r"p.mlir:5:12: .*the inputs do not resolve the shape"):
-        vt.run(text, [np.ones(4, np.float32)], name="p.mlir")
+        run(text, [np.ones(4, np.float32)], name="p.mlir")
 
 
 def test_a_bounded_size_that_follows_from_nothing_is_refused() -> None:
@@ -75,7 +76,7 @@ def test_a_bounded_size_that_follows_from_nothing_is_refused() -> None:
       return %0 : {ROWS}
     }}"""
     with pytest.raises(vt.EngineError, match="broadcast_in_dim: a size that does not follow from"):
-        vt.run(text, [np.ones(2, np.float32)])
+        run(text, [np.ones(2, np.float32)])
 
 
 def test_inputs_that_are_sizes() -> None:
@@ -85,6 +86,6 @@ def test_inputs_that_are_sizes() -> None:
       %2 = stablehlo.dynamic_reshape %a, %shape : (tensor<6xf32>, tensor<2xi64>) -> tensor<?x?xf32>
       return %1, %2 : tensor<?xf32>, tensor<?x?xf32>
     }"""  # noqa: E501
-    count, table = vt.run(text, [3, [3, 2], np.arange(6, dtype=np.float32)])
+    count, table = run(text, [3, [3, 2], np.arange(6, dtype=np.float32)])
     assert count.tolist() == [0, 1, 2]
     assert table.tolist() == [[0, 1], [2, 3], [4, 5]]

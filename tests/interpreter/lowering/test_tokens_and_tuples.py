@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from both_engines import run
 
 import vhlo_tools as vt
 
@@ -40,7 +41,7 @@ def test_tokens_go_through_functions_and_loops() -> None:
       %2 = "stablehlo.case"(%zero) ({{ stablehlo.return %1#1 : {TOKEN} }}) : (tensor<i32>) -> {TOKEN}
       return %1#0, %2 : tensor<i32>, {TOKEN}
     }}"""
-    number, token = vt.run(text, [None, 1])
+    number, token = run(text, [None, 1])
     assert (number, token) == (64, None)
 
 
@@ -49,7 +50,7 @@ def test_tokens_and_shapes_that_the_inputs_resolve() -> None:
       %0 = stablehlo.abs %a : tensor<?xf32>
       return %t, %0 : {TOKEN}, tensor<?xf32>
     }}"""
-    token, array = vt.run(text, [None, np.array([-1, 2], np.float32)])
+    token, array = run(text, [None, np.array([-1, 2], np.float32)])
     assert token is None
     assert np.array_equal(array, [1, 2])
 
@@ -60,7 +61,7 @@ NESTED = f"tuple<tensor<2xcomplex<f32>>, tuple<tensor<bf16>, {TOKEN}>, tuple<>>"
 def test_tuples_of_anything() -> None:
     numbers = np.array([1j, 2], np.complex64)
     text = f"func.func @main(%a: {NESTED}) -> ({NESTED}, {NESTED}) {{ return %a, %a : {NESTED}, {NESTED} }}"
-    for array, (number, token), nothing in vt.run(text, [(numbers, [1.5, None], ())]):
+    for array, (number, token), nothing in run(text, [(numbers, [1.5, None], ())]):
         assert np.array_equal(array, numbers)
         assert (number.dtype, float(number)) == (np.dtype(ml_dtypes.bfloat16), 1.5)
         assert (token, nothing) == (None, ())
@@ -80,7 +81,7 @@ def test_tuples_through_functions() -> None:
       %1 = stablehlo.get_tuple_element %0[0] : (tuple<tensor<?xf32>, tensor<f32>>) -> tensor<?xf32>
       return %1 : tensor<?xf32>
     }}"""
-    assert np.array_equal(vt.run(text, [(1.0, np.array([2, 3], np.float32))])[0], [2, 3])
+    assert np.array_equal(run(text, [(1.0, np.array([2, 3], np.float32))])[0], [2, 3])
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_tuples_through_functions() -> None:
 )
 def test_values_that_do_not_fit(value: Any, message: str) -> None:
     with pytest.raises(vt.EngineError, match=message):
-        vt.run(f"func.func @main(%a: {NESTED}) {{ return }}", [value])
+        run(f"func.func @main(%a: {NESTED}) {{ return }}", [value])
 
 
 def test_a_function_that_passes_tokens_to_itself_is_named() -> None:
@@ -108,4 +109,4 @@ def test_a_function_that_passes_tokens_to_itself_is_named() -> None:
       return %0 : {TOKEN}
     }}"""
     with pytest.raises(vt.EngineError, match=r"cannot run func.call: .*a function that calls itself"):
-        vt.run(text, [None])
+        run(text, [None])

@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
-from vhlo_tools.bindings import Module, Provider
-from vhlo_tools.interpreter.lowering.bounds import release_bounds
-from vhlo_tools.interpreter.lowering.narrow_floats import widen_narrow_floats
-from vhlo_tools.interpreter.lowering.quantization import store_quantized
-from vhlo_tools.interpreter.lowering.rules import RULES, apply_rules
-from vhlo_tools.interpreter.lowering.shapes import resolve_shapes
-from vhlo_tools.interpreter.lowering.surroundings import surround
+from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["lower", "release_bounds", "resolve_shapes", "surround"]
+import numpy as np
+
+from vhlo_tools.bindings import Module, Provider
+from vhlo_tools.interpreter.lowering.bounds import has_bounds, release_bounds
+from vhlo_tools.interpreter.lowering.narrow_floats import has_narrow_floats, widen_narrow_floats
+from vhlo_tools.interpreter.lowering.quantization import is_quantized, store_quantized
+from vhlo_tools.interpreter.lowering.rules import RULES, apply_rules
+from vhlo_tools.interpreter.lowering.shapes import is_dynamic, resolve_shapes
+from vhlo_tools.interpreter.lowering.surroundings import surround
+from vhlo_tools.interpreter.values import ValueType
+
+__all__ = ["fit", "lower"]
+
+
+def fit(
+    provider: Provider,
+    module: Module,
+    arguments: Sequence[ValueType],
+    results: Sequence[ValueType],
+    inputs: Sequence[np.ndarray[Any, Any]],
+    name: str,
+) -> None:
+    """Give ``module`` a ``main`` of tensors that the interpreter takes, of the shapes of the inputs, in place.
+
+    Args:
+        provider: The bindings.
+        module: The program, as plain StableHLO.
+        arguments: The types of what its own ``main`` takes.
+        results: The types of what that returns.
+        inputs: What the new ``main`` is to be run with.
+        name: What to call it in messages.
+
+    Raises:
+        EngineError: Naming an op whose size does not follow from the inputs.
+        MLIRFailure: If the program does not fit the inputs.
+    """
+    text = provider.text(module, largest_constant=0)
+    if has_bounds(text):
+        release_bounds(provider, module, name)
+    surround(provider, module, arguments, results)
+    if is_dynamic(text):
+        resolve_shapes(provider, module, inputs)
 
 
 def lower(provider: Provider, module: Module, name: str) -> None:
@@ -25,6 +61,9 @@ def lower(provider: Provider, module: Module, name: str) -> None:
         EngineError: Naming an op whose form has no meaning that is known.
         MLIRFailure: If what was built is not valid.
     """
-    store_quantized(provider, module, name)
-    widen_narrow_floats(provider, module, name)
+    text = provider.text(module, largest_constant=0)
+    if is_quantized(text):
+        store_quantized(provider, module, name)
+    if has_narrow_floats(text):
+        widen_narrow_floats(provider, module, name)
     apply_rules(provider, module, RULES, name)

@@ -15,9 +15,14 @@ from vhlo_tools.interpreter.lowering.retyping import retype
 from vhlo_tools.interpreter.lowering.rules import Rule, apply_rules
 from vhlo_tools.portable.site import DIMENSION_BITS, Site, Unfit
 
-__all__ = ["release_bounds"]
+__all__ = ["has_bounds", "release_bounds"]
 
 _SIGN: Final = "#stablehlo.bounds<"
+
+
+def has_bounds(text: str) -> bool:
+    """Tell whether a program, which is printed as ``text``, has dimensions with a bound."""
+    return _SIGN in text
 
 
 def release_bounds(provider: Provider, module: ModuleOp, name: str) -> None:
@@ -32,8 +37,6 @@ def release_bounds(provider: Provider, module: ModuleOp, name: str) -> None:
         EngineError: Naming an op whose result has no size that follows from those of its operands.
         MLIRFailure: If the program has no plain dynamic form.
     """
-    if _SIGN not in provider.text(module, largest_constant=0):
-        return
     apply_rules(provider, module, _RULES, name, valid=False)
     retype(provider, module, lambda kind: _released(provider, kind))
     provider.verify(module)

@@ -14,7 +14,7 @@ from vhlo_tools.interpreter.lowering.rules import Rule, apply_rules
 from vhlo_tools.interpreter.lowering.tensor import Tensor, select, tensors
 from vhlo_tools.portable.site import Site
 
-__all__ = ["widen_narrow_floats"]
+__all__ = ["has_narrow_floats", "widen_narrow_floats"]
 
 _GREATEST: Final = {"f4E2M1FN": 6.0, "f6E2M3FN": 7.5, "f6E3M2FN": 28.0}
 _COMPUTED: Final = (
@@ -32,6 +32,11 @@ _COMPUTED: Final = (
 )
 
 
+def has_narrow_floats(text: str) -> bool:
+    """Tell whether a program, which is printed as ``text``, has floats of four or six bits."""
+    return any(element in text for element in _GREATEST)
+
+
 def widen_narrow_floats(provider: Provider, module: ModuleOp, name: str) -> None:
     """Compute in f32 what could go beyond the narrow floats of ``module``, in place.
 
@@ -44,9 +49,7 @@ def widen_narrow_floats(provider: Provider, module: ModuleOp, name: str) -> None
         EngineError: Naming an op whose shape is not known.
         MLIRFailure: If what was built is not valid.
     """
-    text = provider.text(module, largest_constant=0)
-    if any(element in text for element in _GREATEST):
-        apply_rules(provider, module, _RULES, name)
+    apply_rules(provider, module, _RULES, name)
 
 
 def _computed(site: Site) -> list[Any] | None:

@@ -19,7 +19,7 @@ from vhlo_tools.interpreter.lowering.tensor import Tensor
 from vhlo_tools.interpreter.refusals import refusal
 from vhlo_tools.portable.site import Site, Unfit
 
-__all__ = ["store_quantized"]
+__all__ = ["is_quantized", "store_quantized"]
 
 _SIGN: Final = "!quant.uniform<"
 _TYPE: Final = re.compile(
@@ -70,6 +70,11 @@ class _Quantization:
     zeros: tuple[int, ...]
 
 
+def is_quantized(text: str) -> bool:
+    """Tell whether a program, which is printed as ``text``, has quantized tensors."""
+    return _SIGN in text
+
+
 def store_quantized(provider: Provider, module: ModuleOp, name: str) -> None:
     """Rewrite quantized tensors as tensors of their storage, in place.
 
@@ -82,8 +87,6 @@ def store_quantized(provider: Provider, module: ModuleOp, name: str) -> None:
         EngineError: Naming an op that has no such form.
         MLIRFailure: If what was built is not valid.
     """
-    if _SIGN not in provider.text(module, largest_constant=0):
-        return
     ops = provider.walk(module)
     # All of it first: what is built later holds values of other types.
     plan = [

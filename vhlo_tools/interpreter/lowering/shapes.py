@@ -9,7 +9,7 @@ import numpy as np
 
 from vhlo_tools.bindings import Module, Operation, Provider
 
-__all__ = ["resolve_shapes"]
+__all__ = ["is_dynamic", "resolve_shapes"]
 
 _PASSES: Final = (
     "inline",
@@ -24,20 +24,23 @@ _PASSES: Final = (
 _MOST_SIZES: Final = 16
 
 
-def resolve_shapes(provider: Provider, module: Module, main: Operation, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
+def is_dynamic(text: str) -> bool:
+    """Tell whether a program, which is printed as ``text``, may have dynamic shapes."""
+    return "?" in text
+
+
+def resolve_shapes(provider: Provider, module: Module, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
     """Resolve the dynamic shapes of ``module`` from the inputs, in place; also where the inputs are sizes.
 
     Args:
         provider: The bindings.
-        module: The program.
-        main: Its ``main``, of tensors that the interpreter takes.
-        inputs: What it is to be run with.
+        module: The program, with a ``main``.
+        inputs: What its ``main``, of tensors that the interpreter takes, is to be run with.
 
     Raises:
         MLIRFailure: If a pass fails: the program does not fit these inputs.
     """
-    if "?" not in provider.text(module, largest_constant=0):
-        return
+    (main,) = (op.operation for op in module.body.operations if _is_main(op.operation))
     (block,) = main.regions[0].blocks
     types = []
     with module.context:
@@ -48,6 +51,10 @@ def resolve_shapes(provider: Provider, module: Module, main: Operation, inputs: 
             if may_be_sizes and str(argument.type) == types[-1]:
                 _fix(provider, block, argument, array)
     provider.run_passes(module, ",".join(_PASSES).format(types=",".join(types)), verify=True)
+
+
+def _is_main(op: Operation) -> bool:
+    return str(op.name) == "func.func" and op.attributes["sym_name"].value == "main"
 
 
 def _fix(provider: Provider, block: Any, argument: Any, array: np.ndarray[Any, Any]) -> None:
