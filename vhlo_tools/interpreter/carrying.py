@@ -95,9 +95,9 @@ class _Main:
             real, imaginary, carrier = self._parameter(argument), self._parameter(argument), argument.carrier_text()
             return self._op(f"stablehlo.complex {real}, {imaginary} : ({carrier}, {carrier}) -> {argument.text}")
         value = self._parameter(argument)
-        for op, before, after in _steps(argument):
-            value = self._op(f"stablehlo.{op} {value} : ({before}) -> {after}")
-        return value
+        if argument.is_direct:
+            return value
+        return self._op(f"stablehlo.{_convert(argument)} {value} : ({argument.carrier_text()}) -> {argument.text}")
 
     def give(self, value: str, result: ValueType) -> None:
         """Return ``value``, which is of the type ``result``, in its carriers."""
@@ -113,8 +113,8 @@ class _Main:
                 name = self._op(f"stablehlo.{op} {value} : ({result.text}) -> {result.carrier_text()}")
                 self.returned.append((name, result.carrier_text()))
             return
-        for op, before, after in reversed(_steps(result)):
-            value = self._op(f"stablehlo.{op} {value} : ({after}) -> {before}")
+        if not result.is_direct:
+            value = self._op(f"stablehlo.{_convert(result)} {value} : ({result.text}) -> {result.carrier_text()}")
         self.returned.append((value, result.carrier_text()))
 
     def _parameter(self, argument: ArgumentType) -> str:
@@ -127,9 +127,6 @@ class _Main:
         return f"%v{self._made}"
 
 
-def _steps(argument: ArgumentType) -> list[tuple[str, str, str]]:
-    """Return the ops from the carrier to the type itself, each with the types before and after; all are exact."""
-    carried = "convert" if argument.carriage == "wider" else "bitcast_convert"
-    elements = (argument.carrier, argument.storage, argument.element)
-    ops = ((carried, elements[0], elements[1]), ("bitcast_convert", elements[1], elements[2]))
-    return [(op, argument.text_of(one), argument.text_of(other)) for op, one, other in ops if one != other]
+def _convert(argument: ArgumentType) -> str:
+    """Return the op between a type and its carrier; both ways are exact."""
+    return "convert" if argument.carriage == "wider" else "bitcast_convert"

@@ -77,7 +77,7 @@ class ArgumentType:
     """The tensor type of an argument or a result.
 
     Attributes:
-        text: The type as MLIR prints it, without bounds.
+        text: The type as MLIR prints it, without bounds, and with the storage of quantized elements.
         shape: Its dimensions; ``None`` for one that is dynamic.
         bounds: The most that each dimension may be; ``None`` where there is no bound.
         element: Its element type as MLIR prints it.
@@ -104,15 +104,11 @@ class ArgumentType:
     @property
     def is_direct(self) -> bool:
         """Whether the interpreter takes and gives values of it as they are."""
-        return self.carrier == self.element
+        return self.carriage == "direct"
 
     def with_shape(self, shape: tuple[int, ...]) -> ArgumentType:
         """Return the type with the dimensions ``shape``."""
         return parse_tensor_type(_tensor_text(shape, self.element))
-
-    def text_of(self, element: str) -> str:
-        """Return the type of as many elements of another type, as MLIR text."""
-        return _tensor_text(self.shape, element)
 
     def takes(self, shape: tuple[int, ...]) -> bool:
         """Tell whether a value may have the shape ``shape``."""
@@ -131,7 +127,7 @@ class ArgumentType:
 
     def carrier_text(self) -> str:
         """Return the type, as MLIR text, in which values are carried."""
-        return self.text_of(self.carrier)
+        return _tensor_text(self.shape, self.carrier)
 
     def carrier_dtype(self) -> np.dtype[Any]:
         """Return the dtype of ``carrier``."""
@@ -154,7 +150,7 @@ class TupleType:
     """The type of a tuple.
 
     Attributes:
-        text: The type as MLIR prints it, without bounds.
+        text: The type as MLIR prints it, made of those of its parts.
         parts: The types of its elements.
     """
 
@@ -227,7 +223,7 @@ def parse_tensor_type(text: str) -> ArgumentType:
         dtype = _ml_dtype(name, text)
     else:
         raise EngineError(f"values of type {text} have no form in numpy")
-    return ArgumentType(_tensor_text(shape, element), shape, bounds, element, dtype, carriage, carrier, storage)
+    return ArgumentType(_tensor_text(shape, storage), shape, bounds, element, dtype, carriage, carrier, storage)
 
 
 def _sizes(words: Iterable[str]) -> tuple[int | None, ...]:

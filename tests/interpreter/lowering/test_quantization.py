@@ -127,3 +127,13 @@ def test_scales_of_blocks_are_refused() -> None:
     text = text.replace("%a: tensor<f32>", f"%a: tensor<f32>, %b: {kind}")
     with pytest.raises(vt.VhloToolsError, match="!quant.uniform"):
         vt.run(text, [1.0, np.zeros((2, 2), np.int8)])
+
+
+def test_dynamic_shapes() -> None:
+    kind = "tensor<?x2x!quant.uniform<u8:f32:1, {0.5:3, 0.25:0}>>"
+    body = f"""%0 = stablehlo.uniform_quantize %a : (tensor<?x2xf32>) -> {kind}
+    %1 = stablehlo.uniform_dequantize %b : ({kind}) -> tensor<?x2xf32>"""
+    text = function(f"%a: tensor<?x2xf32>, %b: {kind}", body, ["%0", "%1"], [kind, "tensor<?x2xf32>"])
+    integers, floats = vt.run(text, [np.array([[1, 1], [100, 200]], np.float32), np.array([[4, 4]], np.uint8)])
+    assert integers.tolist() == [[5, 4], [203, 255]]
+    assert floats.tolist() == [[0.5, 1.0]]

@@ -27,7 +27,7 @@ def fit(
     inputs: Sequence[np.ndarray[Any, Any]],
     name: str,
 ) -> None:
-    """Give ``module`` a ``main`` of tensors that the interpreter takes, of the shapes of the inputs, in place.
+    """Give ``module`` a ``main`` of tensors that the interpreter takes, and the shapes of the inputs, in place.
 
     Args:
         provider: The bindings.
@@ -44,6 +44,9 @@ def fit(
     text = provider.text(module, largest_constant=0)
     if has_bounds(text):
         release_bounds(provider, module, name)
+    if is_quantized(text):
+        # Before shapes are resolved: the pass ends the process over bits of quantized tensors of dynamic shape.
+        store_quantized(provider, module, name)
     surround(provider, module, arguments, results)
     if is_dynamic(text):
         resolve_shapes(provider, module, inputs)
@@ -62,8 +65,6 @@ def lower(provider: Provider, module: Module, name: str) -> None:
         MLIRFailure: If what was built is not valid.
     """
     text = provider.text(module, largest_constant=0)
-    if is_quantized(text):
-        store_quantized(provider, module, name)
     if has_narrow_floats(text):
         widen_narrow_floats(provider, module, name)
     apply_rules(provider, module, RULES, name)

@@ -17,7 +17,7 @@ from vhlo_tools.bindings import ModuleOp, Operation, Provider
 from vhlo_tools.interpreter.lowering.retyping import retype, values_of
 from vhlo_tools.interpreter.lowering.tensor import Tensor
 from vhlo_tools.interpreter.refusals import refusal
-from vhlo_tools.portable.site import Site, Unfit
+from vhlo_tools.portable.site import DIMENSION_BITS, Site, Unfit
 
 __all__ = ["is_quantized", "store_quantized"]
 
@@ -41,8 +41,9 @@ _CARRY: Final = frozenset({
 #: Ops that move elements, which have the same numbers afterwards if they have the same quantization.
 _MOVE: Final = frozenset(
     f"stablehlo.{name}" for name in (
-        "all_gather", "broadcast_in_dim", "concatenate", "dynamic_slice", "dynamic_update_slice", "gather", "pad",
-        "reshape", "reverse", "select", "slice", "transpose",
+        "broadcast_in_dim", "concatenate", "dynamic_broadcast_in_dim", "dynamic_gather", "dynamic_pad",
+        "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "gather", "pad", "real_dynamic_slice", "reshape",
+        "reverse", "select", "slice", "transpose",
     )
 )  # fmt: skip
 
@@ -80,7 +81,7 @@ def store_quantized(provider: Provider, module: ModuleOp, name: str) -> None:
 
     Args:
         provider: The bindings.
-        module: The program, with its shapes resolved.
+        module: The program.
         name: What to call it in messages.
 
     Raises:
@@ -178,7 +179,7 @@ def _computed(site: Site, planned: _Planned) -> list[Tensor]:
     ]
     if name not in ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize"):
         kinds = [
-            site.tensor(site.static(result.type), site.kind(each.expressed)) if each else result.type
+            site.tensor(site.shape(result.type), site.kind(each.expressed)) if each else result.type
             for result, each in zip(site.op.results, planned.results, strict=True)
         ]
         numbers = [Tensor(site, value) for value in site.make_again([each.value for each in numbers], kinds)]
@@ -195,24 +196,31 @@ def _constant(site: Site) -> Any:
 def _dequantized(value: Tensor, quantization: _Quantization) -> Tensor:
     site, expressed = value.site, value.site.kind(quantization.expressed)
     # The distance from zero may need a bit more than the storage has.
-    distance = value.convert(site.integer(64)) - _steps(value, quantization.zeros, site.integer(64), quantization.axis)
-    return distance.convert(expressed) * _steps(value, quantization.scales, expressed, quantization.axis)
+    distance = value.convert(site.integer(64)) - _spread(value, quantization, quantization.zeros, site.integer(64))
+    return distance.convert(expressed) * _spread(value, quantization, quantization.scales, expressed)
 
 
 def _quantized(value: Tensor, quantization: _Quantization) -> Tensor:
     site, element = value.site, value.element
-    steps = value / _steps(value, quantization.scales, element, quantization.axis)
-    moved = steps + _steps(value, quantization.zeros, element, quantization.axis)
-    within = moved.apply("maximum", quantization.low).apply("minimum", quantization.high)
+    steps = value / _spread(value, quantization, quantization.scales, element)
+    moved = steps + _spread(value, quantization, quantization.zeros, element)
+    least, greatest = (site.constant(site.tensor((), element), each) for each in (quantization.low, quantization.high))
+    within = Tensor(site, site.make("stablehlo.clamp", [least, moved.value, greatest], moved.kind))
     return within.apply("round_nearest_even").convert(site.kind(quantization.storage))
 
 
-def _steps(value: Tensor, numbers: Sequence[float], element: Any, axis: int | None) -> Tensor:
-    """Return one number for all elements, or one for each slice along ``axis``, in the shape of ``value``."""
-    site = value.site
+def _spread(value: Tensor, quantization: _Quantization, numbers: Sequence[float], element: Any) -> Tensor:
+    """Return one number for all elements, or one for each slice, in the shape of ``value``, which may be dynamic."""
+    site, axis, shape = value.site, quantization.axis, value.site.shape(value.kind)
     if axis is None:
-        return Tensor(site, site.constant(site.tensor(value.shape, element), numbers[0]))
-    of_axis = site.tensor((1,), element)
-    parts = [site.constant(of_axis, number) for number in numbers]
-    joined = site.make("stablehlo.concatenate", parts, site.tensor((len(numbers),), element), dimension=site.number(0))
-    return Tensor(site, joined).broadcast(value.shape, [axis])
+        steps, along = site.constant(site.tensor((), element), numbers[0]), site.integers([])
+    else:
+        parts = [site.constant(site.tensor((1,), element), number) for number in numbers]
+        kind = site.tensor((len(numbers),), element)
+        steps, along = site.make("stablehlo.concatenate", parts, kind, dimension=site.number(0)), site.integers([axis])
+    name, sizes = "stablehlo.broadcast_in_dim", []
+    if None in shape:
+        name = "stablehlo.dynamic_broadcast_in_dim"
+        extents = [site.dimension(value.value, index) for index in range(len(shape))]
+        sizes = [site.joined(extents, site.integer(DIMENSION_BITS))]
+    return Tensor(site, site.make(name, [steps, *sizes], site.tensor(shape, element), broadcast_dimensions=along))
