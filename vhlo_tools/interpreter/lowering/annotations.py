@@ -1,7 +1,8 @@
 """Ops that say where a value is or how it is cut, and not what it is: on one device they give what they are given.
 
-Sources: ``shardy/dialect/sdy/ir/ops.td`` in openxla/shardy; for custom calls ``xla/service/custom_call_target.h`` and
-``xla/service/host_offload_utils.h`` in openxla/xla.
+Sources: ``shardy/dialect/sdy/ir/ops.td`` in openxla/shardy; for custom calls ``xla/service/sharding_propagation.cc``,
+``xla/service/layout_assignment.cc``, ``xla/service/memory_annotations.h`` and
+``xla/hlo/transforms/convert_memory_placement_to_internal_annotations.cc`` in openxla/xla.
 """
 
 from __future__ import annotations
