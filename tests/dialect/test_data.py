@@ -15,7 +15,6 @@ import vhlo_tools as vt
 from vhlo_tools.aliasing import ALIAS_FEATURES
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import Provider
-from vhlo_tools.convert.portable import REWRITTEN
 from vhlo_tools.dialect import (
     Feature,
     bytecode_version_of,
@@ -29,6 +28,7 @@ from vhlo_tools.dialect import (
 )
 from vhlo_tools.dialect.data import dialect_specs, files_in
 from vhlo_tools.findings import OPAQUE_PROPERTIES
+from vhlo_tools.portable import REWRITTEN
 from vhlo_tools.version import Version
 
 

@@ -224,11 +224,10 @@ F32 = "tensor<4xf32>"
             f'%0 = stablehlo.custom_call @f(%a) : ({F32}) -> {F32} loc("m.py":3:1)',
             "m.py:3:1: .*cannot run stablehlo.custom_call",
         ),
-        (f"%0 = arith.addf %a, %a : {F32}", "it knows no ops of the dialect arith"),
-        ("%0 = stablehlo.create_token : !stablehlo.token", "stablehlo.create_token: it does not implement this op"),
+        (f"%0 = arith.maxnumf %a, %a : {F32}", "it knows no ops of the dialect arith"),
         ("%0 = stablehlo.replica_id : tensor<ui32>", "stablehlo.replica_id"),
         (f"%0 = func.call @g(%a) : ({F32}) -> {F32}", "func.func: the function is declared, but not defined here"),
-        ("%0 = stablehlo.constant dense_resource<r> : tensor<4xf32>", "dense_resource are out of its reach"),
+        ("%0 = stablehlo.constant dense_resource<r> : tensor<4xf32>", "does not hold the bytes of its dense_resource"),
     ],
 )
 def test_what_would_end_the_process_is_refused_by_name(body: str, message: str) -> None:
@@ -276,30 +275,13 @@ def test_a_module_that_nobody_verified(raw: Any) -> None:
         vt.run(module, [[0.0] * 4])
 
 
-def test_transforms_of_f32(provider: Any) -> None:
-    program = """
-    func.func @main(%a: tensor<4xTYPE>) -> tensor<3xcomplex<TYPE>> {
-      %0 = stablehlo.fft %a, type = RFFT, length = [4] : (tensor<4xTYPE>) -> tensor<3xcomplex<TYPE>>
-      return %0 : tensor<3xcomplex<TYPE>>
-    }"""
-    expected = np.fft.rfft([1.0, 2.0, 3.0, 5.0])
-    np.testing.assert_allclose(vt.run(program.replace("TYPE", "f64"), [[1.0, 2.0, 3.0, 5.0]])[0], expected, atol=1e-12)
-    if provider.library.current >= vt.Version("1.22.0"):
-        np.testing.assert_allclose(
-            vt.run(program.replace("TYPE", "f32"), [[1.0, 2.0, 3.0, 5.0]])[0], expected, atol=1e-5
-        )
-    else:
-        with pytest.raises(vt.EngineError, match="below StableHLO 1.22.0 it transforms only f64"):
-            vt.run(program.replace("TYPE", "f32"), [[1.0, 2.0, 3.0, 5.0]])
-
-
 def test_programs_that_cannot_be_called() -> None:
     with pytest.raises(vt.InvalidProgramError, match="has no function @main to run: it has @f"):
         vt.run("func.func @f() { return }", [])
     with pytest.raises(vt.InvalidProgramError, match="it has no functions"):
         vt.run("module {}", [])
-    with pytest.raises(vt.EngineError, match="values of type !stablehlo.token have no form in numpy"):
-        vt.run("func.func @main(%a: !stablehlo.token) { return }", [0])
+    with pytest.raises(vt.EngineError, match="values of type tensor<i7> have no form in numpy"):
+        vt.run("func.func @main(%a: tensor<i7>) { return }", [0])
     with pytest.raises(ValueError, match="'gpu' is not an engine"):
         vt.run("func.func @main() { return }", [], engine="gpu")  # type: ignore[arg-type]
     assert vt.run("func.func @main() { return }", []) == ()

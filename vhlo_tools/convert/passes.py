@@ -5,17 +5,9 @@ Source: ``stablehlo/transforms/Passes.td`` in openxla/stablehlo.
 
 from __future__ import annotations
 
-from typing import Final
-
 from vhlo_tools.version import Version
 
-__all__ = ["CHLO_TO_STABLEHLO", "MHLO_TO_STABLEHLO", "expansion", "to_version", "to_vhlo"]
-
-#: Rewrites CHLO into StableHLO.
-CHLO_TO_STABLEHLO: Final = "func.func(chlo-legalize-to-stablehlo)"
-#: Rewrites MHLO into StableHLO; what has no twin stays, and does not become a custom call to XLA. Source:
-#: ``mhlo/transforms/hlo_legalize_to_stablehlo`` in openxla/xla.
-MHLO_TO_STABLEHLO: Final = "hlo-legalize-to-stablehlo{allow-xla-features=true}"
+__all__ = ["expansion", "to_version", "to_vhlo"]
 
 
 def to_vhlo(*, allow_other_dialects: bool) -> str:

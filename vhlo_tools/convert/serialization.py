@@ -25,9 +25,9 @@ from vhlo_tools.convert.explanation import (
     explain_refusal,
 )
 from vhlo_tools.convert.passes import to_version, to_vhlo
-from vhlo_tools.convert.portable import make_portable
 from vhlo_tools.dialect import known_feature
 from vhlo_tools.errors import UnsupportedFeatureError, VhloToolsError
+from vhlo_tools.portable import make_portable
 from vhlo_tools.program import Program
 from vhlo_tools.retargeting import with_plain_locations
 from vhlo_tools.version import Version

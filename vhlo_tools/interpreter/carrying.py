@@ -1,18 +1,24 @@
 """A new ``main`` around a program, for values that the interpreter cannot exchange.
 
-Its arguments and results are of carrier types; in between it converts and calls the program's own ``main``.
+Its arguments and results are tensors of carrier types; in between it converts, makes and takes apart tuples and tokens,
+and calls the program's own ``main``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from vhlo_tools.interpreter.values import ArgumentType
+from vhlo_tools.interpreter.values import ArgumentType, TokenType, ValueType
 
-__all__ = ["carried_in", "carried_out", "carrying_main"]
+__all__ = ["carried_in", "carried_out", "carrying_main", "is_direct"]
+
+
+def is_direct(value: ValueType) -> bool:
+    """Tell whether the interpreter takes and gives values of a type as they are."""
+    return isinstance(value, ArgumentType) and value.is_direct
 
 
 def carried_in(array: np.ndarray[Any, Any], argument: ArgumentType) -> list[np.ndarray[Any, Any]]:
@@ -20,76 +26,107 @@ def carried_in(array: np.ndarray[Any, Any], argument: ArgumentType) -> list[np.n
     if argument.carriage == "parts":
         return [array.real.copy(), array.imag.copy()]
     if argument.carriage == "bits":
-        return [array.view(_carrier_dtype(argument))]
-    if argument.carriage == "wider":
-        return [array.astype(_carrier_dtype(argument))]
-    return [array]
+        return [array.view(argument.carrier_dtype())]
+    return [array.astype(argument.carrier_dtype(), copy=False)]
 
 
-def carried_out(arrays: list[np.ndarray[Any, Any]], results: Sequence[ArgumentType]) -> list[np.ndarray[Any, Any]]:
+def carried_out(arrays: Iterable[np.ndarray[Any, Any]], results: Sequence[ValueType]) -> list[Any]:
     """Return the results that ``arrays`` carry, in order."""
     pending = iter(arrays)
-    values = []
-    for result in results:
-        array = next(pending)
-        if result.carriage == "parts":
-            value = np.empty(array.shape, result.dtype)
-            value.real, value.imag = array, next(pending)
-        elif result.carriage == "bits":
-            value = array.view(result.dtype)
-        else:
-            value = array.astype(result.dtype, copy=False)
-        values.append(value)
-    return values
+    return [_value(pending, result) for result in results]
 
 
-def _carrier_dtype(argument: ArgumentType) -> np.dtype[Any]:
-    return np.dtype(argument.carrier.replace("ui", "uint") if argument.carrier[0] == "u" else "int8")
+def _value(pending: Iterator[np.ndarray[Any, Any]], result: ValueType) -> Any:
+    if isinstance(result, TokenType):
+        return None
+    if not isinstance(result, ArgumentType):
+        return tuple(_value(pending, part) for part in result.parts)
+    array = next(pending)
+    if result.carriage == "parts":
+        value = np.empty(array.shape, result.dtype)
+        value.real, value.imag = array, next(pending)
+        return value
+    return array.view(result.dtype) if result.carriage == "bits" else array.astype(result.dtype, copy=False)
 
 
-def carrying_main(arguments: Sequence[ArgumentType], results: Sequence[ArgumentType], inner: str) -> str:
+def carrying_main(arguments: Sequence[ValueType], results: Sequence[ValueType], inner: str) -> str:
     """Return, as MLIR text, a module with a ``main`` of carrier types that calls ``inner``, and its declaration."""
-    body: list[str] = []
-    parameters: list[str] = []
-    operands: list[str] = []
-    for index, argument in enumerate(arguments):
-        carried = [f"%a{index}_{part}" for part in range(2 if argument.carriage == "parts" else 1)]
-        parameters += [f"{name}: {argument.carrier_text()}" for name in carried]
-        operands.append(_convert(body, carried, [argument.carrier_text()] * len(carried), argument.text, f"%o{index}"))
+    text = _Main()
+    operands = [text.take(argument) for argument in arguments]
     taken, given = (", ".join(each.text for each in types) for types in (arguments, results))
     call = f"func.call @{inner}({', '.join(operands)}) : ({taken}) -> ({given})"
-    body.append(f"%r:{len(results)} = {call}" if results else call)
-    returned: list[tuple[str, str]] = []
+    text.body.append(f"%r:{len(results)} = {call}" if results else call)
     for index, result in enumerate(results):
-        value, carrier = f"%r#{index}", result.carrier_text()
-        if result.carriage == "parts":
-            for part in ("real", "imag"):
-                body.append(f"%{part}{index} = stablehlo.{part} {value} : ({result.text}) -> {carrier}")
-                returned.append((f"%{part}{index}", carrier))
-        else:
-            returned.append((_convert(body, [value], [result.text], carrier, f"%c{index}"), carrier))
-    names, types = (", ".join(each) for each in zip(*returned, strict=True)) if returned else ("", "")
-    body.append(f"return {names} : {types}" if returned else "return")
+        text.give(f"%r#{index}", result)
+    names, types = (", ".join(each) for each in zip(*text.returned, strict=True)) if text.returned else ("", "")
+    text.body.append(f"return {names} : {types}" if text.returned else "return")
     return (
         "module {\n"
         f"  func.func private @{inner}({taken}) -> ({given})\n"
-        f"  func.func @main({', '.join(parameters)}) -> ({types}) {{\n    " + "\n    ".join(body) + "\n  }\n}\n"
+        f"  func.func @main({', '.join(text.parameters)}) -> ({types}) {{\n    "
+        + "\n    ".join(text.body)
+        + "\n  }\n}\n"
     )
 
 
-def _convert(body: list[str], values: list[str], types: list[str], to: str, name: str) -> str:
-    """Append the op that makes a ``to`` of ``values``, and return what it is called."""
-    if types == [to]:
-        return values[0]
-    if len(values) == 2:
-        body.append(f"{name} = stablehlo.complex {', '.join(values)} : ({', '.join(types)}) -> {to}")
-    else:
-        # Both are exact: the carrier has as many bits, or is a wider integer of the same sign.
-        op = "convert" if _is_integer(types[0]) and _is_integer(to) else "bitcast_convert"
-        body.append(f"{name} = stablehlo.{op} {values[0]} : ({types[0]}) -> {to}")
-    return name
+class _Main:
+    """The text of the new ``main``.
+
+    Attributes:
+        parameters: What it takes.
+        body: Its ops.
+        returned: Names and types of what it returns.
+    """
+
+    def __init__(self) -> None:
+        self.parameters: list[str] = []
+        self.body: list[str] = []
+        self.returned: list[tuple[str, str]] = []
+        self._made = 0
+
+    def take(self, argument: ValueType) -> str:
+        """Return the name of a value of the type ``argument``, made of new parameters."""
+        if isinstance(argument, TokenType):
+            return self._op(f"stablehlo.after_all : {argument.text}")
+        if not isinstance(argument, ArgumentType):
+            parts = ", ".join(self.take(part) for part in argument.parts)
+            return self._op(f"stablehlo.tuple {parts} : {argument.text}")
+        if argument.carriage == "parts":
+            real, imaginary, carrier = self._parameter(argument), self._parameter(argument), argument.carrier_text()
+            return self._op(f"stablehlo.complex {real}, {imaginary} : ({carrier}, {carrier}) -> {argument.text}")
+        value = self._parameter(argument)
+        if argument.is_direct:
+            return value
+        return self._op(f"stablehlo.{_convert(argument)} {value} : ({argument.carrier_text()}) -> {argument.text}")
+
+    def give(self, value: str, result: ValueType) -> None:
+        """Return ``value``, which is of the type ``result``, in its carriers."""
+        if isinstance(result, TokenType):
+            return
+        if not isinstance(result, ArgumentType):
+            for index, part in enumerate(result.parts):
+                element = f"stablehlo.get_tuple_element {value}[{index}] : ({result.text}) -> {part.text}"
+                self.give(self._op(element), part)
+            return
+        if result.carriage == "parts":
+            for op in ("real", "imag"):
+                name = self._op(f"stablehlo.{op} {value} : ({result.text}) -> {result.carrier_text()}")
+                self.returned.append((name, result.carrier_text()))
+            return
+        if not result.is_direct:
+            value = self._op(f"stablehlo.{_convert(result)} {value} : ({result.text}) -> {result.carrier_text()}")
+        self.returned.append((value, result.carrier_text()))
+
+    def _parameter(self, argument: ArgumentType) -> str:
+        self.parameters.append(f"%a{len(self.parameters)}: {argument.carrier_text()}")
+        return f"%a{len(self.parameters) - 1}"
+
+    def _op(self, op: str) -> str:
+        self._made += 1
+        self.body.append(f"%v{self._made} = {op}")
+        return f"%v{self._made}"
 
 
-def _is_integer(tensor: str) -> bool:
-    element = tensor.removesuffix(">").rpartition("x")[2].removeprefix("tensor<")
-    return element.startswith(("i", "ui"))
+def _convert(argument: ArgumentType) -> str:
+    """Return the op between a type and its carrier; both ways are exact."""
+    return "convert" if argument.carriage == "wider" else "bitcast_convert"

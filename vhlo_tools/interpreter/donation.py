@@ -27,14 +27,14 @@ class Input:
     Attributes:
         parameter_number: The number of the parameter that it belongs to.
         parameter_index: Where in that parameter it is.
-        buffer: Its value; of an array that is no buffer, one that nobody else knows.
+        buffer: Its value; of an array that is no buffer, one that nobody else knows; ``None`` for a token.
         donated: Whether it was given away.
         unfit: Why its memory cannot be written over, if it cannot.
     """
 
     parameter_number: int
     parameter_index: ShapeIndex
-    buffer: Buffer
+    buffer: Buffer | None
     donated: bool = False
     unfit: str | None = None
 
@@ -67,7 +67,7 @@ def plan_donation(inputs: Sequence[Input], aliases: Sequence[Alias], outputs: Se
     """
     number_of = {(each.parameter_number, each.parameter_index): number for number, each in enumerate(inputs)}
     place_of = {index: number for number, index in enumerate(outputs)}
-    used = Counter(id(each.buffer) for each in inputs)
+    used = Counter(id(each.buffer) for each in inputs if each.buffer is not None)
     plan = []
     for alias in aliases:
         number = number_of[alias.parameter_number, alias.parameter_index]
@@ -91,11 +91,13 @@ def _reason(each: Input, inputs: Sequence[Input], used: Counter[int]) -> str | N
         return "its memory is passed for another parameter too"
     if each.unfit is not None:
         return each.unfit
+    assert each.buffer is not None
     mine = each.buffer.memory
-    if mine is not None:
-        for other in inputs:
-            if other is not each and other.buffer.memory is not None and np.may_share_memory(mine, other.buffer.memory):
-                return f"its memory is passed for parameter {other.parameter_number} too"
+    for other in inputs if mine is not None else ():
+        theirs = other.buffer.memory if other is not each and other.buffer is not None else None
+        if theirs is not None and np.may_share_memory(mine, theirs):
+            return f"its memory is passed for parameter {other.parameter_number} too"
+        del theirs
     del mine
     found = each.buffer.holders()
     return f"its memory is held by {' and '.join(found)}" if found else None

@@ -22,17 +22,19 @@ from vhlo_tools.program import Program
 __all__ = ["ENGINES", "Engine", "EngineName"]
 
 EngineName = Literal["reference", "xla"]
-Ran = tuple[list[Buffer], Sequence[Aliased]]
+Values = Sequence[Buffer | None]
+Ran = tuple[list[Buffer | None], Sequence[Aliased]]
 
 
 class Engine(Protocol):
     """A program, ready to be run by an engine."""
 
-    def execute(self, arguments: Sequence[Buffer], aliased: Sequence[Aliased]) -> Ran:
+    def execute(self, arguments: Values, aliased: Sequence[Aliased]) -> Ran:
         """Run it.
 
         Args:
-            arguments: The inputs. Those that are to be written over lose their memory to a result, and are deleted.
+            arguments: The inputs, ``None`` for a token. Those that are to be written over lose their memory to a
+                result, and are deleted.
             aliased: Which results are written over which inputs, or over copies of them.
 
         Returns:
@@ -53,12 +55,12 @@ class ReferenceEngine:
     def __init__(self, program: Program) -> None:
         self._program = program
 
-    def execute(self, arguments: Sequence[Buffer], aliased: Sequence[Aliased]) -> Ran:
+    def execute(self, arguments: Values, aliased: Sequence[Aliased]) -> Ran:
         """Run it (see :meth:`Engine.execute`)."""
-        arrays = [each.read() for each in arguments]
+        arrays: list[Any] = [None if each is None else each.read() for each in arguments]
         memory = {}
         for each in aliased:
-            if each.reason is not None or arguments[each.input].device is not None:
+            if each.reason is not None or _given(arguments, each).device is not None:
                 # What is on a device comes to the host by this, and may be written over there.
                 arrays[each.input] = arrays[each.input].copy()
             memory[each.output] = arrays[each.input]
@@ -72,9 +74,16 @@ class ReferenceEngine:
                 # In numpy every element takes a byte at least, where on devices some are packed.
                 each = replace(each, reason=f"it takes {taken.nbytes} bytes in numpy, and the output {result.nbytes}")
             if each.reason is None:
-                arguments[each.input].delete()
+                _given(arguments, each).delete()
             done.append(each)
-        return [Buffer(each) for each in results], done
+        return [None if each is None else Buffer(each) for each in results], done
+
+
+def _given(arguments: Values, aliased: Aliased) -> Buffer:
+    """Return an input that an output is aliased with, which no token is."""
+    buffer = arguments[aliased.input]
+    assert buffer is not None
+    return buffer
 
 
 def _written(result: np.ndarray[Any, Any], memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -96,14 +105,17 @@ class XlaEngine:
         self._program = program
         self._compiled: dict[tuple[tuple[int, ...], ...], XlaProgram] = {}
 
-    def execute(self, arguments: Sequence[Buffer], aliased: Sequence[Aliased]) -> Ran:
+    def execute(self, arguments: Values, aliased: Sequence[Aliased]) -> Ran:
         """Run it (see :meth:`Engine.execute`)."""
-        compiled = self._compile(tuple(each.shape for each in arguments))
+        buffers = [each for each in arguments if each is not None]
+        if len(buffers) != len(arguments):
+            raise EngineError(f"{self._program.name} takes tokens, which XLA for the CPU does not")
+        compiled = self._compile(tuple(each.shape for each in buffers))
         reasons = {each.input: each.reason for each in aliased}
         try:
             placed = [
                 self._place(each, own=number in reasons, given=number in reasons and reasons[number] is None)
-                for number, each in enumerate(arguments)
+                for number, each in enumerate(buffers)
             ]
             before = {each.input: placed[each.input].address for each in aliased}
             results = compiled.execute(placed)
@@ -111,7 +123,7 @@ class XlaEngine:
             raise EngineError(f"{self._program.name} failed in XLA: {failure}") from failure
         finally:
             # What was given away is gone, however it ended.
-            for argument in arguments:
+            for argument in buffers:
                 if argument.device is not None and argument.device.is_deleted:
                     argument.delete()
         del placed
@@ -119,7 +131,7 @@ class XlaEngine:
         done = []
         for each in aliased:
             if each.reason is None:
-                arguments[each.input].delete()
+                buffers[each.input].delete()
                 if results[each.output].address != before[each.input]:
                     each = replace(each, reason="XLA wrote it elsewhere")
             done.append(each)

@@ -20,7 +20,7 @@ from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.flattening import flatten_main
 from vhlo_tools.interpreter.nesting import leaf_values, nested_values
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
-from vhlo_tools.interpreter.values import ArgumentType, as_array, fitting, parse_tensor_type
+from vhlo_tools.interpreter.values import ArgumentType, ValueType, as_array, as_arrays, fitting, parse_value_type
 from vhlo_tools.program import Program, explain_failure, read_module_aliases
 
 __all__ = ["Donate", "Executable", "Execution"]
@@ -89,9 +89,9 @@ class Executable:
         self._outputs = [index for index, _ in leaves(config.signature.result)]
         flatten_main(provider, module, main_of(module, program.name), config)
         kind = main_of(module, program.name).attributes["function_type"].value
-        self._types = [parse_tensor_type(str(each)) for each in kind.inputs]
+        self._types = [parse_value_type(str(each)) for each in kind.inputs]
         for each in kind.results:
-            parse_tensor_type(str(each))
+            parse_value_type(str(each))
         self._engine = ENGINES[engine](replace(program, load=lambda: provider.clone(module)))
 
     @property
@@ -132,14 +132,14 @@ class Executable:
         taken = self._taken(inputs, self._donated(donate))
         plan = plan_donation(taken, self.aliases, self._outputs)
         aliased = {each.input for each in plan}
-        unused = [each for number, each in enumerate(taken) if each.donated and number not in aliased]
+        unused = [each for number, each in enumerate(taken) if each.donated and each.buffer and number not in aliased]
         unusable = _unusable(unused)
         # Before anything happens, for a warning may be made an error.
         for said in unusable:
             warnings.warn(f"{self.name}: {said}", DonationWarning, stacklevel=_level_of_caller())
         results, done = self._engine.execute([each.buffer for each in taken], plan)
         for each in unused:
-            each.buffer.delete()
+            cast(Buffer, each.buffer).delete()
         report = RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable)
         result = self._config.signature.result
         # A function has one result for each element of XLA's tuple, unless its only result is a tuple.
@@ -157,7 +157,7 @@ class Executable:
             InvalidInputError: If they do not fit.
             BufferDeletedError: If a buffer was given away before.
         """
-        leaves_ = (each.buffer.read() for each in self._taken(inputs, set()))
+        leaves_ = (each.buffer and each.buffer.read() for each in self._taken(inputs, set()))
         return nested_values(leaves_, self.signature.parameters)
 
     def _donated(self, donate: Donate) -> set[tuple[int, ShapeIndex]]:
@@ -189,11 +189,13 @@ class Executable:
         return taken
 
     def _outputs_of(
-        self, results: Sequence[Buffer], taken: Sequence[Input], done: Sequence[Aliased]
+        self, results: Sequence[Buffer | None], taken: Sequence[Input], done: Sequence[Aliased]
     ) -> tuple[OutputReport, ...]:
         aliased = {each.output: each for each in done}
         reports = []
         for number, (index, buffer) in enumerate(zip(self._outputs, results, strict=True)):
+            if buffer is None:
+                continue  # a token
             if (each := aliased.get(number)) is None:
                 reports.append(OutputReport(index, "new", buffer.nbytes))
                 continue
@@ -204,8 +206,11 @@ class Executable:
         return tuple(reports)
 
 
-def _input(number: int, index: ShapeIndex, value: Any, donated: bool, kind: ArgumentType, which: str) -> Input:
+def _input(number: int, index: ShapeIndex, value: Any, donated: bool, kind: ValueType, which: str) -> Input:
     """Return a leaf of the inputs, of which nothing is kept but its memory."""
+    if not isinstance(kind, ArgumentType):
+        as_arrays(value, kind, which)
+        return Input(number, index, None)
     if isinstance(value, Buffer):
         fitting(value, kind, which)
         return Input(number, index, value, donated or value.donate, _unfit(value))
@@ -241,8 +246,15 @@ def _level_of_caller() -> int:
 
 
 def _unusable(unused: Sequence[Input]) -> tuple[UnusableDonation, ...]:
-    return tuple(UnusableDonation(each.parameter_number, each.parameter_index, each.buffer.nbytes) for each in unused)
+    return tuple(
+        UnusableDonation(each.parameter_number, each.parameter_index, each.buffer.nbytes)
+        for each in unused
+        if each.buffer
+    )
 
 
 def _mapped(function: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(_mapped(function, each) if isinstance(each, tuple) else function(each) for each in values)
+    return tuple(
+        _mapped(function, each) if isinstance(each, tuple) else None if each is None else function(each)
+        for each in values
+    )

@@ -5,12 +5,12 @@ The interpreter ends the process where it meets what it does not know; an error 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
-from vhlo_tools.bindings import ModuleOp, Operation, Provider, source_of
-from vhlo_tools.errors import EngineError
-from vhlo_tools.program import place_of
-from vhlo_tools.version import Version
+from vhlo_tools.bindings import ModuleOp, Operation, Provider
+from vhlo_tools.interpreter.lowering.calls import passes_only_tensors
+from vhlo_tools.interpreter.refusals import refusal
 
 __all__ = ["check_runnable"]
 
@@ -18,21 +18,26 @@ __all__ = ["check_runnable"]
 #: ``stablehlo/reference/Ops.cpp`` dispatches on. Collectives and infeed need what only `interpreter` ops provide.
 # fmt: off
 _RUNNABLE: Final = frozenset({
-    "abs", "add", "and", "atan2", "bitcast_convert", "broadcast_in_dim", "case", "cbrt", "ceil", "clamp", "compare",
-    "complex", "composite", "concatenate", "constant", "convert", "convolution", "cosine", "count_leading_zeros",
-    "divide", "dot_general", "dynamic_broadcast_in_dim", "dynamic_conv", "dynamic_gather", "dynamic_iota",
-    "dynamic_pad", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "exponential", "exponential_minus_one",
-    "fft", "floor", "gather", "get_dimension_size", "get_tuple_element", "if", "imag", "iota", "is_finite", "log",
-    "log_plus_one", "logistic", "map", "maximum", "minimum", "multiply", "negate", "not", "optimization_barrier",
-    "or", "pad", "popcnt", "power", "real", "reduce", "reduce_precision", "reduce_window", "remainder", "reshape",
-    "return", "reverse", "round_nearest_afz", "round_nearest_even", "rsqrt", "scatter", "select",
-    "select_and_scatter", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sine", "slice",
-    "sort", "sqrt", "subtract", "tan", "tanh", "transpose", "triangular_solve", "tuple", "while", "xor",
+    "abs", "add", "after_all", "and", "atan2", "bitcast_convert", "broadcast_in_dim", "case", "cbrt", "ceil", "clamp",
+    "compare", "complex", "composite", "concatenate", "constant", "convert", "convolution", "cosine",
+    "count_leading_zeros", "divide", "dot_general", "dynamic_broadcast_in_dim", "dynamic_conv", "dynamic_gather",
+    "dynamic_iota", "dynamic_pad", "dynamic_reshape", "dynamic_slice", "dynamic_update_slice", "exponential",
+    "exponential_minus_one", "fft", "floor", "gather", "get_dimension_size", "get_tuple_element", "if", "imag", "iota",
+    "is_finite", "log", "log_plus_one", "logistic", "map", "maximum", "minimum", "multiply", "negate", "not",
+    "optimization_barrier", "or", "pad", "popcnt", "power", "real", "reduce", "reduce_precision", "reduce_window",
+    "remainder", "reshape", "return", "reverse", "round_nearest_afz", "round_nearest_even", "rsqrt", "scatter",
+    "select", "select_and_scatter", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "sine",
+    "slice", "sort", "sqrt", "subtract", "tan", "tanh", "transpose", "triangular_solve", "tuple", "while", "xor",
 })
 # fmt: on
 
-# Measured: 1.17.0 ends the process on a transform of f32, 1.22.0 does not.
-_FFT_OF_F32_SINCE: Final = Version("1.22.0")
+#: What it has beside, or never comes to: attributes refer to meshes, and nothing runs them.
+_HARMLESS: Final = frozenset({"builtin.module", "func.call", "func.return", "sdy.mesh"})
+
+#: Why ops that others run are not rewritten.
+_REASONS: Final[Mapping[str, str]] = {
+    "rng": "its numbers are whatever an engine makes up; the engine xla can run it, and rng_bit_generator runs here",
+}
 
 
 def check_runnable(provider: Provider, module: ModuleOp, name: str) -> None:
@@ -48,8 +53,7 @@ def check_runnable(provider: Provider, module: ModuleOp, name: str) -> None:
     """
     for op in provider.walk(module):
         if reason := _reason(provider, op):
-            place = place_of(source_of(op.location), name)
-            raise EngineError(f"{place or name}: the reference interpreter cannot run {op.name}: {reason}")
+            raise refusal(op, name, reason)
 
 
 def _reason(provider: Provider, op: Operation) -> str | None:
@@ -57,16 +61,16 @@ def _reason(provider: Provider, op: Operation) -> str | None:
     for result in op.results:
         if "?" in str(result.type):
             return f"the inputs do not resolve the shape of its result {result.type}"
-    if str(op.name) in ("builtin.module", "func.call", "func.return"):
+    if str(op.name) in ("func.call", "stablehlo.composite") and not passes_only_tensors(op):
+        return "it passes tokens or tuples to a function that calls itself, and the interpreter passes only tensors"
+    if str(op.name) in _HARMLESS:
         return None
     if str(op.name) == "func.func":
         return None if len(op.regions[0].blocks) else "the function is declared, but not defined here"
     if dialect != "stablehlo":
         return f"it knows no ops of the dialect {dialect}"
     if mnemonic not in _RUNNABLE:
-        return "it does not implement this op"
+        return _REASONS.get(mnemonic, "it does not implement this op")
     if mnemonic == "constant" and provider.is_in_resource(op):
-        return "the bytes of a dense_resource are out of its reach"
-    if mnemonic == "fft" and provider.library.current < _FFT_OF_F32_SINCE and "f64" not in str(op.operands[0].type):
-        return f"below StableHLO {_FFT_OF_F32_SINCE} it transforms only f64 and complex<f64>: convert the operand"
+        return "the program does not hold the bytes of its dense_resource"
     return None

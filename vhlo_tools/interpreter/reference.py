@@ -6,33 +6,34 @@ Source of its meaning: the StableHLO specification, and ``stablehlo/reference`` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider
+from vhlo_tools.bindings import MLIRFailure, Module, Operation
 from vhlo_tools.errors import EngineError, InvalidInputError, InvalidProgramError
-from vhlo_tools.interpreter.carrying import carried_in, carried_out, carrying_main
+from vhlo_tools.interpreter.carrying import carried_in, carried_out
+from vhlo_tools.interpreter.entry import main_of
+from vhlo_tools.interpreter.lowering import fit, lower
 from vhlo_tools.interpreter.preflight import check_runnable
-from vhlo_tools.interpreter.values import ArgumentType, as_array, parse_tensor_type
+from vhlo_tools.interpreter.values import ValueType, as_arrays, parse_value_type
+from vhlo_tools.portable import make_plain
 from vhlo_tools.program import Program, explain_failure
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 __all__ = ["evaluate"]
 
-_INNER = "vhlo_tools.program"
 
-
-def evaluate(program: Program, inputs: Sequence[ArrayLike]) -> tuple[np.ndarray[Any, Any], ...]:
+def evaluate(program: Program, inputs: Sequence[Any]) -> tuple[Any, ...]:
     """Evaluate ``main`` of ``program``.
 
-    Integer division by zero and endless recursion still end the process: they depend on values.
+    Endless recursion still ends the process: it depends on values.
 
     Args:
         program: The program.
-        inputs: One array for each argument of ``main``.
+        inputs: One array for each argument of ``main``; ``None`` for a token, and a tuple of such for a tuple.
+
+    Returns:
+        What ``main`` returns, in the same form.
 
     Raises:
         InvalidInputError: If the inputs do not fit.
@@ -41,93 +42,54 @@ def evaluate(program: Program, inputs: Sequence[ArrayLike]) -> tuple[np.ndarray[
         MalformedArtifactError: If it is a damaged artifact.
     """
     provider = program.provider
-    module = provider.as_module(program.load())
-    try:
-        provider.verify(module)  # a module of the caller's was perhaps never verified
-    except MLIRFailure as failure:
-        said = explain_failure(program.name, provider, failure)
-        raise InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics) from failure
-    arguments, _ = _signature(_main(program, module))
+    module = _valid(program)
+    arguments, results = _signature(main_of(module, program.name))
     if len(inputs) != len(arguments):
         raise InvalidInputError(f"{program.name} takes {len(arguments)} inputs, but {len(inputs)} were given")
     arrays = [
-        as_array(value, argument, f"input {index}")
+        array
         for index, (value, argument) in enumerate(zip(inputs, arguments, strict=True))
+        for array in as_arrays(value, argument, f"input {index}")
     ]
-    _prepare(
-        program,
-        module,
-        [argument.with_shape(array.shape) for argument, array in zip(arguments, arrays, strict=True)],
-    )
+    carried = [part for array, argument in arrays for part in carried_in(array, argument)]
+    try:
+        fit(provider, module, arguments, results, carried, program.name)
+    except MLIRFailure as failure:
+        raise _failed(program, failure, "does not fit these inputs") from failure
+    try:
+        lower(provider, module, program.name)
+    except MLIRFailure as failure:
+        raise _failed(program, failure, "cannot be rewritten for the reference interpreter") from failure
     check_runnable(provider, module, program.name)
-    arguments, results = _signature(_main(program, module))
-    carried = [part for array, argument in zip(arrays, arguments, strict=True) for part in carried_in(array, argument)]
-    if any(each.carriage != "direct" for each in (*arguments, *results)):
-        _wrap(provider, module, _main(program, module), arguments, results)
     try:
         values = provider.evaluate(module, [provider.dense_elements(module.context, array) for array in carried])
     except MLIRFailure as failure:
-        said = explain_failure(program.name, provider, failure)
-        raise EngineError(
-            f"{program.name} failed in the reference interpreter: {said}", failure.diagnostics
-        ) from failure
+        raise _failed(program, failure, "failed in the reference interpreter") from failure
     return tuple(carried_out([np.array(value) for value in values], results))
 
 
-def _main(program: Program, module: Module) -> Operation:
-    names = []
-    for op in module.body.operations:
-        if op.operation.name == "func.func":
-            name = op.operation.attributes["sym_name"].value
-            if name == "main":
-                main: Operation = op.operation
-                return main
-            names.append(f"@{name}")
-    has = f"it has {', '.join(names[:5])}" if names else "it has no functions"
-    raise InvalidProgramError(f"{program.name} has no function @main to run: {has}")
-
-
-def _signature(main: Operation) -> tuple[list[ArgumentType], list[ArgumentType]]:
-    function = main.attributes["function_type"].value
-    arguments = [parse_tensor_type(str(each)) for each in function.inputs]
-    return arguments, [parse_tensor_type(str(each)) for each in function.results]
-
-
-def _prepare(program: Program, module: Module, arguments: list[ArgumentType]) -> None:
-    """Resolve dynamic shapes from those of the inputs, and lower what StableHLO's own passes lower."""
-    text = program.provider.text(module, largest_constant=0)
-    passes = []
-    if "chlo." in text and "chlo" not in program.provider.lacking:
-        passes.append("func.func(chlo-legalize-to-stablehlo)")
-    if "?" in text:
-        types = ",".join(argument.text for argument in arguments)
-        passes += [
-            "inline",
-            f"stablehlo-refine-arguments{{types={types}}}",
-            "stablehlo-refine-shapes",
-            "func.func(stablehlo-canonicalize-dynamism)",
-            "stablehlo-refine-shapes",
-            "func.func(stablehlo-check-shape-assertions{enable-shape-assertions=true})",
-        ]
-    if not passes:
-        return
+def _valid(program: Program) -> Module:
+    """Return the program as plain StableHLO."""
+    provider = program.provider
+    module = program.load()
     try:
-        program.provider.run_passes(module, ",".join(passes), verify=True)
+        provider.verify(module)  # a module of the caller's was perhaps never verified
     except MLIRFailure as failure:
-        said = explain_failure(program.name, program.provider, failure)
-        raise EngineError(f"{program.name} does not fit these inputs: {said}", failure.diagnostics) from failure
+        raise InvalidProgramError(
+            f"{program.name} is not valid: {explain_failure(program.name, provider, failure)}", failure.diagnostics
+        ) from failure
+    try:
+        return provider.as_module(make_plain(provider, module, program.name))
+    except MLIRFailure as failure:
+        raise _failed(program, failure, "cannot be rewritten as plain StableHLO") from failure
 
 
-def _wrap(
-    provider: Provider,
-    module: Module,
-    main: Operation,
-    arguments: list[ArgumentType],
-    results: list[ArgumentType],
-) -> None:
-    outer = provider.parse(module.context, carrying_main(arguments, results, _INNER))
-    provider.rename_function(module, "main", _INNER)
-    for op in outer.body.operations:
-        if op.operation.attributes["sym_name"].value == "main":
-            module.body.append(op)
-            return
+def _failed(program: Program, failure: MLIRFailure, how: str) -> EngineError:
+    said = explain_failure(program.name, program.provider, failure)
+    return EngineError(f"{program.name} {how}: {said}", failure.diagnostics)
+
+
+def _signature(main: Operation) -> tuple[list[ValueType], list[ValueType]]:
+    function = main.attributes["function_type"].value
+    arguments = [parse_value_type(str(each)) for each in function.inputs]
+    return arguments, [parse_value_type(str(each)) for each in function.results]

@@ -1,13 +1,15 @@
-"""Values: numpy arrays, the tensor types they belong to, and the form in which the interpreter takes and gives them.
+"""Values: numpy arrays, the types they belong to, and the form in which the interpreter takes and gives them.
 
 The interpreter itself exchanges booleans, integers of 8 to 64 bits and the IEEE floats. Everything else is *carried*:
-as real and imaginary parts, as the bits of an unsigned integer, or in a wider integer, with the conversion done in the
-program (:mod:`vhlo_tools.interpreter.carrying`).
+as real and imaginary parts, as the bits of an unsigned integer, or in a wider number, with the conversion done in the
+program (:mod:`vhlo_tools.interpreter.carrying`). Quantized tensors are integers to numpy, as they are stored; tokens
+are ``None``, and tuples are tuples.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
@@ -19,7 +21,18 @@ from vhlo_tools.errors import EngineError, InvalidInputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["ArgumentType", "Carriage", "as_array", "fitting", "parse_tensor_type"]
+__all__ = [
+    "ArgumentType",
+    "Carriage",
+    "TokenType",
+    "TupleType",
+    "ValueType",
+    "as_array",
+    "as_arrays",
+    "fitting",
+    "parse_tensor_type",
+    "parse_value_type",
+]
 
 Carriage = Literal["direct", "parts", "bits", "wider"]
 
@@ -42,9 +55,22 @@ _BITS: Final = {
     "f8E5M2FNUZ": ("float8_e5m2fnuz", "ui8"),
     "f8E8M0FNU": ("float8_e8m0fnu", "ui8"),
 }
-_WIDER: Final = {"i2": ("int2", "i8"), "i4": ("int4", "i8"), "ui2": ("uint2", "ui8"), "ui4": ("uint4", "ui8")}
+# Those of which a wider type has every number; none of these floats has a NaN or an infinity.
+_WIDER: Final = {
+    "i2": ("int2", "i8"),
+    "i4": ("int4", "i8"),
+    "ui2": ("uint2", "ui8"),
+    "ui4": ("uint4", "ui8"),
+    "f4E2M1FN": ("float4_e2m1fn", "f32"),
+    "f6E2M3FN": ("float6_e2m3fn", "f32"),
+    "f6E3M2FN": ("float6_e3m2fn", "f32"),
+}
 
-_TENSOR: Final = re.compile(r"tensor<((?:(?:[0-9]+|\?)x)*)([a-zA-Z][^,]*?)(?:, .*)?>")
+_TENSOR: Final = re.compile(
+    r"tensor<((?:(?:[0-9]+|\?)x)*)(!quant\.uniform<(?:[^<>]|<[^<>]*>)*>|[a-zA-Z][^,]*?)"
+    r"(?:, #stablehlo\.bounds<(.*)>|, .*)?>"
+)
+_STORAGE: Final = re.compile(r"!quant\.uniform<([iu][0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +78,120 @@ class ArgumentType:
     """The tensor type of an argument or a result.
 
     Attributes:
-        text: The type as MLIR prints it.
+        text: The type as MLIR prints it, without bounds, and with the storage of quantized elements.
         shape: Its dimensions; ``None`` for one that is dynamic.
+        bounds: The most that each dimension may be; ``None`` where there is no bound.
         element: Its element type as MLIR prints it.
         dtype: The numpy dtype of its values.
         carriage: How values of it come into the interpreter and out.
         carrier: The element type in which they are carried.
+        storage: The element type of ``dtype``: the element type itself, but for quantized ones that of their storage.
     """
 
     text: str
     shape: tuple[int | None, ...]
+    bounds: tuple[int | None, ...]
     element: str
     dtype: np.dtype[Any]
     carriage: Carriage
     carrier: str
+    storage: str
 
     @property
     def is_static(self) -> bool:
         """Whether all dimensions are known."""
         return None not in self.shape
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether the interpreter takes and gives values of it as they are."""
+        return self.carriage == "direct"
+
     def with_shape(self, shape: tuple[int, ...]) -> ArgumentType:
         """Return the type with the dimensions ``shape``."""
         return parse_tensor_type(_tensor_text(shape, self.element))
+
+    def takes(self, shape: tuple[int, ...]) -> bool:
+        """Tell whether a value may have the shape ``shape``."""
+        return len(shape) == len(self.shape) and all(
+            size in (None, found) and (bound is None or found <= bound)
+            for size, bound, found in zip(self.shape, self.bounds, shape, strict=True)
+        )
+
+    def sizes(self) -> str:
+        """Return the sizes that values may have, in words."""
+        words = []
+        for size, bound in zip(self.shape, self.bounds, strict=True):
+            dynamic = "any" if bound is None else f"at most {bound}"
+            words.append(dynamic if size is None else str(size))
+        return ", ".join(words)
 
     def carrier_text(self) -> str:
         """Return the type, as MLIR text, in which values are carried."""
         return _tensor_text(self.shape, self.carrier)
 
+    def carrier_dtype(self) -> np.dtype[Any]:
+        """Return the dtype of ``carrier``."""
+        return np.dtype(_DIRECT[self.carrier])
+
+
+@dataclass(frozen=True, slots=True)
+class TokenType:
+    """The type of tokens, whose only value is ``None``.
+
+    Attributes:
+        text: The type as MLIR prints it.
+    """
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    """The type of a tuple.
+
+    Attributes:
+        text: The type as MLIR prints it, made of those of its parts.
+        parts: The types of its elements.
+    """
+
+    text: str
+    parts: tuple[ValueType, ...]
+
+
+ValueType = ArgumentType | TokenType | TupleType
+
 
 def _tensor_text(shape: tuple[int | None, ...], element: str) -> str:
     dimensions = "".join(f"{'?' if size is None else size}x" for size in shape)
     return f"tensor<{dimensions}{element}>"
+
+
+@cache
+def parse_value_type(text: str) -> ValueType:
+    """Return the type of an argument or a result that MLIR prints as ``text``.
+
+    Raises:
+        EngineError: If it is one without values in Python.
+    """
+    if text == "!stablehlo.token":
+        return TokenType(text)
+    if text.startswith("tuple<") and text.endswith(">"):
+        parts = tuple(map(parse_value_type, _split(text[len("tuple<") : -1])))
+        return TupleType(f"tuple<{', '.join(part.text for part in parts)}>", parts)
+    return parse_tensor_type(text)
+
+
+def _split(types: str) -> Iterator[str]:
+    """Yield the types in a list of them."""
+    depth = start = 0
+    for index, sign in enumerate(types):
+        depth += {"<": 1, "{": 1, ">": -1, "}": -1}.get(sign, 0)
+        if sign == "," and not depth:
+            yield types[start:index].strip()
+            start = index + 1
+    if types[start:].strip():
+        yield types[start:].strip()
 
 
 @cache
@@ -96,20 +204,31 @@ def parse_tensor_type(text: str) -> ArgumentType:
     match = _TENSOR.fullmatch(text)
     if match is None:
         raise EngineError(f"values of type {text} have no form in numpy")
-    shape = tuple(None if size == "?" else int(size) for size in match[1].split("x")[:-1])
-    element = match[2]
-    if element in _DIRECT:
-        return ArgumentType(text, shape, element, np.dtype(_DIRECT[element]), "direct", element)
-    if element in _PARTS:
-        name, part = _PARTS[element]
-        return ArgumentType(text, shape, element, np.dtype(name), "parts", part)
-    if element in _BITS:
-        name, carrier = _BITS[element]
-        return ArgumentType(text, shape, element, _ml_dtype(name, text), "bits", carrier)
-    if element in _WIDER:
-        name, carrier = _WIDER[element]
-        return ArgumentType(text, shape, element, _ml_dtype(name, text), "wider", carrier)
-    raise EngineError(f"values of type {text} have no form in numpy")
+    shape = _sizes(match[1].split("x")[:-1])
+    bounds = _sizes(match[3].split(",")) if match[3] else (None,) * len(shape)
+    element = storage = match[2]
+    if stored := _STORAGE.match(element):
+        storage = stored[1].replace("u", "ui")
+    if storage in _DIRECT:
+        carriage: Carriage = "direct"
+        name = carrier = storage
+        dtype = np.dtype(_DIRECT[name])
+    elif storage in _PARTS:
+        carriage, (name, carrier) = "parts", _PARTS[storage]
+        dtype = np.dtype(name)
+    elif storage in _BITS:
+        carriage, (name, carrier) = "bits", _BITS[storage]
+        dtype = _ml_dtype(name, text)
+    elif storage in _WIDER:
+        carriage, (name, carrier) = "wider", _WIDER[storage]
+        dtype = _ml_dtype(name, text)
+    else:
+        raise EngineError(f"values of type {text} have no form in numpy")
+    return ArgumentType(_tensor_text(shape, storage), shape, bounds, element, dtype, carriage, carrier, storage)
+
+
+def _sizes(words: Iterable[str]) -> tuple[int | None, ...]:
+    return tuple(None if word.strip() == "?" else int(word) for word in words)
 
 
 def _ml_dtype(name: str, text: str) -> np.dtype[Any]:
@@ -119,6 +238,35 @@ def _ml_dtype(name: str, text: str) -> np.dtype[Any]:
         raise EngineError(f"values of type {text} need a newer ml_dtypes, with {name}")
     dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
     return dtype
+
+
+def as_arrays(value: Any, wanted: ValueType, which: str) -> list[tuple[np.ndarray[Any, Any], ArgumentType]]:
+    """Return the arrays that ``value`` is made of, with their types: one, or those of a tuple, or none of a token.
+
+    Args:
+        value: An array or numbers; ``None`` for a token; a tuple or a list for a tuple.
+        wanted: The type of the argument.
+        which: What to call the argument in a message.
+
+    Raises:
+        InvalidInputError: If it does not fit.
+    """
+    if isinstance(wanted, ArgumentType):
+        return [(as_array(value, wanted, which), wanted)]
+    if isinstance(wanted, TokenType):
+        if value is not None:
+            raise InvalidInputError(f"{which} is of the type {type(value).__name__}, but a token is None")
+        return []
+    if not isinstance(value, tuple | list) or len(value) != len(wanted.parts):
+        found = f"{len(value)} values" if isinstance(value, tuple | list) else f"of the type {type(value).__name__}"
+        raise InvalidInputError(
+            f"{which} is {found}, but the program takes a tuple of {len(wanted.parts)} ({wanted.text})"
+        )
+    return [
+        array
+        for index, (each, part) in enumerate(zip(value, wanted.parts, strict=True))
+        for array in as_arrays(each, part, f"{which}[{index}]")
+    ]
 
 
 def as_array(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[Any, Any]:
@@ -159,13 +307,10 @@ def fitting(value: _Typed, wanted: ArgumentType, which: str) -> None:
     Raises:
         InvalidInputError: If dtype or shape do not fit.
     """
-    fits = len(value.shape) == len(wanted.shape) and all(
-        size in (None, found) for size, found in zip(wanted.shape, value.shape, strict=True)
-    )
-    if value.dtype != wanted.dtype or not fits:
+    if value.dtype != wanted.dtype or not wanted.takes(value.shape):
         raise InvalidInputError(
-            f"{which} is {value.dtype}{list(value.shape)}, but the program takes {wanted.dtype}"
-            f"[{', '.join('any' if size is None else str(size) for size in wanted.shape)}] ({wanted.text})"
+            f"{which} is {value.dtype}{list(value.shape)}, but the program takes {wanted.dtype}[{wanted.sizes()}] "
+            f"({wanted.text})"
         )
 
 
@@ -176,7 +321,7 @@ def _from_numbers(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndar
         raise InvalidInputError(f"{which} is no array of numbers: {error}") from error
     if array.dtype.kind not in "biufc":
         raise InvalidInputError(f"{which} is no array of numbers: the program takes {wanted.text}")
-    whole = wanted.dtype.kind in "biu" or wanted.carriage == "wider"
+    whole = wanted.storage.startswith(("i", "ui"))
     if array.dtype.kind == "c" and wanted.carriage != "parts":
         raise InvalidInputError(f"{which} is complex: the program takes {wanted.text}")
     with np.errstate(over="ignore", invalid="ignore"):

@@ -9,11 +9,11 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from vhlo_tools.artifact import ViewFile, as_bytes
-from vhlo_tools.convert.portable import REWRITTEN
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.model import ExportedModel, serialize_module
 from vhlo_tools.integrations.torch.refusals import explained, quiet_failure
+from vhlo_tools.portable import REWRITTEN
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Final
 from vhlo_tools.bindings import ModuleOp, Provider, class_of, leaves, named_attributes
 from vhlo_tools.bytecode import decode, encode
 from vhlo_tools.bytecode.inlining import inline_resources
-from vhlo_tools.convert.portable.notes import Notes
 from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError
+from vhlo_tools.portable.notes import Notes
 
 __all__ = ["inlined"]
 

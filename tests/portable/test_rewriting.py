@@ -9,9 +9,9 @@ import pytest
 from raw import RawLibrary
 
 import vhlo_tools as vt
-from vhlo_tools.convert.portable.arithmetic import ARITHMETIC
-from vhlo_tools.convert.portable.leftovers import LEFTOVERS
-from vhlo_tools.convert.portable.tensors import SHAPES, TENSORS
+from vhlo_tools.portable.arithmetic import ARITHMETIC
+from vhlo_tools.portable.leftovers import LEFTOVERS
+from vhlo_tools.portable.tensors import SHAPES, TENSORS
 
 # Values that show the difference between signed and unsigned, floor and truncation, ordered and unordered.
 INTEGERS = np.array([[7, -7, 100, -128, 5], [3, 3, -100, 2, 5]], np.int8)

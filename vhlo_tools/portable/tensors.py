@@ -13,9 +13,9 @@ from functools import reduce
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider
-from vhlo_tools.convert.portable.notes import Notes
-from vhlo_tools.convert.portable.rewriting import Rule
-from vhlo_tools.convert.portable.site import DIMENSION_BITS, Site, Unfit
+from vhlo_tools.portable.notes import Notes
+from vhlo_tools.portable.rewriting import Rule
+from vhlo_tools.portable.site import DIMENSION_BITS, Site, Unfit
 
 __all__ = ["SHAPES", "TENSORS", "unnest"]
 

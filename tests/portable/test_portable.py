@@ -11,7 +11,7 @@ from raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.convert.portable import make_portable
+from vhlo_tools.portable import make_portable
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import class_of
-from vhlo_tools.convert.portable.rewriting import Rule
-from vhlo_tools.convert.portable.site import Site, Unfit
+from vhlo_tools.portable.rewriting import Rule
+from vhlo_tools.portable.site import Site, Unfit
 
 __all__ = ["ARITHMETIC"]
 

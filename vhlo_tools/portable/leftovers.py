@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from vhlo_tools.convert.portable.rewriting import Rule
-from vhlo_tools.convert.portable.site import Site, Unfit
+from vhlo_tools.portable.rewriting import Rule
+from vhlo_tools.portable.site import Site, Unfit
 
 __all__ = ["LEFTOVERS"]
 

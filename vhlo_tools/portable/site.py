@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation, Provider
@@ -43,6 +44,8 @@ class Site:
         # How MLIR writes a size that is known at run time only.
         self._dynamic = provider.ir.ShapedType.get_dynamic_size()
         self._point = provider.ir.InsertionPoint(op)
+        # By type and number; those of an outer region can be used in an inner one.
+        self._constants: ChainMap[tuple[Any, complex], Any] = ChainMap()
 
     # Values
 
@@ -149,6 +152,10 @@ class Site:
         """Return the type of what shall stand for the only result."""
         return self.carrier(self.op.results[0].type)
 
+    def kind(self, text: str) -> Any:
+        """Return a type, parsed from what MLIR prints."""
+        return self._ir.Type.parse(text, context=self._context)
+
     # Attributes and ops
 
     def attribute(self, text: str) -> Any:
@@ -171,6 +178,23 @@ class Site:
         """Return the constant of type ``kind`` whose elements are all ``value``, an attribute."""
         elements = self._ir.DenseElementsAttr.get_splat(kind, value)
         return self.make("stablehlo.constant", [], kind, value=elements)
+
+    def constant(self, kind: Any, number: complex) -> Any:
+        """Return the constant of type ``kind`` whose elements are all ``number``, made once in each region."""
+        if (kind, number) not in self._constants:
+            self._constants[kind, number] = self._new_constant(kind, number)
+        return self._constants[kind, number]
+
+    def _new_constant(self, kind: Any, number: complex) -> Any:
+        if self.is_complex(kind):
+            # The bindings have no class for the attribute.
+            of_parts = self.tensor(self.shape(kind), kind.element_type.element_type)
+            return self.make("stablehlo.complex", [self.constant(of_parts, each) for each in _parts(number)], kind)
+        if self.is_integer(kind, 1):
+            literal = str(bool(number)).lower()
+        else:
+            literal = str(int(number.real)) if self.is_integer(kind) else f"{number.real:.17e}"
+        return self.make("stablehlo.constant", [], kind, value=self.attribute(f"dense<{literal}> : {kind}"))
 
     def sizes(self, values: Sequence[int]) -> Any:
         """Return a constant of one dimension with ``values``."""
@@ -205,6 +229,52 @@ class Site:
         )
         self.made.append(op)
         return list(op.results)
+
+    def make_with_bodies(
+        self,
+        name: str,
+        operands: Sequence[Any],
+        kinds: Sequence[Any],
+        bodies: Sequence[tuple[Sequence[Any], Callable[..., Sequence[Any]]]],
+        **attributes: Any,
+    ) -> list[Any]:
+        """Build an op with regions of one block, and return its results.
+
+        Args:
+            name: The name of the op.
+            operands: Its operands.
+            kinds: The types of its results.
+            bodies: For each region, the types of what its block takes, and what builds what it returns of these.
+            attributes: The attributes of the op.
+        """
+        op = self._ir.Operation.create(
+            name,
+            results=list(kinds),
+            operands=list(operands),
+            attributes=attributes,
+            regions=len(bodies),
+            loc=self.op.location,
+            ip=self._point,
+        )
+        self.made.append(op)
+        outside = self._point, self.made, self._constants
+        for region, (takes, build) in zip(op.regions, bodies, strict=True):
+            block = region.blocks.append(*takes, arg_locs=[self.op.location] * len(takes))
+            self._point, self.made = self._ir.InsertionPoint(block), []
+            self._constants = outside[2].new_child()
+            self.make_several("stablehlo.return", build(*block.arguments), [])
+        self._point, self.made, self._constants = outside
+        return list(op.results)
+
+    def make_again(self, operands: Sequence[Any], kinds: Sequence[Any]) -> list[Any]:
+        """Build the op itself with other operands, and return its results, which are of the types ``kinds``."""
+        twin = self.op.operation.clone(ip=self._point)
+        for index, value in enumerate(operands):
+            twin.operands[index] = value
+        for result, kind in zip(twin.results, kinds, strict=True):
+            result.set_type(kind)
+        self.made.append(twin.operation)
+        return list(twin.results)
 
     def renamed(self, name: str) -> Any:
         """Return the result of the op as another op, which takes no operands, and is otherwise spelled the same."""
@@ -253,3 +323,7 @@ class Site:
             return self.reshape(value, self.static(kind))
         of_sizes = self.joined(sizes, self.integer(DIMENSION_BITS))
         return self.make("stablehlo.dynamic_reshape", [value, of_sizes], kind)
+
+
+def _parts(number: complex) -> tuple[float, float]:
+    return number.real, number.imag

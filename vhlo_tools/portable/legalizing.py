@@ -7,17 +7,22 @@ from contextlib import contextmanager
 from typing import Final
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider, source_of
-from vhlo_tools.convert.passes import CHLO_TO_STABLEHLO, MHLO_TO_STABLEHLO
-from vhlo_tools.convert.portable.arithmetic import ARITHMETIC
-from vhlo_tools.convert.portable.leftovers import LEFTOVERS
-from vhlo_tools.convert.portable.notes import Notes
-from vhlo_tools.convert.portable.resources import inlined
-from vhlo_tools.convert.portable.rewriting import discardable, lost, rewrite_ops
-from vhlo_tools.convert.portable.tensors import SHAPES, TENSORS, unnest
 from vhlo_tools.findings import Finding
+from vhlo_tools.portable.arithmetic import ARITHMETIC
+from vhlo_tools.portable.leftovers import LEFTOVERS
+from vhlo_tools.portable.notes import Notes
+from vhlo_tools.portable.resources import inlined
+from vhlo_tools.portable.rewriting import discardable, lost, rewrite_ops
+from vhlo_tools.portable.tensors import SHAPES, TENSORS, unnest
 from vhlo_tools.program import Program, spell
 
-__all__ = ["make_portable"]
+__all__ = ["make_plain", "make_portable"]
+
+# The passes as the pass manager spells them. Sources: ``stablehlo/transforms/Passes.td`` in openxla/stablehlo and
+# ``mhlo/transforms/hlo_legalize_to_stablehlo`` in openxla/xla. What of MHLO has no twin in StableHLO stays, and does
+# not become a custom call to XLA.
+_CHLO_TO_STABLEHLO: Final = "func.func(chlo-legalize-to-stablehlo)"
+_MHLO_TO_STABLEHLO: Final = "hlo-legalize-to-stablehlo{allow-xla-features=true}"
 
 _RULES: Final = {**LEFTOVERS, **ARITHMETIC, **TENSORS, **SHAPES}
 
@@ -40,21 +45,41 @@ def make_portable(program: Program) -> tuple[ModuleOp, tuple[Finding, ...]]:
     module = program.load()
     # Nobody did if it came as a module, and the bindings may end the process over what is not valid.
     provider.verify(module)
-    module = inlined(provider, module, notes)
-    _rewrite(provider, module, notes)
+    module = _made_plain(provider, module, notes)
     spell(provider, module, lambda op, message: notes.add(op, message, "attribute"))
     provider.verify(module)
     return module, tuple(notes.findings)
+
+
+def make_plain(provider: Provider, module: ModuleOp, name: str) -> ModuleOp:
+    """Return ``module``, rewritten in place as far as possible, without resources and other dialects than StableHLO.
+
+    Args:
+        provider: The bindings.
+        module: A valid module.
+        name: What to call it in messages.
+
+    Raises:
+        MLIRFailure: If a pass fails.
+        InvalidProgramError: If resources do not fit the attributes that refer to them.
+    """
+    return _made_plain(provider, module, Notes(name))
+
+
+def _made_plain(provider: Provider, module: ModuleOp, notes: Notes) -> ModuleOp:
+    module = inlined(provider, module, notes)
+    _rewrite(provider, module, notes)
+    return module
 
 
 def _rewrite(provider: Provider, module: ModuleOp, notes: Notes) -> None:
     with _noted(provider, module, "chlo", notes):
         with _noted(provider, module, "mhlo", notes) as found:
             if (found or _has_types_of_mhlo(provider, module)) and provider.has_mhlo_passes:
-                provider.run_passes(module, MHLO_TO_STABLEHLO, verify=False)
+                provider.run_passes(module, _MHLO_TO_STABLEHLO, verify=False)
         _apply_rules(provider, module, notes)
         if _ops_of(provider, module, "chlo"):
-            provider.run_passes(module, CHLO_TO_STABLEHLO, verify=False)
+            provider.run_passes(module, _CHLO_TO_STABLEHLO, verify=False)
             # Where shapes are dynamic, what becomes of CHLO computes with them; of that nobody wants to hear.
             _apply_rules(provider, module, Notes(""))
 

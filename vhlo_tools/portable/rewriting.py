@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Operation, Provider, named_attributes, source_of
-from vhlo_tools.convert.portable.notes import Notes
-from vhlo_tools.convert.portable.site import Site, Unfit
+from vhlo_tools.portable.notes import Notes
+from vhlo_tools.portable.site import Site, Unfit
 
 __all__ = ["Rule", "discardable", "lost", "rewrite_ops"]
 
