@@ -104,7 +104,6 @@ def run_here(
     known = _prepared.get(key)
     if known is None and bytecode is None:
         return _MISSING
-    isolation.note(name)
     if known is None:
         assert bytecode is not None
         data = bytes(bytecode)
