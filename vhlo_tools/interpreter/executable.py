@@ -88,6 +88,8 @@ class Executable:
         self.aliases = compiled_aliases(config)
         self._outputs = [index for index, _ in leaves(config.signature.result)]
         flatten_main(provider, module, main_of(module, program.name), config)
+        #: Its module, of arrays and tokens; nobody changes it.
+        self.module = module
         kind = main_of(module, program.name).attributes["function_type"].value
         self._types = [parse_value_type(str(each)) for each in kind.inputs]
         for each in kind.results:
