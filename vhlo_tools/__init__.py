@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         VhloToolsError,
     )
     from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
-    from vhlo_tools.interpreter import Buffer, DonationWarning, Executable, Execution, RunReport
+    from vhlo_tools.interpreter import Buffer, CustomCall, DonationWarning, Executable, Execution, RunReport
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
     from vhlo_tools.version import Version
     from vhlo_tools.weights import Constant, Externalized, Extracted
@@ -68,6 +68,7 @@ __all__ = [
     "Buffer",
     "BufferDeletedError",
     "Constant",
+    "CustomCall",
     "Diagnostic",
     "Difference",
     "DonationWarning",
@@ -126,7 +127,7 @@ _HOME_OF = {
     **dict.fromkeys(
         ["check", "check_golden", "record_golden", "deserialize", "open_artifact", "require", "resolve_target"], "api"
     ),
-    **dict.fromkeys(["Buffer", "DonationWarning", "Executable", "Execution", "RunReport"], "interpreter"),
+    **dict.fromkeys(["Buffer", "CustomCall", "DonationWarning", "Executable", "Execution", "RunReport"], "interpreter"),
     **dict.fromkeys(["load_executable", "retarget", "run", "serialize", "strip", "verify", "draw_inputs"], "api"),
     **dict.fromkeys(["constants", "diff", "externalize_constants", "extract_constants", "restore_constants"], "api"),
     **dict.fromkeys(["Artifact", "Difference"], "artifact"),

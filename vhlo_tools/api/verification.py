@@ -59,6 +59,10 @@ def verify(
 
     one = load_executable(before, engine=engine, name=names[0], provider=provider)
     other = load_executable(after, engine=engine, name=names[1], provider=provider)
+    if one.engine != other.engine:
+        # Of two engines each has its own last bits.
+        one = load_executable(before, engine="xla", name=names[0], provider=provider)
+        other = load_executable(after, engine="xla", name=names[1], provider=provider)
     sets: list[tuple[str, Sequence[Any]]] = []
     if inputs is not None:
         sets.append(("given", inputs))

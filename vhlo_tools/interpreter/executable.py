@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from vhlo_tools.aliasing import ShapeIndex, Signature, Tuple, compiled_aliases, format_index, leaves, subshape
-from vhlo_tools.bindings import MLIRFailure
-from vhlo_tools.errors import InvalidInputError, InvalidProgramError
+from vhlo_tools.errors import InvalidInputError
 from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.donation import Aliased, Input, plan_donation
-from vhlo_tools.interpreter.engines import ENGINES, EngineName
-from vhlo_tools.interpreter.entry import main_of
+from vhlo_tools.interpreter.engines import ENGINES
+from vhlo_tools.interpreter.entry import main_of, valid_module
 from vhlo_tools.interpreter.flattening import flatten_main
+from vhlo_tools.interpreter.handlers import Handler
 from vhlo_tools.interpreter.nesting import leaf_values, nested_values
+from vhlo_tools.interpreter.protocols import EngineName
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
 from vhlo_tools.interpreter.values import ArgumentType, ValueType, as_array, as_arrays, fitting, parse_value_type
-from vhlo_tools.program import Program, explain_failure, read_module_aliases
+from vhlo_tools.program import Program, read_module_aliases
 
 __all__ = ["Donate", "Executable", "Execution"]
 
@@ -58,6 +59,7 @@ class Executable:
         program: The program.
         engine: What it runs on.
         why: Why on that one, for reports.
+        handlers: What computes its custom calls, by their targets.
 
     Attributes:
         name: What the program is called in messages.
@@ -72,16 +74,13 @@ class Executable:
         MalformedArtifactError: If it is a damaged artifact.
     """
 
-    def __init__(self, program: Program, engine: EngineName, why: str) -> None:
+    def __init__(
+        self, program: Program, engine: EngineName, why: str, handlers: Mapping[str, Handler] | None = None
+    ) -> None:
         self.name, self.engine = program.name, engine
         self._why = why
         provider = program.provider
-        module = provider.as_module(program.load())
-        try:
-            provider.verify(module)  # a module of the caller's was perhaps never verified
-        except MLIRFailure as failure:
-            said = explain_failure(program.name, provider, failure)
-            raise InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics) from failure
+        module = valid_module(program)
         self.declared = read_module_aliases(module.operation)
         config = self.declared.config()
         self._config = config
@@ -92,12 +91,21 @@ class Executable:
         self._types = [parse_value_type(str(each)) for each in kind.inputs]
         for each in kind.results:
             parse_value_type(str(each))
-        self._engine = ENGINES[engine](replace(program, load=lambda: provider.clone(module)))
+        self._engine = ENGINES[engine](replace(program, load=lambda: provider.clone(module)), dict(handlers or {}))
 
     @property
     def signature(self) -> Signature:
         """The shapes of its parameters and its result."""
         return self._config.signature
+
+    def prepare(self) -> None:
+        """Do now what the first run would have to wait for, if it does not depend on inputs.
+
+        Raises:
+            EngineError: If the engine cannot run the program.
+        """
+        if all(not isinstance(each, ArgumentType) or each.is_static for each in self._types):
+            self._engine.prepare([each.static_shape for each in self._types if isinstance(each, ArgumentType)])
 
     def run(self, inputs: Sequence[Any], *, donate: Donate = ()) -> tuple[Any, ...]:
         """Evaluate ``main``.
