@@ -5,6 +5,7 @@ from vhlo_tools.interpreter.choosing import choose_executable
 from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.executable import Donate, Executable, Execution
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
+from vhlo_tools.interpreter.parallel import count_inputs, run_parallel
 from vhlo_tools.interpreter.reference import evaluate
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
 from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type
@@ -23,7 +24,9 @@ __all__ = [
     "RunReport",
     "UnusableDonation",
     "choose_executable",
+    "count_inputs",
     "evaluate",
     "main_of",
     "parse_tensor_type",
+    "run_parallel",
 ]

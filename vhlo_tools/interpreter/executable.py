@@ -65,6 +65,7 @@ class Executable:
         name: What the program is called in messages.
         engine: What it runs on.
         declared: What the program says of its aliases and donors.
+        flat: The program, whose ``main`` takes and gives no tuples.
         aliases: Its aliases, as it is compiled: donors have become aliases, if an output fits them.
 
     Raises:
@@ -91,7 +92,8 @@ class Executable:
         self._types = [parse_value_type(str(each)) for each in kind.inputs]
         for each in kind.results:
             parse_value_type(str(each))
-        self._engine = ENGINES[engine](replace(program, load=lambda: provider.clone(module)), dict(handlers or {}))
+        self.flat = replace(program, load=lambda: provider.clone(module))
+        self._engine = ENGINES[engine](self.flat, dict(handlers or {}))
 
     @property
     def signature(self) -> Signature:
@@ -149,11 +151,7 @@ class Executable:
         for each in unused:
             cast(Buffer, each.buffer).delete()
         report = RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable)
-        result = self._config.signature.result
-        # A function has one result for each element of XLA's tuple, unless its only result is a tuple.
-        one = not isinstance(result, Tuple) or self._config.signature.results == 1
-        shapes = (result,) if one else cast(Tuple, result).elements
-        return Execution(nested_values(iter(results), shapes), report)
+        return Execution(self.nested(results), report)
 
     def converted(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return inputs as arrays of the types that the program takes, for tuples tuples of these.
@@ -165,8 +163,27 @@ class Executable:
             InvalidInputError: If they do not fit.
             BufferDeletedError: If a buffer was given away before.
         """
-        leaves_ = (each.buffer and each.buffer.read() for each in self._taken(inputs, set()))
-        return nested_values(leaves_, self.signature.parameters)
+        return nested_values(iter(self.leaves_of(inputs)), self.signature.parameters)
+
+    def leaves_of(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return what inputs are made of: an array for each argument of :attr:`flat`, ``None`` for a token.
+
+        Args:
+            inputs: As for :meth:`execute`.
+
+        Raises:
+            InvalidInputError: If they do not fit.
+            BufferDeletedError: If a buffer was given away before.
+        """
+        return [each.buffer and each.buffer.read() for each in self._taken(inputs, set())]
+
+    def nested(self, leaves: Iterable[Any]) -> tuple[Any, ...]:
+        """Return the results of ``main``, of which ``leaves`` are those of :attr:`flat`."""
+        result = self._config.signature.result
+        # A function has one result for each element of XLA's tuple, unless its only result is a tuple.
+        one = not isinstance(result, Tuple) or self._config.signature.results == 1
+        shapes = (result,) if one else cast(Tuple, result).elements
+        return nested_values(iter(leaves), shapes)
 
     def _donated(self, donate: Donate) -> set[tuple[int, ShapeIndex]]:
         """Return the leaves that ``donate`` names."""

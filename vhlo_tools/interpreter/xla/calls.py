@@ -7,7 +7,7 @@ that a function raises may pass through XLA, which makes a page of text of it: i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, Final, NoReturn
@@ -20,6 +20,7 @@ from vhlo_tools.bindings.xla_client import CALLBACK_TARGET
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.handlers import CustomCall, Handler, call_of, checked_results
 from vhlo_tools.interpreter.known_calls import KNOWN_CALLS
+from vhlo_tools.interpreter.values import TokenType, TupleType, ValueType, parse_value_type
 from vhlo_tools.interpreter.xla.functions import CALLEES, function_of
 from vhlo_tools.program import Program, place_of
 
@@ -138,7 +139,8 @@ def take_calls(
             if body := within.get(function_of(op)) or _body_around(op):
                 _refuse(call, body)
             if handler is not None:
-                _call_back(provider, op, callbacks.add(call, handler, tuple(_tokens(op))))
+                kinds = [parse_value_type(str(each.type)) for each in op.results]
+                _call_back(provider, op, callbacks.add(call, handler, tuple(_tokens(kinds))))
             else:
                 if is_lapack(target):
                     register_lapack()
@@ -157,9 +159,13 @@ def _call_back(provider: Provider, op: Operation, index: int) -> None:
     op.attributes["call_target_name"] = ir.StringAttr.get(CALLBACK_TARGET)
 
 
-def _tokens(op: Operation) -> Iterator[bool]:
-    for result in op.results:
-        yield str(result.type) == "!stablehlo.token"
+def _tokens(kinds: Iterable[ValueType]) -> Iterator[bool]:
+    """Yield for each leaf of results whether it is a token: XLA asks for what is in tuples one by one."""
+    for kind in kinds:
+        if isinstance(kind, TupleType):
+            yield from _tokens(kind.parts)
+        else:
+            yield isinstance(kind, TokenType)
 
 
 def _body_around(op: Any) -> str | None:
