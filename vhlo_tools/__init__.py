@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         restore_constants,
         retarget,
         run,
+        run_parallel,
         serialize,
         strip,
         verify,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
         VhloToolsError,
     )
     from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
-    from vhlo_tools.interpreter import Buffer, DonationWarning, Executable, Execution, RunReport
+    from vhlo_tools.interpreter import Buffer, CustomCall, DonationWarning, Executable, Execution, RunReport
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
     from vhlo_tools.version import Version
     from vhlo_tools.weights import Constant, Externalized, Extracted
@@ -68,6 +69,7 @@ __all__ = [
     "Buffer",
     "BufferDeletedError",
     "Constant",
+    "CustomCall",
     "Diagnostic",
     "Difference",
     "DonationWarning",
@@ -116,6 +118,7 @@ __all__ = [
     "restore_constants",
     "retarget",
     "run",
+    "run_parallel",
     "serialize",
     "strip",
     "verify",
@@ -126,9 +129,10 @@ _HOME_OF = {
     **dict.fromkeys(
         ["check", "check_golden", "record_golden", "deserialize", "open_artifact", "require", "resolve_target"], "api"
     ),
-    **dict.fromkeys(["Buffer", "DonationWarning", "Executable", "Execution", "RunReport"], "interpreter"),
+    **dict.fromkeys(["Buffer", "CustomCall", "DonationWarning", "Executable", "Execution", "RunReport"], "interpreter"),
     **dict.fromkeys(["load_executable", "retarget", "run", "serialize", "strip", "verify", "draw_inputs"], "api"),
     **dict.fromkeys(["constants", "diff", "externalize_constants", "extract_constants", "restore_constants"], "api"),
+    "run_parallel": "api",
     **dict.fromkeys(["Artifact", "Difference"], "artifact"),
     "Version": "version",
     **dict.fromkeys(["Drawing", "Tolerance", "VerificationReport"], "verification"),

@@ -138,7 +138,8 @@ def test_nothing_is_replaced_unasked_and_nothing_half_made(tmp_path: Path) -> No
     (tmp_path / "mine").mkdir()
     with pytest.raises(FileExistsError):
         vt.record_golden(tmp_path, SAXPY, name="mine", force=True)
-    bad = "func.func @main() { %0 = stablehlo.custom_call @f() : () -> tensor<f32> return }"
+    call = "stablehlo.custom_call @f() : () -> tensor<f32>"
+    bad = f"func.func @main() -> tensor<f32> {{ %0 = {call} return %0 : tensor<f32> }}"
     with pytest.raises(vt.EngineError):
         vt.record_golden(tmp_path, bad, name="bad")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["mine", "saxpy"]

@@ -238,7 +238,7 @@ def test_what_would_end_the_process_is_refused_by_name(body: str, message: str) 
     if "@g" in body:
         program += f"\nfunc.func private @g({F32}) -> {F32}"
     with pytest.raises(vt.EngineError, match=message):
-        vt.run(program, [[0.0] * 4])
+        vt.run(program, [[0.0] * 4], engine="reference")
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_what_would_end_the_process_is_refused_by_name(body: str, message: str) 
 )
 def test_calls_that_would_end_the_process(program: str, message: str) -> None:
     with pytest.raises(vt.EngineError, match=message):
-        vt.run(program, [np.zeros(4, np.float32)])
+        vt.run(program, [np.zeros(4, np.float32)], engine="reference")
 
 
 def test_a_module_that_nobody_verified(raw: Any) -> None:

@@ -16,6 +16,7 @@ from vhlo_tools.api.functions import (
     strip,
 )
 from vhlo_tools.api.golden import check_golden, record_golden
+from vhlo_tools.api.parallel import devices_of, run_parallel
 from vhlo_tools.api.verification import draw_inputs, verify
 from vhlo_tools.api.weights import (
     LARGE,
@@ -35,6 +36,7 @@ __all__ = [
     "check_golden",
     "constants",
     "deserialize",
+    "devices_of",
     "diff",
     "draw_inputs",
     "export_model",
@@ -51,6 +53,7 @@ __all__ = [
     "restore_constants",
     "retarget",
     "run",
+    "run_parallel",
     "serialize",
     "strip",
     "verify",

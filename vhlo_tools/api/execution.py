@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from vhlo_tools.api.frontends import as_program
 
 if TYPE_CHECKING:
-    from vhlo_tools.interpreter import Donate, Executable
+    from vhlo_tools.interpreter import Donate, Executable, Handler
     from vhlo_tools.program import ProgramSource
 
 __all__ = ["ENGINE_CHOICES", "EngineChoice", "load_executable", "run"]
@@ -21,6 +21,7 @@ def load_executable(
     program: ProgramSource,
     *,
     engine: EngineChoice = "auto",
+    handlers: Mapping[str, Handler] | None = None,
     name: str | None = None,
     provider: str | None = None,
     trusted: bool = False,
@@ -37,6 +38,7 @@ def load_executable(
     Args:
         program: Anything that :func:`serialize` takes.
         engine: As for :func:`run`.
+        handlers: As for :func:`run`.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use, by default those of the module, or the installed ones.
         trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
@@ -48,7 +50,7 @@ def load_executable(
         MalformedArtifactError: If it is a damaged artifact.
         ProviderError: If what the engine needs is not installed.
     """
-    from vhlo_tools.interpreter import Executable
+    from vhlo_tools.interpreter import Executable, choose_executable
     from vhlo_tools.program import load_program
 
     if engine not in ENGINE_CHOICES:
@@ -56,8 +58,8 @@ def load_executable(
     program = as_program(program, name=name, provider=provider)
     loaded = load_program(program, name=name, provider=provider, trusted=trusted)
     if engine == "auto":
-        return Executable(loaded, "reference", "auto takes the interpreter")
-    return Executable(loaded, engine, "as asked for")
+        return choose_executable(loaded, handlers)
+    return Executable(loaded, engine, "as asked for", handlers)
 
 
 def run(
@@ -67,6 +69,7 @@ def run(
     engine: EngineChoice = "auto",
     donate: Donate = (),
     timeout: float | None = None,
+    handlers: Mapping[str, Handler] | None = None,
     name: str | None = None,
     provider: str | None = None,
     trusted: bool = False,
@@ -83,10 +86,13 @@ def run(
         inputs: For each argument of ``main`` an array of its element type and shape, or a :class:`Buffer`; for a tuple
             a sequence of these. Python numbers and lists take the element type of the argument.
         engine: ``reference`` is StableHLO's reference interpreter, ``xla`` is XLA for the CPU; ``auto`` takes the
-            interpreter.
+            interpreter for what it can run and is small, and XLA for the rest, and the report of a run says why.
         donate: The numbers of the inputs that are given away; ``(number, index)`` is a part of a tuple. An array that
             is no buffer must be writable and contiguous and own its memory, or it is copied.
         timeout: How many seconds ``reference`` may take, by default ten minutes; nothing ends ``xla``.
+        handlers: Functions that compute custom calls, by the targets of these. One is called with the call, a
+            :class:`CustomCall`, and an array for each operand, which it must not change; it returns an array for each
+            result: one alone, or a sequence.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use, by default those of the module, or the installed ones.
         trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
@@ -108,5 +114,7 @@ def run(
         raise TypeError(
             f"inputs must be a sequence with one array for each argument, not a {type(inputs).__qualname__}"
         )
-    executable = load_executable(program, engine=engine, name=name, provider=provider, trusted=trusted)
+    executable = load_executable(
+        program, engine=engine, handlers=handlers, name=name, provider=provider, trusted=trusted
+    )
     return executable.run(inputs, donate=donate, timeout=timeout)

@@ -60,8 +60,13 @@ def verify(
     from vhlo_tools.verification import Drawing, Tolerance, verify_executables
     from vhlo_tools.verification import draw_inputs as draw
 
-    one = load_executable(before, engine=engine, name=names[0], provider=provider, trusted=trusted)
-    other = load_executable(after, engine=engine, name=names[1], provider=provider, trusted=trusted)
+    loading: Any = {"provider": provider, "trusted": trusted}
+    one = load_executable(before, engine=engine, name=names[0], **loading)
+    other = load_executable(after, engine=engine, name=names[1], **loading)
+    if one.engine != other.engine:
+        # Of two engines each has its own last bits.
+        one = load_executable(before, engine="xla", name=names[0], **loading)
+        other = load_executable(after, engine="xla", name=names[1], **loading)
     sets: list[tuple[str, Sequence[Any]]] = []
     if inputs is not None:
         sets.append(("given", inputs))

@@ -1,22 +1,21 @@
 """XLA's client for the CPU, through jaxlib alone: programs compiled, arrays on the device, and run.
 
 ``jaxlib.xla_client`` and ``jaxlib._jax`` are private to jaxlib; what is used of them is the same from 0.8.1 to 0.12
-but where the code says so. jax is not needed, and is not imported: see :func:`_without_jax`.
+but where the code says so. jax is not needed, and is not imported: see :mod:`vhlo_tools.bindings.no_jax`.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
+from vhlo_tools.bindings.no_jax import allowing_jax, without_jax
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import ProviderError
 
@@ -25,7 +24,27 @@ if TYPE_CHECKING:
 
     from vhlo_tools.bindings.ir import Module
 
-__all__ = ["DeviceArray", "XlaProgram", "compile_for_cpu", "put_on_device", "release_host_arrays"]
+__all__ = [
+    "CALLBACK_TARGET",
+    "ArrayType",
+    "DeviceArray",
+    "XlaProgram",
+    "client_of",
+    "compile_for_cpu",
+    "described",
+    "failures",
+    "host_callbacks",
+    "put_on_device",
+    "release_host_arrays",
+    "xla_client",
+]
+
+#: The shape and the element type of an array.
+ArrayType = tuple[tuple[int, ...], "np.dtype[Any]"]
+
+#: What a custom call that a function in Python computes has as its target. It has ``api_version = 4``, and the index of
+#: the function as ``index`` in its ``backend_config``. Source: ``jaxlib/py_client_cpu.cc`` in jax-ml/jax.
+CALLBACK_TARGET: Final = "xla_ffi_python_cpu_callback"
 
 
 class DeviceArray:
@@ -57,12 +76,12 @@ class DeviceArray:
     @property
     def address(self) -> int:
         """Where its memory begins."""
-        with _without_jax():
+        with without_jax():
             return int(self._array.unsafe_buffer_pointer())
 
     def view(self) -> np.ndarray[Any, Any]:
         """Return the values, read-only: in the memory of the device, but for elements that XLA packs."""
-        with _without_jax():
+        with without_jax():
             array, copied = self._array._single_device_array_to_np_array_did_copy()
         if copied:
             array.flags.writeable = False
@@ -86,7 +105,7 @@ class XlaProgram:
         results: The shape and the element type of each result.
     """
 
-    def __init__(self, executable: Any, results: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> None:
+    def __init__(self, executable: Any, results: Sequence[ArrayType]) -> None:
         self._executable = executable
         self._results = tuple(results)
         self._handlers = [_result_handler(*each) for each in self._results]
@@ -97,7 +116,7 @@ class XlaProgram:
         Raises:
             XlaFailure: If XLA refuses or fails.
         """
-        with _without_jax(), _failures():
+        with without_jax(), failures():
             results = self._executable.execute_sharded([each.raw for each in arguments])
             arrays = results.consume_with_handlers(self._handlers)
             for each in arrays:
@@ -110,20 +129,23 @@ def release_host_arrays() -> None:
     import_module("jaxlib._jax").collect_garbage()
 
 
-def compile_for_cpu(module: Module, results: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> XlaProgram:
+def compile_for_cpu(
+    module: Module, results: Sequence[ArrayType], callbacks: Sequence[Callable[..., tuple[Any, ...]]] = ()
+) -> XlaProgram:
     """Compile a module of StableHLO for one device.
 
     Args:
         module: The module, whose ``main`` takes and gives arrays of static shapes.
         results: The shape and the element type of each result.
+        callbacks: What computes its custom calls of :data:`CALLBACK_TARGET`, by their index.
 
     Raises:
         XlaFailure: If XLA refuses it.
         ProviderError: If jaxlib is not installed.
     """
-    xla, client, devices = _xla(), *_device()
-    with _without_jax(), _failures():
-        executable = client.compile_and_load(module, devices, xla.CompileOptions())
+    xla, client, devices = xla_client(), *_device()
+    with without_jax(), failures():
+        executable = client.compile_and_load(module, devices, xla.CompileOptions(), **host_callbacks(callbacks))
     return XlaProgram(executable, results)
 
 
@@ -138,12 +160,12 @@ def put_on_device(array: np.ndarray[Any, Any], *, own: bool) -> DeviceArray:
     Raises:
         XlaFailure: If XLA has no elements of this type.
     """
-    xla, _, devices = _xla(), *_device()
+    xla, _, devices = xla_client(), *_device()
     semantics = xla.HostBufferSemantics
     kept = semantics.IMMUTABLE_ONLY_DURING_CALL if own else semantics.ZERO_COPY
-    with _without_jax(), _failures():
+    with without_jax(), failures():
         placed = xla.batched_device_put(
-            _described(array.shape, array.dtype),
+            described(array.shape, array.dtype),
             _sharding(),
             [array],
             [devices[0]],
@@ -154,8 +176,22 @@ def put_on_device(array: np.ndarray[Any, Any], *, own: bool) -> DeviceArray:
     return DeviceArray(placed, array.shape, array.dtype)
 
 
+def host_callbacks(functions: Sequence[Callable[..., tuple[Any, ...]]]) -> dict[str, Any]:
+    """Return what jaxlib's compiler is told of functions in Python.
+
+    A function gets an array for each operand, ``None`` for a token, and must return one of the very type for each
+    result: nobody looks at what it returns, or at how much.
+    """
+    return {"host_callbacks": [allowing_jax(each) for each in functions]} if functions else {}
+
+
 @cache
-def _xla() -> Any:
+def xla_client() -> Any:
+    """Return the module ``jaxlib.xla_client``.
+
+    Raises:
+        ProviderError: If jaxlib is not installed.
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # as in bindings.provider
     try:
         return import_module("jaxlib.xla_client")
@@ -164,70 +200,40 @@ def _xla() -> Any:
 
 
 @cache
+def client_of(devices: int) -> tuple[Any, Any]:
+    """Return a client with so many devices, one for each number, and the list of these."""
+    client = xla_client().make_cpu_client(num_devices=devices)
+    return client, xla_client().DeviceList(tuple(client.local_devices()[:devices]))
+
+
 def _device() -> tuple[Any, Any]:
     """Return the client, and the list of the one device that programs run on."""
-    client = _xla().make_cpu_client()
-    return client, _xla().DeviceList((client.local_devices()[0],))
+    return client_of(1)
 
 
 @cache
 def _sharding() -> Any:
     # SingleDeviceSharding does not work without jax in 0.10.
-    return _xla().GSPMDSharding(_device()[1], _xla().HloSharding.replicate())
+    return xla_client().GSPMDSharding(_device()[1], xla_client().HloSharding.replicate())
 
 
 def _result_handler(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     make = import_module("jaxlib._jax").array_result_handler
-    arguments = (_described(shape, dtype), _sharding(), True)
+    arguments = (described(shape, dtype), _sharding(), True)
     # 0.12 has no checks that could be skipped.
     return make(*arguments, True) if "_skip_checks" in (make.__doc__ or "") else make(*arguments)
 
 
-def _described(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+def described(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return what describes an array to jaxlib, which asks for no more than these attributes of it."""
     return SimpleNamespace(shape=shape, dtype=dtype, weak_type=False)
 
 
 @contextmanager
-def _failures() -> Iterator[None]:
+def failures() -> Iterator[None]:
+    """Raise what jaxlib raises as :class:`XlaFailure`."""
     try:
         yield
     except (RuntimeError, ValueError, TypeError) as error:
         # JaxRuntimeError is a RuntimeError; types that XLA does not know are the others.
         raise XlaFailure(str(error).strip()) from error
-
-
-class _NoJax:
-    """Finds no jax for threads that are within :func:`_without_jax`."""
-
-    def __init__(self) -> None:
-        self.threads: set[int] = set()
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Raise for jax, and leave everything else to others."""
-        if name == "jax" and threading.get_ident() in self.threads:
-            raise ImportError("XLA's client needs no jax")
-
-
-_NO_JAX = _NoJax()
-
-
-@contextmanager
-def _without_jax() -> Iterator[None]:
-    """Keep jaxlib from importing jax where it is installed, which takes longer than most programs run.
-
-    jaxlib does so for the sake of jax's own types, and does without them where there is no jax.
-    """
-    if "jax" in sys.modules:
-        yield
-        return
-    if _NO_JAX not in sys.meta_path:
-        sys.meta_path.insert(0, _NO_JAX)
-    thread = threading.get_ident()
-    nested = thread in _NO_JAX.threads
-    _NO_JAX.threads.add(thread)
-    try:
-        yield
-    finally:
-        if not nested:
-            _NO_JAX.threads.discard(thread)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -17,11 +18,15 @@ import click
 from vhlo_tools import api
 from vhlo_tools.aliasing import parse_donors
 from vhlo_tools.cli import options
+from vhlo_tools.cli.handlers import handler_option, load_handlers
 from vhlo_tools.errors import AliasError
 
 if TYPE_CHECKING:
     import numpy as np
 
+
+#: An input for one device; no JSON literal begins so.
+_OF_DEVICE = re.compile(r"(\d+):(.*)", re.DOTALL)
 
 input_option = click.option(
     "-i",
@@ -37,6 +42,18 @@ input_option = click.option(
 @options.input_argument("PROGRAM")
 @input_option
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
+@handler_option
+@click.option(
+    "--replicas",
+    type=click.IntRange(min=1),
+    help="Run as so many replicas at once, each on devices of its own; by default as many as the program says. An "
+    "input is given to all devices, and 'DEVICE:VALUE' to one. A program with shardings takes whole inputs.",
+)
+@click.option(
+    "--partitions",
+    type=click.IntRange(min=1),
+    help="Run each replica as so many partitions: device R*PARTITIONS+P is partition P of replica R.",
+)
 @click.option(
     "--donate",
     "donated",
@@ -57,6 +74,9 @@ def run(
     source: str,
     inputs: tuple[str, ...],
     engine: api.EngineChoice,
+    handlers: tuple[str, ...],
+    replicas: int | None,
+    partitions: int | None,
     donated: tuple[str, ...],
     timeout: float | None,
     report: bool,
@@ -72,29 +92,64 @@ def run(
             raise click.UsageError(f"{output} is neither a .npy nor a .npz file")
         options.check_output(output, force=force, binary=True)
     program, name = options.read_program(source)
-    values = read_inputs(inputs)
     from vhlo_tools.interpreter import DonationWarning
 
-    donate = [_donated(text) for text in donated]
-    executable = api.load_executable(program, engine=engine, name=name, provider=provider, trusted=trusted)
-    with warnings.catch_warnings(action="ignore", category=DonationWarning):
-        # The report says it.
-        execution = executable.execute(values, donate=donate, timeout=timeout)
-    if report or donate:
-        click.echo(execution.report, err=True)
-    results = dict(_leaves(execution.outputs))
+    functions = load_handlers(handlers)
+    loading: Any = {"engine": engine, "handlers": functions, "name": name, "provider": provider, "trusted": trusted}
+    outputs: tuple[Any, ...]
+    if replicas is not None or partitions is not None:
+        if donated or report or timeout:
+            raise click.UsageError(
+                "--donate, --report and --timeout are of runs on one device, without --replicas and --partitions"
+            )
+        devices = api.devices_of(
+            program, replicas=replicas, partitions=partitions, name=name, provider=provider, trusted=trusted
+        )
+        given = inputs_of_devices(inputs, devices)
+        outputs = api.run_parallel(program, given, replicas=replicas, partitions=partitions, **loading)
+        word = "device"
+    else:
+        donate = [_donated(text) for text in donated]
+        executable = api.load_executable(program, **loading)
+        with warnings.catch_warnings(action="ignore", category=DonationWarning):
+            # The report says it.
+            execution = executable.execute(read_inputs(inputs), donate=donate, timeout=timeout)
+        if report or donate:
+            click.echo(execution.report, err=True)
+        outputs, word = execution.outputs, "result"
+    results = dict(_leaves(outputs))
     if output is not None:
-        options.write_output(output, [_packed(list(results.values()), output)], force=force, binary=True)
+        arrays = [each for each in results.values() if each is not None]
+        options.write_output(output, [_packed(arrays, output)], force=force, binary=True)
     elif output_format == "json":
-        options.echo_json(_as_json(execution.outputs))
+        options.echo_json(_as_json(outputs))
     else:
         for place, result in results.items():
-            click.echo(f"result {place}: {result.dtype}{list(result.shape)}\n{result}")
+            shown = "a token" if result is None else f"{result.dtype}{list(result.shape)}\n{result}"
+            click.echo(f"{word} {place}: {shown}")
 
 
 def read_inputs(texts: Sequence[str]) -> list[Any]:
     """Return the inputs that options give."""
     return [value for text in texts for value in _values(text)]
+
+
+def inputs_of_devices(texts: Sequence[str], devices: int) -> list[list[Any]]:
+    """Return the inputs of each device that options give: what names no device is for all of them.
+
+    Args:
+        texts: The values of the options, ``DEVICE:VALUE`` for one device.
+        devices: How many devices there are.
+    """
+    given: list[list[Any]] = [[] for _ in range(devices)]
+    for text in texts:
+        match = _OF_DEVICE.fullmatch(text)
+        if match and int(match[1]) >= devices:
+            raise click.UsageError(f"{text!r} is for device {match[1]}, but there are {devices}, from 0 on")
+        values = _values(match[2] if match else text)
+        for each in [given[int(match[1])]] if match else given:
+            each += values
+    return given
 
 
 def _donated(text: str) -> int | tuple[int, tuple[int, ...]]:
@@ -110,8 +165,8 @@ def _donated(text: str) -> int | tuple[int, tuple[int, ...]]:
     return donor.parameter_number, donor.parameter_index
 
 
-def _leaves(results: tuple[Any, ...], place: str = "") -> Iterator[tuple[str, np.ndarray]]:
-    """Yield the arrays of ``results``, each with its number, in tuples ``0.1``."""
+def _leaves(results: tuple[Any, ...], place: str = "") -> Iterator[tuple[str, np.ndarray | None]]:
+    """Yield the arrays of ``results``, ``None`` for a token, each with its number, in tuples ``0.1``."""
     for number, result in enumerate(results):
         if isinstance(result, tuple):
             yield from _leaves(result, f"{place}{number}.")
@@ -161,6 +216,8 @@ def _packed(results: Sequence[np.ndarray], output: str) -> bytes:
 def _as_json(result: Any) -> Any:
     if isinstance(result, tuple):
         return [_as_json(each) for each in result]
+    if result is None:
+        return None
     values = result.ravel()
     data: list[Any]
     if result.dtype.kind == "c":

@@ -1,9 +1,12 @@
 """Evaluation: numpy in, numpy out, on StableHLO's reference interpreter or on XLA, in memory given away or not."""
 
 from vhlo_tools.interpreter.buffers import Buffer
+from vhlo_tools.interpreter.choosing import choose_executable
 from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.executable import Donate, Executable, Execution
+from vhlo_tools.interpreter.handlers import CustomCall, Handler
 from vhlo_tools.interpreter.nesting import nested_values
+from vhlo_tools.interpreter.parallel import count_inputs, run_parallel
 from vhlo_tools.interpreter.reference import evaluate
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
 from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type, parse_value_type
@@ -11,17 +14,22 @@ from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type, parse
 __all__ = [
     "ArgumentType",
     "Buffer",
+    "CustomCall",
     "Donate",
     "DonationWarning",
     "Executable",
     "Execution",
+    "Handler",
     "OutputReport",
     "Placement",
     "RunReport",
     "UnusableDonation",
+    "choose_executable",
+    "count_inputs",
     "evaluate",
     "main_of",
     "nested_values",
     "parse_tensor_type",
     "parse_value_type",
+    "run_parallel",
 ]

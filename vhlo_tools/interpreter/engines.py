@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings.xla import XlaFailure
-from vhlo_tools.bindings.xla_client import DeviceArray, XlaProgram, compile_for_cpu, put_on_device, release_host_arrays
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.child import IsolatedProgram
 from vhlo_tools.interpreter.donation import Aliased
-from vhlo_tools.interpreter.entry import main_of
-from vhlo_tools.interpreter.refining import refine_shapes
-from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type
+from vhlo_tools.interpreter.handlers import Handler
+from vhlo_tools.interpreter.protocols import Engine, EngineName, Ran, Values
+from vhlo_tools.interpreter.xla import XlaEngine
 from vhlo_tools.program import Program
 
-__all__ = ["ENGINES", "Engine", "EngineName"]
-
-EngineName = Literal["reference", "xla"]
-Values = Sequence[Buffer | None]
-Ran = tuple[list[Buffer | None], Sequence[Aliased]]
-
-
-class Engine(Protocol):
-    """A program, ready to be run by an engine."""
-
-    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None) -> Ran:
-        """Run it.
-
-        Args:
-            arguments: The inputs, ``None`` for a token. Those that are to be written over lose their memory to a
-                result, and are deleted.
-            aliased: Which results are written over which inputs, or over copies of them.
-            timeout: How many seconds it may take, if the engine can be ended.
-
-        Returns:
-            The results, in buffers of their own, and ``aliased`` as it came to pass.
-
-        Raises:
-            EngineError: If the engine cannot run it, or fails.
-            EngineTimeoutError: If it takes longer than it may.
-        """
+__all__ = ["ENGINES"]
 
 
 class ReferenceEngine:
@@ -52,12 +25,21 @@ class ReferenceEngine:
 
     Args:
         program: The program, whose ``main`` takes and gives arrays.
+        handlers: What computes its custom calls, of which there must be none.
+
+    Raises:
+        EngineError: If there are handlers.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, handlers: Mapping[str, Handler]) -> None:
+        if handlers:
+            raise EngineError(f"{program.name}: the engine reference calls no handlers: take the engine xla")
         provider = program.provider
         bytecode = b"".join(provider.bytecode(program.load(), provider.library.current))
         self._isolated = IsolatedProgram(bytecode, provider.prefix, program.name)
+
+    def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Do nothing: the child process prepares the program for its first run."""
 
     def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None) -> Ran:
         """Run it in a child process (see :meth:`Engine.execute`)."""
@@ -98,85 +80,8 @@ def _written(result: np.ndarray[Any, Any], memory: np.ndarray[Any, Any]) -> np.n
     return memory
 
 
-class XlaEngine:
-    """XLA's compiler for the CPU. Results that are written over inputs are in the memory of these on its device.
-
-    Args:
-        program: The program, whose ``main`` takes and gives arrays.
-    """
-
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self._compiled: dict[tuple[tuple[int, ...], ...], XlaProgram] = {}
-
-    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None) -> Ran:
-        """Run it in this process, which cannot be ended (see :meth:`Engine.execute`)."""
-        buffers = [each for each in arguments if each is not None]
-        if len(buffers) != len(arguments):
-            raise EngineError(f"{self._program.name} takes tokens, which XLA for the CPU does not")
-        compiled = self._compile(tuple(each.shape for each in buffers))
-        reasons = {each.input: each.reason for each in aliased}
-        try:
-            placed = [
-                self._place(each, own=number in reasons, given=number in reasons and reasons[number] is None)
-                for number, each in enumerate(buffers)
-            ]
-            before = {each.input: placed[each.input].address for each in aliased}
-            results = compiled.execute(placed)
-        except XlaFailure as failure:
-            raise EngineError(f"{self._program.name} failed in XLA: {failure}") from failure
-        finally:
-            # What was given away is gone, however it ended.
-            for argument in buffers:
-                if argument.device is not None and argument.device.is_deleted:
-                    argument.delete()
-        del placed
-        release_host_arrays()
-        done = []
-        for each in aliased:
-            if each.reason is None:
-                buffers[each.input].delete()
-                if results[each.output].address != before[each.input]:
-                    each = replace(each, reason="XLA wrote it elsewhere")
-            done.append(each)
-        return [Buffer.of_device(each) for each in results], done
-
-    @staticmethod
-    def _place(buffer: Buffer, *, own: bool, given: bool) -> DeviceArray:
-        """Return an input on the device: as it is there if it may be used up or is only read, or else a copy."""
-        if buffer.device is not None and (given or not own):
-            return buffer.device
-        return put_on_device(buffer.read(), own=own)
-
-    def _compile(self, shapes: tuple[tuple[int, ...], ...]) -> XlaProgram:
-        if (known := self._compiled.get(shapes)) is not None:
-            return known
-        program = self._program
-        module = program.provider.as_module(program.load())
-        arguments, _ = _signature(main_of(module, program.name))
-        refine_shapes(program, module, [each.with_shape(shape) for each, shape in zip(arguments, shapes, strict=True)])
-        _, results = _signature(main_of(module, program.name))
-        try:
-            compiled = compile_for_cpu(module, [(_static(each), each.dtype) for each in results])
-        except XlaFailure as failure:
-            raise EngineError(f"{program.name} is not compiled by XLA: {failure}") from failure
-        self._compiled[shapes] = compiled
-        return compiled
-
-
-def _static(kind: ArgumentType) -> tuple[int, ...]:
-    sizes = tuple(size for size in kind.shape if size is not None)
-    if len(sizes) != len(kind.shape):
-        raise EngineError(f"the inputs do not resolve the shape of a result, {kind.text}")
-    return sizes
-
-
-def _signature(main: Any) -> tuple[list[ArgumentType], list[ArgumentType]]:
-    kind = main.attributes["function_type"].value
-    return [parse_tensor_type(str(each)) for each in kind.inputs], [
-        parse_tensor_type(str(each)) for each in kind.results
-    ]
-
-
-#: What makes an engine of a program.
-ENGINES: Final[dict[EngineName, Callable[[Program], Engine]]] = {"reference": ReferenceEngine, "xla": XlaEngine}
+#: What makes an engine of a program, and of what computes its custom calls.
+ENGINES: Final[dict[EngineName, Callable[[Program, Mapping[str, Handler]], Engine]]] = {
+    "reference": ReferenceEngine,
+    "xla": XlaEngine,
+}

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from vhlo_tools.bindings import Module, Operation
+from vhlo_tools.bindings import MLIRFailure, Module, Operation
 from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.program import Program, explain_failure
 
-__all__ = ["main_of"]
+__all__ = ["main_of", "valid_module"]
+
+
+def valid_module(program: Program) -> Module:
+    """Return a program as a module, which was verified; one of the caller's perhaps never was.
+
+    Raises:
+        InvalidProgramError: If it is not valid.
+        MalformedArtifactError: If it is a damaged artifact.
+    """
+    provider = program.provider
+    module = provider.as_module(program.load())
+    try:
+        provider.verify(module)
+    except MLIRFailure as failure:
+        said = explain_failure(program.name, provider, failure)
+        raise InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics) from failure
+    return module
 
 
 def main_of(module: Module, name: str) -> Operation:

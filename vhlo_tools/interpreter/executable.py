@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from vhlo_tools.aliasing import ShapeIndex, Signature, Tuple, compiled_aliases, format_index, leaves, subshape
-from vhlo_tools.bindings import MLIRFailure
-from vhlo_tools.errors import InvalidInputError, InvalidProgramError
+from vhlo_tools.errors import InvalidInputError
 from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.donation import Aliased, Input, plan_donation
-from vhlo_tools.interpreter.engines import ENGINES, EngineName
-from vhlo_tools.interpreter.entry import main_of
+from vhlo_tools.interpreter.engines import ENGINES
+from vhlo_tools.interpreter.entry import main_of, valid_module
 from vhlo_tools.interpreter.flattening import flatten_main
+from vhlo_tools.interpreter.handlers import Handler
 from vhlo_tools.interpreter.nesting import leaf_values, nested_values
+from vhlo_tools.interpreter.protocols import EngineName
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
 from vhlo_tools.interpreter.values import ArgumentType, ValueType, as_array, as_arrays, fitting, parse_value_type
-from vhlo_tools.program import Program, explain_failure, read_module_aliases
+from vhlo_tools.program import Program, read_module_aliases
 
 __all__ = ["Donate", "Executable", "Execution"]
 
@@ -58,11 +59,13 @@ class Executable:
         program: The program.
         engine: What it runs on.
         why: Why on that one, for reports.
+        handlers: What computes its custom calls, by their targets.
 
     Attributes:
         name: What the program is called in messages.
         engine: What it runs on.
         declared: What the program says of its aliases and donors.
+        flat: The program, whose ``main`` takes and gives no tuples.
         aliases: Its aliases, as it is compiled: donors have become aliases, if an output fits them.
 
     Raises:
@@ -72,16 +75,13 @@ class Executable:
         MalformedArtifactError: If it is a damaged artifact.
     """
 
-    def __init__(self, program: Program, engine: EngineName, why: str) -> None:
+    def __init__(
+        self, program: Program, engine: EngineName, why: str, handlers: Mapping[str, Handler] | None = None
+    ) -> None:
         self.name, self.engine = program.name, engine
         self._why = why
         provider = program.provider
-        module = provider.as_module(program.load())
-        try:
-            provider.verify(module)  # a module of the caller's was perhaps never verified
-        except MLIRFailure as failure:
-            said = explain_failure(program.name, provider, failure)
-            raise InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics) from failure
+        module = valid_module(program)
         self.declared = read_module_aliases(module.operation)
         config = self.declared.config()
         self._config = config
@@ -94,12 +94,22 @@ class Executable:
         self._types = [parse_value_type(str(each)) for each in kind.inputs]
         for each in kind.results:
             parse_value_type(str(each))
-        self._engine = ENGINES[engine](replace(program, load=lambda: provider.clone(module)))
+        self.flat = replace(program, load=lambda: provider.clone(module))
+        self._engine = ENGINES[engine](self.flat, dict(handlers or {}))
 
     @property
     def signature(self) -> Signature:
         """The shapes of its parameters and its result."""
         return self._config.signature
+
+    def prepare(self) -> None:
+        """Do now what the first run would have to wait for, if it does not depend on inputs.
+
+        Raises:
+            EngineError: If the engine cannot run the program.
+        """
+        if all(not isinstance(each, ArgumentType) or each.is_static for each in self._types):
+            self._engine.prepare([each.static_shape for each in self._types if isinstance(each, ArgumentType)])
 
     def run(self, inputs: Sequence[Any], *, donate: Donate = (), timeout: float | None = None) -> tuple[Any, ...]:
         """Evaluate ``main``.
@@ -147,11 +157,7 @@ class Executable:
         for each in unused:
             cast(Buffer, each.buffer).delete()
         report = RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable)
-        result = self._config.signature.result
-        # A function has one result for each element of XLA's tuple, unless its only result is a tuple.
-        one = not isinstance(result, Tuple) or self._config.signature.results == 1
-        shapes = (result,) if one else cast(Tuple, result).elements
-        return Execution(nested_values(iter(results), shapes), report)
+        return Execution(self.nested(results), report)
 
     def converted(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return inputs as arrays of the types that the program takes, for tuples tuples of these.
@@ -163,8 +169,27 @@ class Executable:
             InvalidInputError: If they do not fit.
             BufferDeletedError: If a buffer was given away before.
         """
-        leaves_ = (each.buffer and each.buffer.read() for each in self._taken(inputs, set()))
-        return nested_values(leaves_, self.signature.parameters)
+        return nested_values(iter(self.leaves_of(inputs)), self.signature.parameters)
+
+    def leaves_of(self, inputs: Sequence[Any]) -> list[Any]:
+        """Return what inputs are made of: an array for each argument of :attr:`flat`, ``None`` for a token.
+
+        Args:
+            inputs: As for :meth:`execute`.
+
+        Raises:
+            InvalidInputError: If they do not fit.
+            BufferDeletedError: If a buffer was given away before.
+        """
+        return [each.buffer and each.buffer.read() for each in self._taken(inputs, set())]
+
+    def nested(self, leaves: Iterable[Any]) -> tuple[Any, ...]:
+        """Return the results of ``main``, of which ``leaves`` are those of :attr:`flat`."""
+        result = self._config.signature.result
+        # A function has one result for each element of XLA's tuple, unless its only result is a tuple.
+        one = not isinstance(result, Tuple) or self._config.signature.results == 1
+        shapes = (result,) if one else cast(Tuple, result).elements
+        return nested_values(iter(leaves), shapes)
 
     def _donated(self, donate: Donate) -> set[tuple[int, ShapeIndex]]:
         """Return the leaves that ``donate`` names."""

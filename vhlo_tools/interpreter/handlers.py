@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import numpy as np
 from vhlo_tools.bindings import Operation, class_of, elements_of, named_attributes, source_of
 from vhlo_tools.errors import EngineError
 from vhlo_tools.findings import SourceLocation
-from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type
+from vhlo_tools.interpreter.values import ArgumentType, TokenType, ValueType, parse_value_type
 
 __all__ = ["CustomCall", "Handler", "call_of", "checked_results"]
 
@@ -24,7 +24,7 @@ class CustomCall:
         target: What it calls.
         attributes: Its attributes as plain values: numbers, strings, booleans, tuples, dictionaries, arrays for
             tensors, and the text that MLIR prints for anything else.
-        results: The types of its results.
+        results: The types of its results: those in tuples one by one, and none for tokens.
         location: Where it stands in the user's source.
     """
 
@@ -38,8 +38,8 @@ class CustomCall:
         return f"{place}custom call of {self.target}"
 
 
-#: Called with the call and an array for each operand, which it must not change; returns an array for each result: one
-#: alone, or a sequence.
+#: Called with the call and an array for each operand, which it must not change, those in tuples one by one, and none
+#: for tokens; returns an array for each result: one alone, or a sequence.
 Handler = Callable[..., Any]
 
 
@@ -53,9 +53,18 @@ def call_of(op: Operation) -> CustomCall:
     return CustomCall(
         str(attributes["call_target_name"].value),
         {name: _plain(each) for name, each in attributes.items() if name != "call_target_name"},
-        tuple(parse_tensor_type(str(each.type)) for each in op.results),
+        tuple(leaf for each in op.results for leaf in _tensors(parse_value_type(str(each.type)))),
         source_of(op.location),
     )
+
+
+def _tensors(kind: ValueType) -> Iterator[ArgumentType]:
+    """Yield the types of tensors that values of a type are made of."""
+    if isinstance(kind, ArgumentType):
+        yield kind
+    elif not isinstance(kind, TokenType):
+        for part in kind.parts:
+            yield from _tensors(part)
 
 
 def checked_results(call: CustomCall, returned: Any) -> tuple[np.ndarray[Any, Any], ...]:

@@ -103,6 +103,18 @@ class ArgumentType:
         return None not in self.shape
 
     @property
+    def static_shape(self) -> tuple[int, ...]:
+        """The dimensions.
+
+        Raises:
+            EngineError: If one is dynamic.
+        """
+        sizes = tuple(size for size in self.shape if size is not None)
+        if len(sizes) != len(self.shape):
+            raise EngineError(f"the inputs do not resolve the shape of a result, {self.text}")
+        return sizes
+
+    @property
     def is_direct(self) -> bool:
         """Whether the interpreter takes and gives values of it as they are."""
         return self.carriage == "direct"

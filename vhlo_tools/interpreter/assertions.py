@@ -1,0 +1,108 @@
+"""Custom calls that compare two values: the assertions of StableHLO's own tests.
+
+Source, of the tolerances too: ``stablehlo/tools/StablehloTranslateMain.cpp`` and ``stablehlo/tests/CheckOps.cpp`` in
+openxla/stablehlo. There a difference ends the evaluation, and so it does here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from vhlo_tools.errors import EngineError
+from vhlo_tools.interpreter.handlers import CustomCall
+
+__all__ = ["expect_almost_eq", "expect_close", "expect_eq", "is_eq"]
+
+Array = np.ndarray[Any, Any]
+
+_TOLERANCE: Final = 1e-3
+_TOLERANCE_OF_EQ: Final = 1e-4
+_ULPS: Final = 3
+#: How many differences a message shows.
+_SHOWN: Final = 3
+
+
+def expect_eq(call: CustomCall, actual: Array, expected: Array) -> None:
+    """Raise unless both have the same numbers; what is no number equals nothing.
+
+    Raises:
+        EngineError: If they differ.
+    """
+    _expect(call, actual, expected, actual == expected, "equal")
+
+
+def expect_almost_eq(call: CustomCall, actual: Array, expected: Array, tolerance: float = _TOLERANCE) -> None:
+    """Raise unless the numbers differ by little, and no number is where no number is.
+
+    Raises:
+        EngineError: If they differ.
+    """
+    _expect(call, actual, expected, _is_near(actual, expected, tolerance), f"within {tolerance:g}")
+
+
+def expect_close(call: CustomCall, actual: Array, expected: Array) -> None:
+    """Raise unless there are at most two floats between each two, and no number is where no number is.
+
+    Raises:
+        EngineError: If they differ.
+    """
+    if np.iscomplexobj(actual):
+        good = _is_close(actual.real, expected.real) & _is_close(actual.imag, expected.imag)
+    else:
+        good = _is_close(actual, expected)
+    _expect(call, actual, expected, good, f"within {_ULPS} ulp")
+
+
+def is_eq(call: CustomCall, actual: Array, expected: Array) -> bool:
+    """Return true for equal integers, and for floats that differ by little.
+
+    Raises:
+        EngineError: If they differ.
+    """
+    if _is_whole(actual):
+        expect_eq(call, actual, expected)
+    else:
+        expect_almost_eq(call, actual, expected, _TOLERANCE_OF_EQ)
+    return True
+
+
+def _expect(call: CustomCall, actual: Array, expected: Array, good: Any, wanted: str) -> None:
+    bad = np.argwhere(~np.asarray(good))
+    if not len(bad):
+        return
+    places = [tuple(map(int, index)) for index in bad[:_SHOWN]]
+    shown = "; ".join(f"{actual[place]} at {list(place)}, expected {expected[place]}" for place in places)
+    more = f"; and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
+    raise EngineError(f"{call}: {len(bad)} of {actual.size} values are not {wanted}: {shown}{more}")
+
+
+def _is_whole(array: Array) -> bool:
+    return array.dtype.kind in "biu" or "int" in array.dtype.name
+
+
+def _is_near(actual: Array, expected: Array, tolerance: float) -> Any:
+    if np.iscomplexobj(actual):
+        return _is_near(actual.real, expected.real, tolerance) & _is_near(actual.imag, expected.imag, tolerance)
+    one, other = actual.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(one - other) <= tolerance
+    return (one == other) | near | (np.isnan(one) & np.isnan(other))
+
+
+def _is_close(actual: Array, expected: Array) -> Any:
+    if _is_whole(actual):
+        return actual == expected
+    finite = np.isfinite(actual.astype(np.float64)) & np.isfinite(expected.astype(np.float64))
+    one, other = _steps_from_zero(actual), _steps_from_zero(expected)
+    opposite = (actual < 0) != (expected < 0)
+    steps = np.where(opposite, one + other, np.maximum(one, other) - np.minimum(one, other))
+    both_nan = np.isnan(actual.astype(np.float64)) & np.isnan(expected.astype(np.float64))
+    return (actual == expected) | both_nan | (finite & (steps <= _ULPS))
+
+
+def _steps_from_zero(array: Array) -> Array:
+    """Return how many floats there are from zero to each, as integers that hold the sum of two."""
+    bits: Array = np.abs(array).view(f"u{array.dtype.itemsize}").astype(np.uint64)
+    return bits

@@ -1,0 +1,82 @@
+"""Which engine runs a program, where nobody says it: the interpreter what is small and it has, XLA the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from vhlo_tools.bindings import MLIRFailure, Module
+from vhlo_tools.errors import EngineError
+from vhlo_tools.interpreter.entry import main_of, valid_module
+from vhlo_tools.interpreter.executable import Executable
+from vhlo_tools.interpreter.handlers import Handler
+from vhlo_tools.interpreter.lowering import fit, lower
+from vhlo_tools.interpreter.preflight import check_runnable
+from vhlo_tools.interpreter.values import parse_value_type
+from vhlo_tools.interpreter.work import estimated_steps
+from vhlo_tools.portable import make_plain
+from vhlo_tools.program import Program, explain_failure
+
+__all__ = ["choose_executable"]
+
+#: How many operations on elements the interpreter does in a second, as measured on matrix products, and how long it may
+#: take.
+_STEPS_A_SECOND: Final = 4_000_000
+_SECONDS: Final = 0.05
+
+
+def choose_executable(program: Program, handlers: Mapping[str, Handler] | None = None) -> Executable:
+    """Load a program for the engine that suits it.
+
+    Args:
+        program: The program.
+        handlers: What computes its custom calls, by their targets.
+
+    Raises:
+        EngineError: If no engine can run it, with the reasons of both.
+        VhloToolsError: As :class:`Executable` does.
+    """
+    module = valid_module(program)
+    main_of(module, program.name)
+    seconds = estimated_steps(module) / _STEPS_A_SECOND
+    # One after the other, for what a message says of the first is the reason for the second.
+    is_large = seconds > _SECONDS
+    reason = f"the interpreter would take about {seconds:.2g} s" if is_large else _refusal(program, module, handlers)
+    if reason is None:
+        return Executable(program, "reference", f"it is small: the interpreter takes about {seconds:.2g} s")
+    executable = Executable(program, "xla", reason, handlers)
+    try:
+        executable.prepare()
+    except EngineError as failure:
+        refusal = _refusal(program, module, handlers) if is_large else reason
+        if refusal is not None:
+            raise EngineError(f"no engine can run {program.name}: {refusal}; {failure}") from failure
+        return Executable(program, "reference", f"XLA cannot run it: {failure}")
+    return executable
+
+
+def _refusal(program: Program, module: Module, handlers: Mapping[str, Handler] | None) -> str | None:
+    """Return why the reference interpreter cannot run a program, as far as that is known without its inputs.
+
+    Args:
+        program: The program.
+        module: It, which is used up.
+        handlers: What computes its custom calls.
+    """
+    if handlers:
+        return "the engine reference calls no handlers"
+    provider, name = program.provider, program.name
+    kind = main_of(module, name).attributes["function_type"].value
+    arguments, results = ([parse_value_type(str(each)) for each in types] for types in (kind.inputs, kind.results))
+    try:
+        plain = provider.as_module(make_plain(provider, module, name))
+        if "?" in provider.text(plain, largest_constant=0):
+            return None
+        fit(provider, plain, arguments, results, [], name)
+        lower(provider, plain, name)
+        check_runnable(provider, plain, name)
+    except EngineError as error:
+        return str(error)
+    except MLIRFailure as failure:
+        return explain_failure(name, provider, failure)
+    return None

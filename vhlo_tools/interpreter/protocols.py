@@ -1,0 +1,63 @@
+"""What an engine is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+from vhlo_tools.interpreter.buffers import Buffer
+from vhlo_tools.interpreter.donation import Aliased
+
+__all__ = ["Engine", "EngineName", "ParallelEngine", "Ran", "Values"]
+
+EngineName = Literal["reference", "xla"]
+#: The leaves of inputs, ``None`` for a token.
+Values = Sequence[Buffer | None]
+#: The results, and which of them were written over which inputs.
+Ran = tuple[list[Buffer | None], Sequence[Aliased]]
+
+
+class Engine(Protocol):
+    """A program, ready to be run by an engine."""
+
+    def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Do what the first run with inputs of some shapes would have to wait for.
+
+        Raises:
+            EngineError: If the engine cannot run the program.
+        """
+
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None) -> Ran:
+        """Run it.
+
+        Args:
+            arguments: The inputs, ``None`` for a token. Those that are to be written over lose their memory to a
+                result, and are deleted.
+            aliased: Which results are written over which inputs, or over copies of them.
+            timeout: How many seconds it may take, if the engine can be ended.
+
+        Returns:
+            The results, in buffers of their own, and ``aliased`` as it came to pass.
+
+        Raises:
+            EngineError: If the engine cannot run it, or fails.
+            EngineTimeoutError: If it takes longer than it may.
+        """
+
+
+class ParallelEngine(Protocol):
+    """A program, ready to be run by several devices at once."""
+
+    def execute_parallel(self, inputs: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+        """Run it.
+
+        Args:
+            inputs: For each device the leaves of its inputs as arrays, ``None`` for a token; device
+                ``r * partitions + p`` is partition ``p`` of replica ``r``.
+
+        Returns:
+            The leaves of the results of each device, in the same form.
+
+        Raises:
+            EngineError: If the engine cannot run it, or fails.
+        """

@@ -1,0 +1,118 @@
+"""How much work a program is, estimated from its ops."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from vhlo_tools.bindings import Module, Operation
+from vhlo_tools.interpreter.xla.functions import CALLEES
+
+__all__ = ["estimated_steps"]
+
+#: How often a loop runs, and how large a dimension is, that nobody knows before the program runs.
+_MANY: Final = 32
+
+
+def estimated_steps(module: Module) -> int:
+    """Return about how many operations on elements ``main`` of a module takes.
+
+    Args:
+        module: The module.
+    """
+    functions = {
+        str(op.operation.attributes["sym_name"].value): op.operation
+        for op in module.body.operations
+        if op.operation.name == "func.func"
+    }
+    return _Estimate(functions).of_function("main")
+
+
+class _Estimate:
+    """An estimate for the functions of a module.
+
+    Args:
+        functions: The functions, by their names.
+    """
+
+    def __init__(self, functions: Mapping[str, Operation]) -> None:
+        self._functions = functions
+        self._steps: dict[str, int] = {}
+
+    def of_function(self, name: str) -> int:
+        """Return the steps of a function; of one that calls itself, those of one call."""
+        if name not in self._steps:
+            self._steps[name] = 0
+            function = self._functions.get(name)
+            self._steps[name] = self._of_regions(function) if function is not None else 0
+        return self._steps[name]
+
+    def _of_regions(self, op: Operation) -> int:
+        return sum(self._of_op(each.operation) for region in op.regions for block in region for each in block)
+
+    def _of_op(self, op: Any) -> int:
+        name = str(op.name)
+        if name == "stablehlo.constant":
+            return 0
+        if name in CALLEES:
+            return self.of_function(str(op.attributes[CALLEES[name]].value))
+        if name == "stablehlo.while":
+            return _MANY * self._of_regions(op)
+        body = max(self._of_regions(op), 1)
+        if name in ("stablehlo.if", "stablehlo.case"):
+            return body
+        return body * _FACTORS.get(name, _results)(op)
+
+
+def _elements(value: Any) -> int:
+    kind = value.type
+    if not hasattr(kind, "shape"):
+        return 1
+    return math.prod(_MANY if kind.is_dynamic_dim(index) else size for index, size in enumerate(kind.shape))
+
+
+def _results(op: Any) -> int:
+    return sum(map(_elements, op.results)) or 1
+
+
+def _operands(op: Any) -> int:
+    return max(map(_elements, op.operands), default=1)
+
+
+def _dot_general(op: Any) -> int:
+    match = _CONTRACTED.search(str(op.attributes["dot_dimension_numbers"]))
+    sizes = op.operands[0].type.shape
+    contracted = [sizes[int(each)] for each in match[1].split(",") if each.strip()] if match else []
+    # Unknown sizes are negative.
+    return _results(op) * math.prod(size if size >= 0 else _MANY for size in contracted)
+
+
+def _convolution(op: Any) -> int:
+    match = _KERNEL.search(str(op.attributes["dimension_numbers"]))
+    names = [each.strip() for each in match[1].split(",")] if match else []
+    features = op.operands[1].type.shape[names.index("o")] if "o" in names else 1
+    return _results(op) * max(_elements(op.operands[1]) // max(features, 1), 1)
+
+
+def _window(op: Any) -> int:
+    return _results(op) * math.prod(int(each) for each in op.attributes["window_dimensions"])
+
+
+def _sort(op: Any) -> int:
+    return _operands(op) * max(_operands(op).bit_length(), 1)
+
+
+_CONTRACTED: Final = re.compile(r"lhs_contracting_dimensions = \[([0-9, ]*)\]")
+_KERNEL: Final = re.compile(r"x\[([^\]]*)\]")
+#: How often an op does what it does to an element, where that is not once for each element of its results.
+_FACTORS: Final[Mapping[str, Callable[[Any], int]]] = {
+    "stablehlo.convolution": _convolution,
+    "stablehlo.dot_general": _dot_general,
+    "stablehlo.reduce": _operands,
+    "stablehlo.reduce_window": _window,
+    "stablehlo.scatter": _operands,
+    "stablehlo.select_and_scatter": _operands,
+    "stablehlo.sort": _sort,
+}

@@ -1,0 +1,108 @@
+"""What XLA for the CPU cannot run, said before it hangs, or in words of the program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from vhlo_tools.bindings import Operation, Provider, source_of
+from vhlo_tools.bindings.xla import XlaFailure
+from vhlo_tools.errors import EngineError
+from vhlo_tools.interpreter.handlers import CustomCall, Handler
+from vhlo_tools.interpreter.xla.functions import CALLEES, function_of
+from vhlo_tools.program import Program, place_of
+
+__all__ = ["check_ops", "refused"]
+
+_UNKNOWN: Final = "XLA does not implement it on a CPU, and the engine reference can run it"
+#: Ops that XLA does not implement on a CPU, or with which it waits for what never comes.
+#: Source: ``xla/service/cpu/thunk_emitter.cc`` in openxla/xla, and runs of these ops.
+_OPS: Final[Mapping[str, str]] = {
+    "stablehlo.collective_broadcast": _UNKNOWN,
+    "stablehlo.infeed": "nothing feeds it, and XLA would wait for ever",
+    "stablehlo.outfeed": "nothing takes what it gives, and XLA would wait for ever",
+    "stablehlo.recv": _UNKNOWN,
+    "stablehlo.send": _UNKNOWN,
+}
+_OF_SIX_BITS: Final = "xf6E"
+#: Element types that XLA has not always had.
+_NARROW: Final = re.compile(r"(f4E2M1FN|f6E2M3FN|f6E3M2FN)\b")
+
+
+def check_ops(provider: Provider, module: Any, name: str) -> None:
+    """Raise if a module holds what XLA cannot run.
+
+    Args:
+        provider: The bindings.
+        module: The module.
+        name: What to call it in messages.
+
+    Raises:
+        EngineError: Naming the first op, and where it stands.
+    """
+    ops = provider.walk(module)
+    recursive = _recursive(ops)
+    for op in ops:
+        if reason := _reason(provider, op, recursive):
+            place = place_of(source_of(op.location), name)
+            raise EngineError(f"{place or name}: the engine xla cannot run {op.name}: {reason}")
+
+
+def _reason(provider: Provider, op: Operation, recursive: frozenset[str]) -> str | None:
+    name = str(op.name)
+    if name == "func.func" and not len(op.regions[0].blocks):
+        return "the function is declared, but not defined here"
+    if name == "func.call" and str(op.attributes["callee"].value) in recursive:
+        return "it calls a function that calls itself, and XLA puts functions in the place of their calls"
+    if name == "stablehlo.constant" and provider.is_in_resource(op):
+        return "the program does not hold the bytes of its dense_resource"
+    if name.startswith("stablehlo.") and any(_OF_SIX_BITS in str(each.type) for each in (*op.operands, *op.results)):
+        return "XLA does not compute with floats of six bits on a CPU, and the engine reference does"
+    return _OPS.get(name)
+
+
+def _recursive(ops: Sequence[Operation]) -> frozenset[str]:
+    """Return the functions that call themselves, by way of others too."""
+    called: dict[str, set[str]] = {}
+    for op in ops:
+        if str(op.name) in CALLEES:
+            called.setdefault(function_of(op), set()).add(str(op.attributes[CALLEES[str(op.name)]].value))
+
+    def reached(name: str) -> set[str]:
+        found, pending = set[str](), [name]
+        while pending:
+            new = called.get(pending.pop(), set()) - found
+            found |= new
+            pending += new
+        return found
+
+    return frozenset(name for name in called if name in reached(name))
+
+
+def refused(
+    program: Program, failure: XlaFailure, left: Mapping[str, CustomCall], handlers: Mapping[str, Handler]
+) -> EngineError:
+    """Return the error that XLA does not compile a program.
+
+    Args:
+        program: The program.
+        failure: What XLA said.
+        left: The custom calls that were left to it, by their targets.
+        handlers: What computes the others.
+    """
+    said = str(failure)
+    for target, call in left.items():
+        if said.startswith("NOT_FOUND") and re.search(rf"\b{re.escape(target)}\b", said):
+            known = f"there are handlers for {', '.join(sorted(handlers))}" if handlers else "no handlers were given"
+            return EngineError(
+                f"{call}: neither XLA nor the toolkit knows what it computes, and {known}: give one for it, "
+                f"handlers={{{target!r}: function}}"
+            )
+    if narrow := sorted(set(_NARROW.findall(program.provider.text(program.load())))):
+        library = program.provider.library.name
+        return EngineError(
+            f"{program.name}: XLA in {library} has no elements of {' and '.join(narrow)}: take the engine reference "
+            f"({said})"
+        )
+    return EngineError(f"{program.name} is not compiled by XLA: {said}")
