@@ -109,11 +109,11 @@ def run(
         outputs = api.run_parallel(program, given, replicas=replicas, partitions=partitions, **loading)
         word = "device"
     else:
-        donate = [_donated(text) for text in donated]
+        donate, values = [_donated(text) for text in donated], read_inputs(inputs)
         executable = api.load_executable(program, **loading)
         with warnings.catch_warnings(action="ignore", category=DonationWarning):
             # The report says it.
-            execution = executable.execute(read_inputs(inputs), donate=donate, timeout=timeout)
+            execution = executable.execute(values, donate=donate, timeout=timeout)
         if report or donate:
             click.echo(execution.report, err=True)
         outputs, word = execution.outputs, "result"
