@@ -10,7 +10,9 @@ from vhlo_tools.interpreter.lowering.annotations import annotated, declared, pla
 from vhlo_tools.interpreter.lowering.decomposition import cholesky
 from vhlo_tools.interpreter.lowering.division import divide, remainder
 from vhlo_tools.interpreter.lowering.normalization import batch_norm_grad, batch_norm_inference, batch_norm_training
+from vhlo_tools.interpreter.lowering.ordering import compare
 from vhlo_tools.interpreter.lowering.random_bits import rng_bit_generator
+from vhlo_tools.interpreter.lowering.solving import triangular_solve
 from vhlo_tools.interpreter.lowering.transform import fft
 from vhlo_tools.interpreter.refusals import refusal
 from vhlo_tools.portable.site import Site, Unfit
@@ -45,6 +47,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.batch_norm_inference": batch_norm_inference,
     "stablehlo.batch_norm_training": batch_norm_training,
     "stablehlo.cholesky": cholesky,
+    "stablehlo.compare": compare,
     "stablehlo.create_token": _create_token,
     "stablehlo.custom_call": placed,
     "stablehlo.divide": divide,
@@ -52,6 +55,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.get_tuple_element": _get_tuple_element,
     "stablehlo.remainder": remainder,
     "stablehlo.rng_bit_generator": rng_bit_generator,
+    "stablehlo.triangular_solve": triangular_solve,
 }
 
 
