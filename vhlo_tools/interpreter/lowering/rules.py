@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider
+from vhlo_tools.interpreter.lowering.accumulation import convolution
 from vhlo_tools.interpreter.lowering.annotations import annotated, declared, placed
 from vhlo_tools.interpreter.lowering.decomposition import cholesky
 from vhlo_tools.interpreter.lowering.division import divide, remainder
@@ -48,9 +49,11 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.batch_norm_training": batch_norm_training,
     "stablehlo.cholesky": cholesky,
     "stablehlo.compare": compare,
+    "stablehlo.convolution": convolution,
     "stablehlo.create_token": _create_token,
     "stablehlo.custom_call": placed,
     "stablehlo.divide": divide,
+    "stablehlo.dynamic_conv": convolution,
     "stablehlo.fft": fft,
     "stablehlo.get_tuple_element": _get_tuple_element,
     "stablehlo.remainder": remainder,
