@@ -29,11 +29,11 @@ class Slotted:
 
 
 def holders(array: np.ndarray[Any, Any]) -> list[str]:
-    return vt.Buffer(array).holders()
+    return vt.Buffer.holders([vt.Buffer(array)])[0]
 
 
 def test_nothing_else() -> None:
-    assert vt.Buffer(np.zeros(3)).holders() == []
+    assert vt.Buffer.holders([vt.Buffer(np.zeros(3))]) == [[]]
 
 
 def test_names() -> None:
@@ -147,3 +147,12 @@ def test_asking_keeps_nothing_alive() -> None:
     holders(array)
     del view
     assert holders(array) == []
+
+
+def test_many_at_once() -> None:
+    arrays = [np.zeros(3) for _ in range(50)]
+    views = [arrays[7][1:], arrays[9][1:], arrays[9][:1]]
+    found = vt.Buffer.holders([vt.Buffer(each) for each in arrays])
+    said = {number: each for number, each in enumerate(found) if each}
+    assert said == {7: ["a live view"], 9: ["2 live views"]}
+    assert len(views) == 3

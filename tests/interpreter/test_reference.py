@@ -151,8 +151,11 @@ def test_the_train_step_is_what_xla_computes() -> None:
     import jax
 
     path = EXAMPLES / "transformer_step.mlir"
-    main = vt.deserialize(vt.serialize(path)).body.operations[0].operation
-    types = [parse_tensor_type(str(each)) for each in main.attributes["function_type"].value.inputs]
+    module = vt.deserialize(vt.serialize(path))
+    types = [
+        parse_tensor_type(str(each))
+        for each in module.body.operations[0].operation.attributes["function_type"].value.inputs
+    ]
     chance = np.random.default_rng(0)
     arguments = []
     for each in types:

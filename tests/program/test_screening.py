@@ -122,12 +122,10 @@ vt.deserialize(artifact)
 vt.deserialize(bytes(artifact), trusted=True)
 vt.serialize(vt.deserialize(vt.retarget(artifact, "1.9.0")))
 vt.serialize(bytes(artifact), trusted=True)
-vt.run(bytes(artifact), [[1.0] * 4], trusted=True)
 artifact.save("artifact.mlirbc")
 for command in (
     "deserialize artifact.mlirbc -o a",
     "serialize artifact.mlirbc -o b",
-    "run artifact.mlirbc -i [1,2,3,4]",
     "diff artifact.mlirbc a",
     "retarget artifact.mlirbc --engine mlir --target 1.1.0 -o c",
 ):
@@ -178,3 +176,25 @@ vt.deserialize(data, trusted=True)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.endswith("; trusted=True, or --trusted, goes without\n")
+
+
+DEEP = 50_000
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("types.mlir", f"func.func @main(%a: {'tuple<' * DEEP}tensor<f32>{'>' * DEEP}) {{ return }}"),
+        ("attributes.mlir", f"module attributes {{a = {'[' * DEEP}{']' * DEEP}}} {{}}"),
+        ("tuples.hlo", f"HloModule m\nENTRY e {{ ROOT p = {'(' * DEEP}f32[]{')' * DEEP} parameter(0) }}"),
+    ],
+)
+def test_text_that_is_nested_too_deeply_is_no_program(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(vt.InvalidProgramError, match="does not survive|not valid"):
+        vt.serialize(path)
+    assert main(["check", str(path), "--target", "1.0.0"]) == 2
+    assert name in capsys.readouterr().out

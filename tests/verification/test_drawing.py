@@ -12,7 +12,7 @@ import vhlo_tools as vt
 F = "tensor<64xf32>"
 
 
-def drawn(arguments: str, body: str, *, drawing: vt.Drawing | None = None) -> list[np.ndarray[Any, Any]]:
+def drawn(arguments: str, body: str, *, drawing: vt.Drawing | None = None) -> tuple[Any, ...]:
     return vt.draw_inputs(f"func.func @main({arguments}) {{ {body} return }}", 1, drawing=drawing)
 
 

@@ -66,6 +66,7 @@ def run(
     *,
     engine: EngineChoice = "auto",
     donate: Donate = (),
+    timeout: float | None = None,
     name: str | None = None,
     provider: str | None = None,
     trusted: bool = False,
@@ -85,6 +86,7 @@ def run(
             interpreter.
         donate: The numbers of the inputs that are given away; ``(number, index)`` is a part of a tuple. An array that
             is no buffer must be writable and contiguous and own its memory, or it is copied.
+        timeout: How many seconds ``reference`` may take, by default ten minutes; nothing ends ``xla``.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use, by default those of the module, or the installed ones.
         trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
@@ -97,6 +99,8 @@ def run(
         BufferDeletedError: If an input was given away before.
         AliasError: If the aliases of the program are wrong, or an input that must be aliased is not given away.
         EngineError: If the program holds what the engine cannot run, or fails.
+        EngineCrashError: If it ends the process that the interpreter runs in, which is none of the caller's.
+        EngineTimeoutError: If it takes longer than it may.
         InvalidProgramError: If it is no valid program.
         MalformedArtifactError: If it is a damaged artifact.
     """
@@ -105,4 +109,4 @@ def run(
             f"inputs must be a sequence with one array for each argument, not a {type(inputs).__qualname__}"
         )
     executable = load_executable(program, engine=engine, name=name, provider=provider, trusted=trusted)
-    return executable.run(inputs, donate=donate)
+    return executable.run(inputs, donate=donate, timeout=timeout)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.api.execution import EngineChoice, load_executable
-from vhlo_tools.api.frontends import as_program
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
@@ -27,6 +27,7 @@ def verify(
     engine: EngineChoice = "auto",
     names: tuple[str | None, str | None] = (None, None),
     provider: str | None = None,
+    trusted: bool = False,
 ) -> VerificationReport:
     """Run two programs on the same inputs, and compare what they give.
 
@@ -43,6 +44,7 @@ def verify(
         engine: What runs both, as for :func:`run`.
         names: What to call the programs in messages, by default their paths.
         provider: The bindings to use, by default the installed ones.
+        trusted: Whether MLIR may parse artifacts and bytecode in this process at once, as for :func:`serialize`.
 
     Returns:
         The report, which tells whether the programs ``passed``, and prints what was compared.
@@ -55,17 +57,17 @@ def verify(
         InvalidProgramError: If one of them is no valid program.
         MalformedArtifactError: If one of them is a damaged artifact.
     """
-    from vhlo_tools.verification import Tolerance, verify_executables
+    from vhlo_tools.verification import Drawing, Tolerance, verify_executables
+    from vhlo_tools.verification import draw_inputs as draw
 
-    one = load_executable(before, engine=engine, name=names[0], provider=provider)
-    other = load_executable(after, engine=engine, name=names[1], provider=provider)
+    one = load_executable(before, engine=engine, name=names[0], provider=provider, trusted=trusted)
+    other = load_executable(after, engine=engine, name=names[1], provider=provider, trusted=trusted)
     sets: list[tuple[str, Sequence[Any]]] = []
     if inputs is not None:
         sets.append(("given", inputs))
     else:
         for each in range(seed, seed + rounds):
-            drawn = draw_inputs(before, each, drawing=drawing, name=names[0], provider=provider)
-            sets.append((f"drawn from seed {each}", drawn))
+            sets.append((f"drawn from seed {each}", draw(one, replace(drawing or Drawing(), seed=each))))
     return verify_executables(one, other, sets, tolerance or Tolerance())
 
 
@@ -76,7 +78,8 @@ def draw_inputs(
     drawing: Drawing | None = None,
     name: str | None = None,
     provider: str | None = None,
-) -> list[Any]:
+    trusted: bool = False,
+) -> tuple[Any, ...]:
     """Return inputs for ``main`` of a program, drawn from a seed.
 
     Floats are mostly normal, integers small; those that come to an op with a domain are within it: roots and logarithms
@@ -88,18 +91,15 @@ def draw_inputs(
         drawing: How inputs are drawn; ``seed`` takes the place of the seed in it.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use, by default those of the module, or the installed ones.
+        trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
 
     Raises:
         InvalidProgramError: If it is no valid program, or has no ``main``.
         EngineError: If it takes what has no form in numpy.
         MalformedArtifactError: If it is a damaged artifact.
     """
-    from dataclasses import replace
-
-    from vhlo_tools.program import load_program
     from vhlo_tools.verification import Drawing
     from vhlo_tools.verification import draw_inputs as draw
 
-    loaded = load_program(as_program(program, name=name, provider=provider), name=name, provider=provider)
-    module = loaded.provider.as_module(loaded.load())
-    return draw(module, replace(drawing or Drawing(), seed=seed), loaded.name)
+    executable = load_executable(program, engine="reference", name=name, provider=provider, trusted=trusted)
+    return draw(executable, replace(drawing or Drawing(), seed=seed))

@@ -44,6 +44,7 @@ input_option = click.option(
     metavar="NUMBER",
     help="Give an input away: an output that is aliased with it is written over it. Of a tuple also a part: '(0,{1})'.",
 )
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for the interpreter.")
 @click.option("--report", is_flag=True, help="Say on stderr what ran it, and which outputs were written over inputs.")
 @click.option(
     "-o", "--output", help="Write the results to this .npz file, or to this .npy file if there is one result."
@@ -57,6 +58,7 @@ def run(
     inputs: tuple[str, ...],
     engine: api.EngineChoice,
     donated: tuple[str, ...],
+    timeout: float | None,
     report: bool,
     output: str | None,
     output_format: str,
@@ -77,7 +79,7 @@ def run(
     executable = api.load_executable(program, engine=engine, name=name, provider=provider, trusted=trusted)
     with warnings.catch_warnings(action="ignore", category=DonationWarning):
         # The report says it.
-        execution = executable.execute(values, donate=donate)
+        execution = executable.execute(values, donate=donate, timeout=timeout)
     if report or donate:
         click.echo(execution.report, err=True)
     results = dict(_leaves(execution.outputs))

@@ -55,6 +55,7 @@ def tolerance_options(function: _F) -> _F:
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
 @tolerance_options
 @options.provider_option
+@options.trusted_option
 @options.format_option
 def verify(
     source: str,
@@ -70,6 +71,7 @@ def verify(
     rtol: float,
     atol: float,
     provider: str | None,
+    trusted: bool,
     output_format: str,
 ) -> int:
     """Run BEFORE and AFTER on the same inputs and compare their outputs: exit code 1 if they differ too much.
@@ -91,6 +93,7 @@ def verify(
         engine=engine,
         names=(programs[0][1], programs[1][1]),
         provider=provider,
+        trusted=trusted,
     )
     if output_format == "json":
         options.echo_json(_as_json(report))

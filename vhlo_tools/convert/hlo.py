@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import Provider
-from vhlo_tools.bindings.xla import XlaFailure, hlo_of_stablehlo, text_of_hlo
+from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.program import screen_artifact
+from vhlo_tools.program import convert_hlo, screen_artifact
 
 __all__ = ["hlo_of_artifact"]
 
@@ -32,8 +32,10 @@ def hlo_of_artifact(artifact: Artifact, provider: Provider, *, text: bool, trust
         artifact = artifact.retargeted(current)
     if not trusted:
         screen_artifact(artifact, provider)
+    name = artifact.name
     try:
-        proto = hlo_of_stablehlo(bytes(artifact))
-        return text_of_hlo(proto).encode() if text else proto
+        # XLA ends the process over aliases that lack what it looks for.
+        proto: bytes = convert_hlo("hlo_of_stablehlo", bytes(artifact), name, trusted=trusted)
+        return convert_hlo("text_of_hlo", proto, name, trusted=trusted).encode() if text else proto
     except XlaFailure as error:
         raise InvalidProgramError(f"{artifact.name} has no form in HLO: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,11 +127,12 @@ class Buffer:
         self._check()
         return self._device.view() if self._device is not None else self._host()
 
-    def holders(self) -> list[str]:
-        """Return what refers to the memory beside this buffer, and beside names of the array that it was made of."""
-        if self._device is not None:
-            return self._device.holders()
-        return holders_of(self)
+    @staticmethod
+    def holders(buffers: Sequence[Buffer]) -> list[list[str]]:
+        """Return, for each buffer, what else refers to its memory, beside names of the array that it was made of."""
+        on_host = [each for each in buffers if each._device is None]
+        found = iter(holders_of(on_host))
+        return [next(found) if each._device is None else each._device.holders() for each in buffers]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Return the values, read-only unless they are copied.

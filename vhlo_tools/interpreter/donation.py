@@ -7,7 +7,6 @@ as not given away. Source: ``xla/pjrt/common_pjrt_client.cc`` and ``xla/service/
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,6 +37,12 @@ class Input:
     donated: bool = False
     unfit: str | None = None
 
+    @property
+    def given(self) -> Buffer:
+        """The buffer of what is no token."""
+        assert self.buffer is not None
+        return self.buffer
+
 
 @dataclass(frozen=True, slots=True)
 class Aliased:
@@ -67,37 +72,40 @@ def plan_donation(inputs: Sequence[Input], aliases: Sequence[Alias], outputs: Se
     """
     number_of = {(each.parameter_number, each.parameter_index): number for number, each in enumerate(inputs)}
     place_of = {index: number for number, index in enumerate(outputs)}
-    used = Counter(id(each.buffer) for each in inputs if each.buffer is not None)
-    plan = []
-    for alias in aliases:
-        number = number_of[alias.parameter_number, alias.parameter_index]
-        each = inputs[number]
-        reason = _reason(each, inputs, used)
+    aliased = [number_of[each.parameter_number, each.parameter_index] for each in aliases]
+    reasons = [_reason(inputs[number], inputs) for number in aliased]
+    asked = [place for place, reason in enumerate(reasons) if reason is None]
+    # All at once, for each search goes through all that the process holds.
+    held = Buffer.holders([inputs[aliased[place]].given for place in asked])
+    for place, found in zip(asked, held, strict=True):
+        if found:
+            reasons[place] = f"its memory is held by {' and '.join(found)}"
+    for alias, reason in zip(aliases, reasons, strict=True):
         if reason is not None and alias.kind == "must-alias":
             raise AliasError(
                 f"output {format_index(alias.output_index)} must be written over parameter {alias.parameter_number} at "
                 f"{format_index(alias.parameter_index)}, but {reason}: donate it (donate=({alias.parameter_number},)) "
                 "and keep nothing that refers to its memory, or make the alias a may-alias"
             )
-        plan.append(Aliased(number, place_of[alias.output_index], reason))
-    return plan
+    return [
+        Aliased(number, place_of[alias.output_index], reason)
+        for alias, number, reason in zip(aliases, aliased, reasons, strict=True)
+    ]
 
 
-def _reason(each: Input, inputs: Sequence[Input], used: Counter[int]) -> str | None:
-    """Return why the memory of an input must not be written over."""
+def _reason(each: Input, inputs: Sequence[Input]) -> str | None:
+    """Return why the memory of an input must not be written over, as far as the inputs tell."""
     if not each.donated:
         return "it was not donated"
-    if used[id(each.buffer)] > 1:
-        return "its memory is passed for another parameter too"
     if each.unfit is not None:
         return each.unfit
-    assert each.buffer is not None
-    mine = each.buffer.memory
-    for other in inputs if mine is not None else ():
-        theirs = other.buffer.memory if other is not each and other.buffer is not None else None
-        if theirs is not None and np.may_share_memory(mine, theirs):
+    for other in inputs:
+        if other is not each and other.buffer is not None and _overlap(each.given, other.buffer):
             return f"its memory is passed for parameter {other.parameter_number} too"
-        del theirs
-    del mine
-    found = each.buffer.holders()
-    return f"its memory is held by {' and '.join(found)}" if found else None
+    return None
+
+
+def _overlap(one: Buffer, other: Buffer) -> bool:
+    if one is other:
+        return True
+    return one.memory is not None and other.memory is not None and np.may_share_memory(one.memory, other.memory)

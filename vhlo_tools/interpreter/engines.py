@@ -12,9 +12,9 @@ from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.bindings.xla_client import DeviceArray, XlaProgram, compile_for_cpu, put_on_device, release_host_arrays
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.buffers import Buffer
+from vhlo_tools.interpreter.child import IsolatedProgram
 from vhlo_tools.interpreter.donation import Aliased
 from vhlo_tools.interpreter.entry import main_of
-from vhlo_tools.interpreter.reference import evaluate
 from vhlo_tools.interpreter.refining import refine_shapes
 from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type
 from vhlo_tools.program import Program
@@ -29,19 +29,21 @@ Ran = tuple[list[Buffer | None], Sequence[Aliased]]
 class Engine(Protocol):
     """A program, ready to be run by an engine."""
 
-    def execute(self, arguments: Values, aliased: Sequence[Aliased]) -> Ran:
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None) -> Ran:
         """Run it.
 
         Args:
             arguments: The inputs, ``None`` for a token. Those that are to be written over lose their memory to a
                 result, and are deleted.
             aliased: Which results are written over which inputs, or over copies of them.
+            timeout: How many seconds it may take, if the engine can be ended.
 
         Returns:
             The results, in buffers of their own, and ``aliased`` as it came to pass.
 
         Raises:
             EngineError: If the engine cannot run it, or fails.
+            EngineTimeoutError: If it takes longer than it may.
         """
 
 
@@ -53,10 +55,12 @@ class ReferenceEngine:
     """
 
     def __init__(self, program: Program) -> None:
-        self._program = program
+        provider = program.provider
+        bytecode = b"".join(provider.bytecode(program.load(), provider.library.current))
+        self._isolated = IsolatedProgram(bytecode, provider.prefix, program.name)
 
-    def execute(self, arguments: Values, aliased: Sequence[Aliased]) -> Ran:
-        """Run it (see :meth:`Engine.execute`)."""
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None) -> Ran:
+        """Run it in a child process (see :meth:`Engine.execute`)."""
         arrays: list[Any] = [None if each is None else each.read() for each in arguments]
         memory = {}
         for each in aliased:
@@ -64,7 +68,7 @@ class ReferenceEngine:
                 # What is on a device comes to the host by this, and may be written over there.
                 arrays[each.input] = arrays[each.input].copy()
             memory[each.output] = arrays[each.input]
-        results = list(evaluate(self._program, arrays))
+        results = list(self._isolated.run(arrays, timeout))
         done = []
         for each in aliased:
             result, taken = results[each.output], memory[each.output]
@@ -105,8 +109,8 @@ class XlaEngine:
         self._program = program
         self._compiled: dict[tuple[tuple[int, ...], ...], XlaProgram] = {}
 
-    def execute(self, arguments: Values, aliased: Sequence[Aliased]) -> Ran:
-        """Run it (see :meth:`Engine.execute`)."""
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None) -> Ran:
+        """Run it in this process, which cannot be ended (see :meth:`Engine.execute`)."""
         buffers = [each for each in arguments if each is not None]
         if len(buffers) != len(arguments):
             raise EngineError(f"{self._program.name} takes tokens, which XLA for the CPU does not")

@@ -88,6 +88,8 @@ class Executable:
         self.aliases = compiled_aliases(config)
         self._outputs = [index for index, _ in leaves(config.signature.result)]
         flatten_main(provider, module, main_of(module, program.name), config)
+        #: Its module, of arrays and tokens; nobody changes it.
+        self.module = module
         kind = main_of(module, program.name).attributes["function_type"].value
         self._types = [parse_value_type(str(each)) for each in kind.inputs]
         for each in kind.results:
@@ -99,12 +101,13 @@ class Executable:
         """The shapes of its parameters and its result."""
         return self._config.signature
 
-    def run(self, inputs: Sequence[Any], *, donate: Donate = ()) -> tuple[Any, ...]:
+    def run(self, inputs: Sequence[Any], *, donate: Donate = (), timeout: float | None = None) -> tuple[Any, ...]:
         """Evaluate ``main``.
 
         Args:
             inputs: As for :meth:`execute`.
             donate: As for :meth:`execute`.
+            timeout: As for :meth:`execute`.
 
         Returns:
             The results as arrays, of a tuple a tuple of arrays. Those of the engine ``xla`` are read-only.
@@ -112,22 +115,25 @@ class Executable:
         Raises:
             VhloToolsError: As :meth:`execute` does.
         """
-        execution = self.execute(inputs, donate=donate)
+        execution = self.execute(inputs, donate=donate, timeout=timeout)
         return _mapped(Buffer.read, execution.buffers)
 
-    def execute(self, inputs: Sequence[Any], *, donate: Donate = ()) -> Execution:
+    def execute(self, inputs: Sequence[Any], *, donate: Donate = (), timeout: float | None = None) -> Execution:
         """Evaluate ``main``, and keep its results where they are.
 
         Args:
             inputs: For each argument an array, a :class:`Buffer` or Python numbers; for a tuple a sequence of these.
             donate: The inputs whose memory may be taken, beside buffers that say so themselves. An array that is no
                 buffer must be writable and contiguous and own its memory, or it is copied.
+            timeout: How many seconds the engine ``reference`` may take, by default ten minutes; nothing ends ``xla``.
 
         Raises:
             InvalidInputError: If the inputs do not fit.
             BufferDeletedError: If a buffer was given away before.
             AliasError: If an input that must be aliased is not given away.
             EngineError: If the engine cannot run the program, or fails.
+            EngineCrashError: If the program ends the process that the interpreter runs in.
+            EngineTimeoutError: If it takes longer than it may.
         """
         taken = self._taken(inputs, self._donated(donate))
         plan = plan_donation(taken, self.aliases, self._outputs)
@@ -137,7 +143,7 @@ class Executable:
         # Before anything happens, for a warning may be made an error.
         for said in unusable:
             warnings.warn(f"{self.name}: {said}", DonationWarning, stacklevel=_level_of_caller())
-        results, done = self._engine.execute([each.buffer for each in taken], plan)
+        results, done = self._engine.execute([each.buffer for each in taken], plan, timeout)
         for each in unused:
             cast(Buffer, each.buffer).delete()
         report = RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable)

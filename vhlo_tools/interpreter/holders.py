@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import gc
 import inspect
+import operator
 import sys
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any, Final, Protocol
 
@@ -20,6 +22,7 @@ __all__ = ["Holder", "holders_of"]
 
 _GENERATOR: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _KEPT: Final = (dict, tuple)
+_VIEWING: Final = {"managedbuffer": "a memoryview", "memoryview": "a memoryview"}
 
 
 class Holder(Protocol):
@@ -30,31 +33,34 @@ class Holder(Protocol):
         """The array."""
 
 
-def holders_of(holder: Holder) -> list[str]:
-    """Return what refers to the memory of ``holder`` beside itself, and beside names and containers of that array.
+def holders_of(holders: Sequence[Holder]) -> list[list[str]]:
+    """Return what refers to memory beside those that hold it, and beside names and containers of the same arrays.
 
     Args:
-        holder: What refers to it; nothing else of the toolkit may.
+        holders: Those that hold memory, each once; nothing else of the toolkit may hold that.
+
+    Returns:
+        For each, what else refers to its memory.
     """
-    unexplained = _references(holder) - _BASELINE
-    if unexplained <= 0:
-        return []
-    array = holder.memory
-    counted: set[int] = set()
-    unexplained -= sum(_in_frames(array, counted))
-    found: list[str] = []
-    if unexplained > 0:
-        for container in gc.get_referrers(array):
-            if container is holder or id(container) in counted or isinstance(container, FrameType):
-                continue
-            number = _occurrences(array, container)
-            unexplained -= number
-            if isinstance(container, type(holder)):
-                found.append("another Buffer")
-            elif type(container).__name__ in ("managedbuffer", "memoryview"):
-                found.append("a memoryview")
-    if unexplained > 0:
-        found.append("a live view" if unexplained == 1 else f"{unexplained} live views")
+    unexplained = [_references(holder) - _BASELINE for holder in holders]
+    found: list[list[str]] = [[] for _ in holders]
+    asked = [number for number, count in enumerate(unexplained) if count > 0]
+    if not asked:
+        return found
+    arrays = [holders[number].memory for number in asked]
+    explained: Counter[int] = Counter()
+    counted = {id(arrays), *(id(holder) for holder in holders)}
+    for frame in _running():
+        _count_names(frame, {id(each) for each in arrays}, explained, counted)
+        del frame
+    if any(unexplained[number] > explained[id(array)] for number, array in zip(asked, arrays, strict=True)):
+        kinds = _count_containers(arrays, explained, counted, type(holders[0]))
+        for number, array in zip(asked, arrays, strict=True):
+            found[number] += kinds[id(array)]
+    for number, array in zip(asked, arrays, strict=True):
+        left = unexplained[number] - explained[id(array)]
+        if left > 0:
+            found[number].append("a live view" if left == 1 else f"{left} live views")
     return found
 
 
@@ -62,61 +68,100 @@ def _references(holder: Holder) -> int:
     return sys.getrefcount(holder.memory)
 
 
-def _in_frames(array: np.ndarray[Any, Any] | None, counted: set[int]) -> Iterator[int]:
-    """Yield how often functions that are running refer to ``array``: by their names, and in what these name.
+def _running() -> Iterator[FrameType]:
+    """Yield the frames of all functions that are running, but for those of this module.
 
-    Args:
-        array: The array.
-        counted: Gets the identities of the containers that were looked into.
+    What this module refers to came after the references were counted.
     """
     frames = list(sys._current_frames().values())
     while frames:
         frame = frames.pop()
         if frame.f_back is not None:
             frames.append(frame.f_back)
-        # The references of this module came after they were counted.
         if frame.f_globals is not globals():
-            # What a generator refers to is found by the garbage collector, and the names of others that share a cell.
-            if frame.f_code.co_flags & inspect.CO_OPTIMIZED and not frame.f_code.co_flags & _GENERATOR:
-                yield _names_of(frame, array, counted)
-            yield _within(frame.f_globals, array, counted, 1)
+            yield frame
         # A frame that knows itself would live on, with all that it refers to.
         del frame
 
 
-def _names_of(frame: FrameType, array: np.ndarray[Any, Any] | None, counted: set[int]) -> int:
+def _count_names(frame: FrameType, wanted: set[int], explained: Counter[int], counted: set[int]) -> None:
+    """Count how often a function refers to arrays: by its names, and in what these name.
+
+    Args:
+        frame: The function.
+        wanted: The identities of the arrays.
+        explained: Gets how often.
+        counted: Gets the identities of the containers that were looked into.
+    """
+    _count_within(frame.f_globals, wanted, explained, counted, 1)
+    # What a generator refers to is found by the garbage collector, and the names of others that share a cell.
+    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED or frame.f_code.co_flags & _GENERATOR:
+        return
     shared = {*frame.f_code.co_cellvars, *frame.f_code.co_freevars}
     names = frame.f_locals
-    number = 0
     for name, value in names.items():
         if name not in shared:
-            number += value is array
-            number += _within(value, array, counted, 2)
+            if id(value) in wanted:
+                explained[id(value)] += 1
+            _count_within(value, wanted, explained, counted, 2)
         del value
     # Until Python 3.12 this is a copy that the frame keeps, and with it all that its names stood for.
     if isinstance(names, dict) and sys.getrefcount(names) <= _UNSHARED:
         names.clear()
-    return number
 
 
-def _within(value: object, array: np.ndarray[Any, Any] | None, counted: set[int], depth: int) -> int:
-    """Return how often ``value`` refers to ``array`` if it is a container, and those within it that are not tracked.
+def _count_within(value: object, wanted: set[int], explained: Counter[int], counted: set[int], depth: int) -> None:
+    """Count references to arrays in ``value`` if it is a container, and in those within it that are not tracked.
 
     The garbage collector does not track a dictionary or a tuple of nothing but arrays and numbers, and so does not
     find it.
     """
     if type(value) not in _KEPT or id(value) in counted:
-        return 0
+        return
     counted.add(id(value))
-    parts = gc.get_referents(value)
-    number = sum(each is array for each in parts)
-    if depth:
-        number += sum(_within(each, array, counted, depth - 1) for each in parts if not gc.is_tracked(each))
-    return number
+    for each in gc.get_referents(value):
+        if id(each) in wanted:
+            explained[id(each)] += 1
+        elif depth and not gc.is_tracked(each):
+            _count_within(each, wanted, explained, counted, depth - 1)
+        del each
 
 
-def _occurrences(array: np.ndarray[Any, Any] | None, container: object) -> int:
-    return sum(each is array for each in gc.get_referents(container))
+def _count_containers(
+    arrays: Sequence[object], explained: Counter[int], counted: set[int], buffer: type
+) -> defaultdict[int, list[str]]:
+    """Count references to arrays in everything that the garbage collector knows, and say what is none of the array's.
+
+    Args:
+        arrays: The arrays.
+        explained: Gets how often each is referred to.
+        counted: The identities of what was looked into before.
+        buffer: The class of those that hold memory.
+
+    Returns:
+        By the identity of the array, what refers to its memory in another way than a name does.
+    """
+    kinds: defaultdict[int, list[str]] = defaultdict(list)
+    wanted = {id(each) for each in arrays}
+    copies = _COPIES
+    for container in gc.get_referrers(*arrays):
+        if id(container) in counted or isinstance(container, FrameType):
+            continue
+        if copies and type(container) is tuple and _same_objects(container, arrays):
+            copies -= 1
+            continue
+        kind = "another Buffer" if isinstance(container, buffer) else _VIEWING.get(type(container).__name__)
+        for each in gc.get_referents(container):
+            if id(each) in wanted:
+                explained[id(each)] += 1
+                if kind is not None:
+                    kinds[id(each)].append(kind)
+            del each
+    return kinds
+
+
+def _same_objects(one: Sequence[object], other: Sequence[object]) -> bool:
+    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 class _Alone:
@@ -130,6 +175,15 @@ class _Alone:
 
 #: How many references are counted where there is one, and where a frame has a dictionary that nobody else has.
 _BASELINE: Final = _references(_Alone())
+
+
+def _copies() -> int:
+    array = [object()]
+    return sum(type(each) is tuple for each in gc.get_referrers(*array))
+
+
+#: How many tuples of its own arguments `gc.get_referrers` finds: from Python 3.13 on it makes one.
+_COPIES: Final = _copies()
 
 
 def _unshared() -> int:

@@ -9,45 +9,51 @@ from __future__ import annotations
 from vhlo_tools.aliasing import Alias, AliasConfig, Donor, Signature, leaves
 from vhlo_tools.aliasing.hlo_header import HloHeader, parse_header, with_long_aliases
 from vhlo_tools.bindings import Module, ModuleOp, Provider
-from vhlo_tools.bindings.xla import XlaFailure, hlo_of_text, stablehlo_of_hlo, text_of_hlo
+from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import AliasError, InvalidProgramError
 from vhlo_tools.program.aliases import read_module_aliases, write_module_aliases
+from vhlo_tools.program.screening import convert_hlo
 
 __all__ = ["module_of_hlo", "proto_of_text"]
 
 
-def proto_of_text(text: str, name: str) -> bytes:
+def proto_of_text(text: str, name: str, trusted: bool = False) -> bytes:
     """Return HLO text as an ``HloModuleProto``; aliases in the short form that XLA documents are read too.
 
     Args:
         text: The text.
         name: What to call it in messages.
+        trusted: Whether XLA parses it in this process at once, and not in a child process.
 
     Raises:
-        InvalidProgramError: If it is not valid.
+        InvalidProgramError: If it is not valid, or XLA does not survive it.
         ProviderError: If jaxlib is not installed.
     """
     try:
-        return hlo_of_text(with_long_aliases(text))
+        proto: bytes = convert_hlo("hlo_of_text", with_long_aliases(text), name, trusted=trusted)
+        return proto
     except (AliasError, XlaFailure) as error:
         raise InvalidProgramError(f"{name} is not valid HLO: {error}") from error
 
 
-def module_of_hlo(proto: bytes, provider: Provider, name: str) -> ModuleOp:
+def module_of_hlo(proto: bytes, provider: Provider, name: str, trusted: bool = False) -> ModuleOp:
     """Return an ``HloModuleProto`` as a StableHLO module with its aliases and donors.
 
     Args:
         proto: The module.
         provider: The bindings for the module.
         name: What to call it in messages.
+        trusted: Whether XLA reads it in this process at once, and not in a child process.
 
     Raises:
-        InvalidProgramError: If it is not valid, or XLA makes no StableHLO of it.
+        InvalidProgramError: If it is not valid, XLA does not survive it, or makes no StableHLO of it.
         ProviderError: If jaxlib is not installed.
     """
     try:
-        header = parse_header(text_of_hlo(proto).partition("\n")[0])
-        module = provider.parse(provider.new_context(), stablehlo_of_hlo(proto))
+        text: str = convert_hlo("text_of_hlo", proto, name, trusted=trusted)
+        header = parse_header(text.partition("\n")[0])
+        bytecode: bytes = convert_hlo("stablehlo_of_hlo", proto, name, trusted=trusted)
+        module = provider.parse(provider.new_context(), bytecode)
         if header.aliases or header.donors:
             _restore(module, provider, header, name)
     except (AliasError, XlaFailure) as error:

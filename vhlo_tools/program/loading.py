@@ -26,7 +26,7 @@ from vhlo_tools.bytecode.inlining import release_alignment
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.program.hlo import module_of_hlo, proto_of_text
 from vhlo_tools.program.program import Program, explain_failure, unreadable
-from vhlo_tools.program.screening import screen_artifact, screen_bytecode
+from vhlo_tools.program.screening import screen_artifact, screen_source
 from vhlo_tools.program.spelling import give_back, is_spelled
 
 __all__ = ["LOADERS", "ProgramSource", "load_program", "read_artifact"]
@@ -78,6 +78,8 @@ def load_program(
         name = name or "the computation"
     if isinstance(source, str) and _is_text(source):
         source, name = source.encode("utf-8", "surrogatepass"), name or "the text"
+        # Whoever has it as text has made it, or read it.
+        trusted = True
     if isinstance(source, str | PathLike):
         path = Path(source)
         source, name = read_bytes(path), name or str(path)
@@ -181,18 +183,18 @@ def _load_bytecode(data: Buffer, name: str, provider: Provider, trusted: bool) -
 
 
 def _load_text(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
-    return _load_source(_as_text(data, name), name, provider, trusted=True)
+    return _load_source(_as_text(data, name), name, provider, trusted)
 
 
 def _load_hlo_text(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
     text = _as_text(data, name)
-    return Program(name, provider, lambda: module_of_hlo(proto_of_text(text, name), provider, name))
+    return Program(name, provider, lambda: module_of_hlo(proto_of_text(text, name, trusted), provider, name, trusted))
 
 
 def _load_hlo_proto(data: Buffer, name: str, provider: Provider, trusted: bool) -> Program:
     proto = find_hlo_module(memoryview(data))
     assert proto is not None
-    return Program(name, provider, lambda: module_of_hlo(bytes(proto), provider, name))
+    return Program(name, provider, lambda: module_of_hlo(bytes(proto), provider, name, trusted))
 
 
 def _as_text(data: Buffer, name: str) -> str:
@@ -206,8 +208,8 @@ def _load_source(source: str | bytes, name: str, provider: Provider, trusted: bo
     def load() -> ModuleOp:
         nonlocal trusted
         try:
-            if isinstance(source, bytes) and not trusted:
-                screen_bytecode(source, provider, name)
+            if not trusted:
+                screen_source(source if isinstance(source, bytes) else source.encode(), provider, name)
             trusted = True
             return provider.parse(provider.new_context(), source)
         except MLIRFailure as failure:

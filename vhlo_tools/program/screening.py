@@ -6,16 +6,16 @@ this process reads too.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.bindings import MLIRFailure, Provider
+from vhlo_tools.bindings import MLIRFailure, Provider, xla
 from vhlo_tools.bindings.isolation import AVAILABLE, Limits, call
 from vhlo_tools.bindings.trial import PARSE_ONCE
 from vhlo_tools.errors import EngineError, EngineStartError, InvalidProgramError, MalformedArtifactError
 from vhlo_tools.program.program import unreadable
 
-__all__ = ["screen_artifact", "screen_bytecode"]
+__all__ = ["convert_hlo", "screen_artifact", "screen_source"]
 
 # What is read at less than so many bytes a second is not being read; constants are read at several hundred times that.
 _SECONDS: Final = 10.0
@@ -46,8 +46,8 @@ def screen_artifact(artifact: Artifact, provider: Provider) -> None:
     artifact.trusted = True
 
 
-def screen_bytecode(data: bytes, provider: Provider, name: str) -> None:
-    """Let MLIR bytecode pass that can be read.
+def screen_source(data: bytes, provider: Provider, name: str) -> None:
+    """Let bytecode or text of MLIR pass that can be read.
 
     Raises:
         MLIRFailure: If the library refuses it.
@@ -56,6 +56,34 @@ def screen_bytecode(data: bytes, provider: Provider, name: str) -> None:
     """
     if reason := _parsed(data, provider, portable=False):
         raise InvalidProgramError(_explained(name, provider, reason)) from reason
+
+
+def convert_hlo(function: str, data: str | bytes, name: str, *, trusted: bool) -> Any:
+    """Return what a function of :mod:`vhlo_tools.bindings.xla` makes of a program.
+
+    Args:
+        function: Its name.
+        data: The program.
+        name: What to call it in messages.
+        trusted: Whether that is done in this process.
+
+    Raises:
+        XlaFailure: If XLA refuses it.
+        InvalidProgramError: If XLA does not survive it, or takes for ever.
+        EngineStartError: If no child process can be started.
+    """
+    if trusted or not AVAILABLE:
+        return getattr(xla, function)(data)
+    size = len(data)
+    limits = Limits(seconds=_SECONDS + size / _BYTES_PER_SECOND, memory=_MEMORY + _COPIES * size)
+    try:
+        return call(f"{xla.__name__}:{function}", data, limits=limits)
+    except EngineStartError as error:
+        raise EngineStartError(f"{error}; trusted=True, or --trusted, goes without") from error
+    except EngineError as error:
+        raise InvalidProgramError(
+            f"XLA does not survive {name}, as it showed where that does no harm: {error}"
+        ) from error
 
 
 def _explained(name: str, provider: Provider, reason: EngineError) -> str:

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import Module
-from vhlo_tools.interpreter import ArgumentType, main_of, parse_tensor_type
+from vhlo_tools.interpreter import ArgumentType, Executable, main_of, nested_values, parse_value_type
 from vhlo_tools.verification.domains import Domain, domain_of
 from vhlo_tools.verification.floats import is_complex, is_float
 
@@ -38,31 +37,32 @@ class Drawing:
     size: int = 3
 
 
-def draw_inputs(module: Module, drawing: Drawing, name: str) -> list[np.ndarray[Any, Any]]:
-    """Return an array for each argument of ``main``.
+def draw_inputs(executable: Executable, drawing: Drawing) -> tuple[Any, ...]:
+    """Return an array for each argument of ``main``, a tuple for a tuple, ``None`` for a token.
 
     Args:
-        module: The program.
+        executable: The program.
         drawing: How to draw.
-        name: What to call the program in messages.
-
-    Raises:
-        InvalidProgramError: If it has no ``main``.
-        EngineError: If it takes what has no form in numpy.
     """
     functions = {
         op.operation.attributes["sym_name"].value: op.operation
-        for op in module.body.operations
+        for op in executable.module.body.operations
         if op.operation.name == "func.func"
     }
-    main = main_of(module, name)
+    main = main_of(executable.module, executable.name)
     chance = np.random.default_rng(drawing.seed)
-    drawn = []
+    drawn: list[Any] = []
     for argument in main.regions[0].blocks[0].arguments:
-        kind = parse_tensor_type(str(argument.type))
-        shape = tuple(drawing.size if size is None else size for size in kind.shape)
+        kind = parse_value_type(str(argument.type))
+        if not isinstance(kind, ArgumentType):
+            drawn.append(None)
+            continue
+        shape = tuple(
+            size if size is not None else drawing.size if bound is None else min(bound, drawing.size)
+            for size, bound in zip(kind.shape, kind.bounds, strict=True)
+        )
         drawn.append(_draw(chance, kind, shape, domain_of(argument, functions), drawing))
-    return drawn
+    return nested_values(iter(drawn), executable.signature.parameters)
 
 
 def _draw(

@@ -16,7 +16,7 @@ from vhlo_tools.interpreter.lowering.shapes import is_dynamic, resolve_shapes
 from vhlo_tools.interpreter.lowering.surroundings import surround
 from vhlo_tools.interpreter.values import ValueType
 
-__all__ = ["fit", "lower"]
+__all__ = ["fit", "is_dynamic", "lower"]
 
 
 def fit(

@@ -1,0 +1,120 @@
+"""Evaluation in a child process: programs prepared there once, and run as often as is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from vhlo_tools.bindings import isolation
+from vhlo_tools.errors import EngineCrashError, EngineTimeoutError
+from vhlo_tools.interpreter.reference import Prepared, prepare
+from vhlo_tools.program import Program, load_program
+
+__all__ = ["LIMITS", "IsolatedProgram", "run_here"]
+
+#: What a run may take, if nothing else is said: ten minutes, 8 GiB of memory, 4 GiB of results.
+LIMITS: Final = isolation.Limits(seconds=600.0, memory=8 << 30, output=4 << 30)
+
+_RUN: Final = "vhlo_tools.interpreter.child:run_here"
+_MISSING: Final = "missing"
+
+# Programs up to this size go along with each run; larger ones are sent where they are missing.
+_SMALL: Final = 1 << 16
+
+# A child keeps so many programs, and a program so many bytes of values in its context before it is made anew.
+_KEPT: Final = 16
+_HELD: Final = 64 << 20
+
+_prepared: OrderedDict[bytes, tuple[Program, Prepared]] = OrderedDict()
+
+
+class IsolatedProgram:
+    """A program that is evaluated in child processes.
+
+    Args:
+        bytecode: The program, as bytecode of MLIR of which this process has parsed every part.
+        provider: The import prefix of the bindings.
+        name: What to call it in messages.
+    """
+
+    def __init__(self, bytecode: bytes, provider: str, name: str) -> None:
+        self._bytecode, self._provider, self._name = bytecode, provider, name
+        self._key = hashlib.sha256(bytecode).digest() + name.encode()
+        # It is ready when the inputs are.
+        isolation.warm()
+
+    def run(self, inputs: Sequence[Any], timeout: float | None = None) -> tuple[Any, ...]:
+        """Evaluate it.
+
+        Args:
+            inputs: Arrays; ``None`` for a token.
+            timeout: How many seconds it may take, by default those of :data:`LIMITS`.
+
+        Raises:
+            EngineCrashError: If the child dies.
+            EngineTimeoutError: If it takes longer than it may.
+            EngineError: If it holds what the interpreter cannot run, or takes more memory than it may.
+        """
+        limits = LIMITS if timeout is None else replace(LIMITS, seconds=timeout)
+        small = len(self._bytecode) <= _SMALL
+        try:
+            results = self._call(self._bytecode if small else None, inputs, limits)
+            if results == _MISSING:
+                results = self._call(self._bytecode, inputs, limits)
+        except EngineCrashError as error:
+            raise EngineCrashError(
+                f"{self._name}: {error}",
+                signal=error.signal,
+                exit_code=error.exit_code,
+                op=error.op,
+                output=error.output,
+            ) from error
+        except EngineTimeoutError as error:
+            said = f"{self._name}: {error}: give it more time (timeout=, --timeout), or use the engine xla"
+            raise EngineTimeoutError(said, seconds=error.seconds, op=error.op) from error
+        return tuple(results)
+
+    def _call(self, bytecode: bytes | None, inputs: Sequence[Any], limits: isolation.Limits) -> Any:
+        whole = None if bytecode is None else memoryview(bytecode)
+        return isolation.call(_RUN, self._key, whole, self._provider, self._name, list(inputs), limits=limits)
+
+
+def run_here(
+    key: bytes, bytecode: memoryview | None, provider: str, name: str, inputs: list[Any]
+) -> tuple[Any, ...] | str:
+    """Evaluate a program in this process.
+
+    Args:
+        key: By what it is known here.
+        bytecode: The program; ``None`` if it is perhaps known already.
+        provider: The import prefix of the bindings.
+        name: What to call it in messages.
+        inputs: Arrays; ``None`` for a token.
+
+    Returns:
+        Its results, or that it is not known.
+
+    Raises:
+        EngineError: If it holds what the interpreter cannot run.
+        InvalidInputError: If the inputs do not fit.
+    """
+    known = _prepared.get(key)
+    if known is None and bytecode is None:
+        return _MISSING
+    if known is None:
+        assert bytecode is not None
+        data = bytes(bytecode)
+        program = load_program(data, name=name, provider=provider, trusted=True)
+        prepared = prepare(program, inputs)
+    else:
+        program, prepared = known
+        if not prepared.reusable or prepared.held > _HELD:
+            prepared = prepare(program, inputs)
+    _prepared[key] = program, prepared
+    _prepared.move_to_end(key)
+    if len(_prepared) > _KEPT:
+        _prepared.popitem(last=False)
+    return prepared.run(inputs)

@@ -1,0 +1,153 @@
+"""Ops that say in a short form what newer ones say in full: `dot`, `einsum`, `broadcast`, `torch_index_select`.
+
+Sources: the operations of those names in the XLA documentation (``docs/operation_semantics.md`` in openxla/xla), and
+for the selection of indices the comments of ``xla/hlo/builder/lib/slicing.h``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from vhlo_tools.interpreter.lowering.tensor import Tensor, tensors
+from vhlo_tools.portable.site import Site, Unfit
+
+__all__ = ["broadcast", "dot", "einsum", "torch_index_select", "unary_einsum"]
+
+_REST: Final = "..."
+
+
+def dot(site: Site) -> list[Any]:
+    """Multiply vectors and matrices: the last dimension of the one with the first of the other."""
+    one, other = tensors(site)
+    contracted = ([len(one.shape) - 1], [0])
+    held = {name: site.op.attributes[name] for name in ("precision_config",) if name in site.op.attributes}
+    return [_dot_general(one, other, ([], []), contracted, site.op.results[0].type, held).value]
+
+
+def broadcast(site: Site) -> list[Any]:
+    """Add dimensions before those of the operand."""
+    (operand,) = tensors(site)
+    shape = site.static(site.op.results[0].type)
+    added = len(shape) - len(operand.shape)
+    return [operand.broadcast(shape, range(added, len(shape))).value]
+
+
+def unary_einsum(site: Site) -> list[Any]:
+    """Sum over dimensions and put the others in an order."""
+    (operand,) = tensors(site)
+    taken, given = _split(site, "einsum_config", 1)
+    labels = _labels(taken[0], len(operand.shape))
+    return [_ordered(*_summed(operand, labels, set(_labels_of_result(given, [labels]))), given, [labels]).value]
+
+
+def einsum(site: Site) -> list[Any]:
+    """Multiply two tensors along dimensions of the same label, and sum over those that the result lacks."""
+    one, other = tensors(site)
+    taken, given = _split(site, "einsum_config", 2)
+    labels = [_labels(text, len(each.shape)) for text, each in zip(taken, (one, other), strict=True)]
+    result = _labels_of_result(given, labels)
+    one, first = _summed(one, labels[0], {*result, *labels[1]})
+    other, second = _summed(other, labels[1], {*result, *labels[0]})
+    shared = [label for label in first if label in second]
+    batching = [label for label in shared if label in result]
+    contracted = [label for label in shared if label not in result]
+    order = [*batching, *(label for label in first if label not in shared), *(e for e in second if e not in shared)]
+    sizes = {**dict(zip(second, other.shape, strict=True)), **dict(zip(first, one.shape, strict=True))}
+    product = _dot_general(
+        one,
+        other,
+        ([first.index(each) for each in batching], [second.index(each) for each in batching]),
+        ([first.index(each) for each in contracted], [second.index(each) for each in contracted]),
+        site.tensor([sizes[label] for label in order], site.op.results[0].type.element_type),
+        {},
+    )
+    return [_ordered(product, order, given, labels).value]
+
+
+def torch_index_select(site: Site) -> list[Any]:
+    """Take slices along one dimension, by indices that may be other ones for each batch."""
+    operand, indices = tensors(site)
+    dim, batch = (int(site.op.attributes[name].value) for name in ("dim", "batch_dims"))
+    rank, number = len(operand.shape), len(indices.shape)
+    if batch > dim:
+        raise Unfit("it selects along a dimension of the batch")
+    taken = range(dim, dim + number - batch)
+    result = site.op.results[0].type
+    offsets = [each for each in range(batch, len(result.shape)) if each not in taken]
+    numbers = {
+        "offset_dims": offsets,
+        "collapsed_slice_dims": [dim],
+        "operand_batching_dims": list(range(batch)),
+        "start_indices_batching_dims": list(range(batch)),
+        "start_index_map": [dim],
+    }
+    fields = ", ".join(f"{name} = {each}" for name, each in numbers.items())
+    sizes = [1 if each < batch or each == dim else operand.shape[each] for each in range(rank)]
+    gathered = site.make(
+        "stablehlo.gather",
+        [operand.value, indices.value],
+        result,
+        dimension_numbers=site.attribute(f"#stablehlo.gather<{fields}, index_vector_dim = {number}>"),
+        slice_sizes=site.integers(sizes),
+    )
+    return [gathered]
+
+
+def _split(site: Site, attribute: str, number: int) -> tuple[list[str], str]:
+    text = str(site.op.attributes[attribute].value).replace(" ", "")
+    taken, arrow, given = text.partition("->")
+    operands = taken.split(",")
+    if not arrow or len(operands) != number:
+        raise Unfit(f"the form {text!r}")
+    return operands, given
+
+
+def _labels(text: str, rank: int) -> list[str]:
+    """Return a label for each dimension; those that `...` stands for are numbered from the last."""
+    before, rest, after = text.partition(_REST)
+    several = rank - len(before) - len(after)
+    labels = [*before, *(f"{_REST}{each}" for each in range(several - 1, -1, -1) if rest), *after]
+    if len(labels) != rank or len(set(labels)) != rank:
+        raise Unfit(f"the form {text!r} of a tensor with {rank} dimensions")
+    return labels
+
+
+def _labels_of_result(text: str, operands: Sequence[Sequence[str]]) -> list[str]:
+    before, rest, after = text.partition(_REST)
+    several = max((sum(label.startswith(_REST) for label in each) for each in operands), default=0)
+    return [*before, *(f"{_REST}{each}" for each in range(several - 1, -1, -1) if rest), *after]
+
+
+def _summed(operand: Tensor, labels: Sequence[str], kept: set[str]) -> tuple[Tensor, list[str]]:
+    """Return an operand without the dimensions that nothing else has."""
+    dimensions = [index for index, label in enumerate(labels) if label not in kept]
+    left = [label for label in labels if label in kept]
+    return (operand.reduce("add", dimensions) if dimensions else operand), left
+
+
+def _ordered(value: Tensor, labels: Sequence[str], given: str, operands: Sequence[Sequence[str]]) -> Tensor:
+    result = _labels_of_result(given, operands)
+    if sorted(result) != sorted(labels):
+        raise Unfit(f"a result of {given!r}")
+    order = [list(labels).index(label) for label in result]
+    return value if order == sorted(order) else value.transpose(*order)
+
+
+def _dot_general(
+    one: Tensor,
+    other: Tensor,
+    batching: tuple[Sequence[int], Sequence[int]],
+    contracted: tuple[Sequence[int], Sequence[int]],
+    kind: Any,
+    attributes: dict[str, Any],
+) -> Tensor:
+    numbers = (
+        f"lhs_batching_dimensions = {list(batching[0])}, rhs_batching_dimensions = {list(batching[1])}, "
+        f"lhs_contracting_dimensions = {list(contracted[0])}, rhs_contracting_dimensions = {list(contracted[1])}"
+    )
+    held = one.site.attribute(f"#stablehlo.dot<{numbers}>")
+    operands = [one.value, other.value]
+    return Tensor(
+        one.site, one.site.make("stablehlo.dot_general", operands, kind, dot_dimension_numbers=held, **attributes)
+    )
