@@ -26,7 +26,7 @@ def run(text: str, inputs: list[Any], handler: Any) -> tuple[Any, ...]:
 
 
 def twice(_: vt.CustomCall, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.add(array, array)
+    return np.asarray(array + array)
 
 
 # What a handler gets

@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider
+from vhlo_tools.interpreter.lowering.accumulation import convolution
 from vhlo_tools.interpreter.lowering.annotations import annotated, declared, placed
 from vhlo_tools.interpreter.lowering.decomposition import cholesky
 from vhlo_tools.interpreter.lowering.division import divide, remainder
 from vhlo_tools.interpreter.lowering.normalization import batch_norm_grad, batch_norm_inference, batch_norm_training
+from vhlo_tools.interpreter.lowering.ordering import compare
 from vhlo_tools.interpreter.lowering.products import broadcast, dot, einsum, torch_index_select, unary_einsum
 from vhlo_tools.interpreter.lowering.random_bits import rng_bit_generator
+from vhlo_tools.interpreter.lowering.solving import triangular_solve
 from vhlo_tools.interpreter.lowering.transform import fft
 from vhlo_tools.interpreter.refusals import refusal
 from vhlo_tools.portable.site import Site, Unfit
@@ -47,16 +50,20 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.batch_norm_training": batch_norm_training,
     "stablehlo.broadcast": broadcast,
     "stablehlo.cholesky": cholesky,
+    "stablehlo.compare": compare,
+    "stablehlo.convolution": convolution,
     "stablehlo.create_token": _create_token,
     "stablehlo.custom_call": placed,
     "stablehlo.divide": divide,
     "stablehlo.dot": dot,
+    "stablehlo.dynamic_conv": convolution,
     "stablehlo.einsum": einsum,
     "stablehlo.fft": fft,
     "stablehlo.get_tuple_element": _get_tuple_element,
     "stablehlo.remainder": remainder,
     "stablehlo.rng_bit_generator": rng_bit_generator,
     "stablehlo.torch_index_select": torch_index_select,
+    "stablehlo.triangular_solve": triangular_solve,
     "stablehlo.unary_einsum": unary_einsum,
 }
 

@@ -1,0 +1,147 @@
+"""Compare what JAX's primitives compute: with JAX itself, on engine `reference`, and on engine `xla`.
+
+The programs are the harnesses that JAX tests its primitives with: some of each primitive and each type of elements.
+Each is lowered to StableHLO, run on both engines, and compared with what JAX gives. `numerical_suite.toml` says how far
+results may be apart, and lists what ends otherwise than in agreement. Anything else makes the exit code 1, and so does
+what is listed and agrees. JAX must be installed, with what its tests need (`absl-py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from isolated_cases import Ended, work_off
+from jax_harnesses import dtype_of, load_case, primitive_of, quick_selection, selection
+from numerical_rules import FILE, Allowance, Rules, read_rules
+
+import vhlo_tools as vt
+from vhlo_tools.api import EngineChoice
+from vhlo_tools.verification import compare
+
+ENGINES: Final[tuple[EngineChoice, ...]] = ("reference", "xla")
+#: How many harnesses of each primitive and type there are in the whole suite.
+PER_KIND: Final = 3
+SECONDS: Final = 60.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a program ended on an engine.
+
+    Attributes:
+        name: The harness.
+        primitive: The primitive that it is for.
+        dtype: The type of elements that it is for.
+        engine: The engine.
+        outcome: ``agrees``, ``refused``, ``differs``, ``raised``, ``died`` or ``too-long``.
+        reason: Why, if it does not agree.
+        known: Why that is known, if it is listed.
+        unexpected: Whether it is neither agreement nor listed so, or is agreement and listed otherwise.
+    """
+
+    name: str
+    primitive: str
+    dtype: str
+    engine: str
+    outcome: str
+    reason: str
+    known: str
+    unexpected: bool
+
+
+def judge(program: tuple[str, Allowance]) -> dict[str, tuple[str, str]]:
+    """Run a harness on each engine, and return how it ended there and why, under an allowance."""
+    name, allowance = program
+    case = load_case(name)
+    judged: dict[str, tuple[str, str]] = {}
+    for engine in ENGINES:
+        try:
+            results = vt.load_executable(case.module, engine=engine, name=name).run(case.inputs)
+        except vt.VhloToolsError as error:
+            judged[engine] = "refused", str(error)
+            continue
+        compared = [
+            compare(np.asarray(found), expected, allowance.tolerance(expected), str(number))
+            for number, (found, expected) in enumerate(zip(results, case.expected, strict=True))
+        ]
+        apart = "; ".join(str(each) for each in compared if not each.passed)
+        judged[engine] = ("differs", apart) if apart else ("agrees", "")
+    return judged
+
+
+def outcomes(ended: Ended[tuple[str, Allowance]], rules: Rules) -> Iterator[Outcome]:
+    """Yield how a harness ended on each engine."""
+    name, _ = ended.case
+    judged = ended.result if ended.how == "done" else dict.fromkeys(ENGINES, (ended.how, ended.result or ""))
+    for engine, (outcome, reason) in judged.items():
+        known = rules.known_of(name, engine)
+        unexpected = outcome != (known.outcome if known else "agrees")
+        yield Outcome(
+            name, primitive_of(name), dtype_of(name), engine, outcome, reason, known.reason if known else "", unexpected
+        )
+
+
+def stale_entries(names: Sequence[str], rules: Rules) -> Iterator[str]:
+    """Yield the patterns of what is listed that no harness fits."""
+    for each in rules.known:
+        yield from (pattern for pattern in each.names if not fnmatch.filter(names, pattern))
+
+
+def report(found: Sequence[Outcome]) -> None:
+    """Print a table of all primitives, and what is not as it should be."""
+    words = ("agrees", "refused", "differs", "raised", "died", "too-long")
+    counted: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    reasons = defaultdict(set)
+    for each in found:
+        for row in (each.primitive, "all"):
+            counted[row][each.engine, each.outcome] += 1
+        if each.known:
+            reasons[each.primitive].add(f"{each.engine} {each.outcome}: {each.known}")
+    columns = [(engine, word) for engine in ENGINES for word in words]
+    columns = [column for column in columns if counted["all"][column]]
+    print(f"{'primitive':30}" + "".join(f"{' '.join(column):>18}" for column in columns))
+    for primitive in (*sorted(set(counted) - {"all"}), "all"):
+        numbers = "".join(f"{counted[primitive][column] or '-':>18}" for column in columns)
+        print(f"{primitive:30}{numbers}  {'; '.join(sorted(reasons[primitive]))}".rstrip())
+    for each in found:
+        if each.unexpected:
+            listed = ", but is listed otherwise: " + each.known if each.known else ""
+            print(f"unexpected: {each.name} on {each.engine} {each.outcome}{listed}: {each.reason[:600]}")
+
+
+def main() -> int:
+    """Run the suite; 1 if an outcome is unexpected."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="one program of each primitive in a few types")
+    parser.add_argument("--only", metavar="WORD", default="", help="only harnesses with WORD in their name")
+    parser.add_argument("--rules", type=Path, default=FILE, help="what it lets pass (default: %(default)s)")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--output", type=Path, help="where to write all of it as JSON")
+    options = parser.parse_args()
+    names = [name for name in (quick_selection() if options.quick else selection(PER_KIND)) if options.only in name]
+    rules = read_rules(options.rules)
+    programs = [(name, rules.allowance(primitive_of(name), dtype_of(name))) for name in names]
+    ended = work_off("numerical_suite:judge", programs, processes=options.processes, timeout=SECONDS)
+    found = [outcome for each in ended for outcome in outcomes(each, rules)]
+    report(found)
+    stale = [] if options.quick or options.only else list(stale_entries(names, rules))
+    for each in stale:
+        print(f"unexpected: no program is called {each}, which is listed")
+    if options.output:
+        options.output.write_text(json.dumps([asdict(each) for each in found], indent=1))
+    unexpected = sum(each.unexpected for each in found) + len(stale)
+    print(f"{len(names)} programs; {unexpected} outcomes are unexpected")
+    return int(bool(unexpected))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
