@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from vhlo_tools.api.frontends import as_program
 
 if TYPE_CHECKING:
-    from vhlo_tools.interpreter import Donate, Executable
+    from vhlo_tools.interpreter import Donate, Executable, Handler, Probe
     from vhlo_tools.program import ProgramSource
 
 __all__ = ["ENGINE_CHOICES", "EngineChoice", "load_executable", "run"]
@@ -21,6 +21,7 @@ def load_executable(
     program: ProgramSource,
     *,
     engine: EngineChoice = "auto",
+    handlers: Mapping[str, Handler] | None = None,
     name: str | None = None,
     provider: str | None = None,
     trusted: bool = False,
@@ -37,6 +38,7 @@ def load_executable(
     Args:
         program: Anything that :func:`serialize` takes.
         engine: As for :func:`run`.
+        handlers: As for :func:`run`.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use, by default those of the module, or the installed ones.
         trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
@@ -56,8 +58,8 @@ def load_executable(
     program = as_program(program, name=name, provider=provider)
     loaded = load_program(program, name=name, provider=provider, trusted=trusted)
     if engine == "auto":
-        return Executable(loaded, "reference", "auto takes the interpreter")
-    return Executable(loaded, engine, "as asked for")
+        return Executable(loaded, "reference", "auto takes the interpreter", handlers)
+    return Executable(loaded, engine, "as asked for", handlers)
 
 
 def run(
@@ -66,6 +68,8 @@ def run(
     *,
     engine: EngineChoice = "auto",
     donate: Donate = (),
+    handlers: Mapping[str, Handler] | None = None,
+    probe: Probe | None = None,
     name: str | None = None,
     provider: str | None = None,
     trusted: bool = False,
@@ -85,6 +89,10 @@ def run(
             interpreter.
         donate: The numbers of the inputs that are given away; ``(number, index)`` is a part of a tuple. An array that
             is no buffer must be writable and contiguous and own its memory, or it is copied.
+        handlers: What computes custom calls, by their targets: functions that take the call (a
+            :class:`CustomCall`) and an array for each operand, which they must not change, and return an array for
+            each result, one alone or a sequence.
+        probe: What keeps intermediate values, on ``reference``.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use, by default those of the module, or the installed ones.
         trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
@@ -104,5 +112,7 @@ def run(
         raise TypeError(
             f"inputs must be a sequence with one array for each argument, not a {type(inputs).__qualname__}"
         )
-    executable = load_executable(program, engine=engine, name=name, provider=provider, trusted=trusted)
-    return executable.run(inputs, donate=donate)
+    executable = load_executable(
+        program, engine=engine, handlers=handlers, name=name, provider=provider, trusted=trusted
+    )
+    return executable.run(inputs, donate=donate, probe=probe)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
@@ -13,7 +13,10 @@ from vhlo_tools.bindings.xla_client import DeviceArray, XlaProgram, compile_for_
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.donation import Aliased
+from vhlo_tools.interpreter.driver import Driver, needs_driver
 from vhlo_tools.interpreter.entry import main_of
+from vhlo_tools.interpreter.handlers import Handler
+from vhlo_tools.interpreter.probing import Probe
 from vhlo_tools.interpreter.reference import evaluate
 from vhlo_tools.interpreter.refining import refine_shapes
 from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type
@@ -29,13 +32,14 @@ Ran = tuple[list[Buffer | None], Sequence[Aliased]]
 class Engine(Protocol):
     """A program, ready to be run by an engine."""
 
-    def execute(self, arguments: Values, aliased: Sequence[Aliased]) -> Ran:
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], probe: Probe | None = None) -> Ran:
         """Run it.
 
         Args:
             arguments: The inputs, ``None`` for a token. Those that are to be written over lose their memory to a
                 result, and are deleted.
             aliased: Which results are written over which inputs, or over copies of them.
+            probe: What keeps intermediate values.
 
         Returns:
             The results, in buffers of their own, and ``aliased`` as it came to pass.
@@ -50,12 +54,21 @@ class ReferenceEngine:
 
     Args:
         program: The program, whose ``main`` takes and gives arrays.
+        handlers: What computes custom calls, by their targets.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, handlers: Mapping[str, Handler] | None = None) -> None:
         self._program = program
+        self._driver = Driver(program, handlers)
+        self._is_walked = needs_driver(program)
 
-    def execute(self, arguments: Values, aliased: Sequence[Aliased]) -> Ran:
+    def execute_parallel(
+        self, inputs: Sequence[Sequence[np.ndarray[Any, Any] | None]], replicas: int, partitions: int
+    ) -> list[list[np.ndarray[Any, Any] | None]]:
+        """Run it on several devices (see :meth:`Driver.run_parallel`)."""
+        return self._driver.run_parallel(inputs, replicas, partitions)
+
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], probe: Probe | None = None) -> Ran:
         """Run it (see :meth:`Engine.execute`)."""
         arrays: list[Any] = [None if each is None else each.read() for each in arguments]
         memory = {}
@@ -64,7 +77,8 @@ class ReferenceEngine:
                 # What is on a device comes to the host by this, and may be written over there.
                 arrays[each.input] = arrays[each.input].copy()
             memory[each.output] = arrays[each.input]
-        results = list(evaluate(self._program, arrays))
+        walked = self._is_walked or probe is not None
+        results = self._driver.run(arrays, probe) if walked else list(evaluate(self._program, arrays))
         done = []
         for each in aliased:
             result, taken = results[each.output], memory[each.output]
@@ -99,14 +113,19 @@ class XlaEngine:
 
     Args:
         program: The program, whose ``main`` takes and gives arrays.
+        handlers: What computes custom calls, by their targets.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, handlers: Mapping[str, Handler] | None = None) -> None:
+        if handlers:
+            raise EngineError(f"{program.name}: handlers of custom calls are for the engine reference")
         self._program = program
         self._compiled: dict[tuple[tuple[int, ...], ...], XlaProgram] = {}
 
-    def execute(self, arguments: Values, aliased: Sequence[Aliased]) -> Ran:
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], probe: Probe | None = None) -> Ran:
         """Run it (see :meth:`Engine.execute`)."""
+        if probe is not None:
+            raise EngineError(f"{self._program.name}: XLA shows no intermediate values: probe on the engine reference")
         buffers = [each for each in arguments if each is not None]
         if len(buffers) != len(arguments):
             raise EngineError(f"{self._program.name} takes tokens, which XLA for the CPU does not")
@@ -175,4 +194,7 @@ def _signature(main: Any) -> tuple[list[ArgumentType], list[ArgumentType]]:
 
 
 #: What makes an engine of a program.
-ENGINES: Final[dict[EngineName, Callable[[Program], Engine]]] = {"reference": ReferenceEngine, "xla": XlaEngine}
+ENGINES: Final[dict[EngineName, Callable[[Program, Mapping[str, Handler] | None], Engine]]] = {
+    "reference": ReferenceEngine,
+    "xla": XlaEngine,
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -18,7 +18,9 @@ from vhlo_tools.interpreter.donation import Aliased, Input, plan_donation
 from vhlo_tools.interpreter.engines import ENGINES, EngineName
 from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.flattening import flatten_main
+from vhlo_tools.interpreter.handlers import Handler
 from vhlo_tools.interpreter.nesting import leaf_values, nested_values
+from vhlo_tools.interpreter.probing import Probe
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
 from vhlo_tools.interpreter.values import ArgumentType, ValueType, as_array, as_arrays, fitting, parse_value_type
 from vhlo_tools.program import Program, explain_failure, read_module_aliases
@@ -58,6 +60,7 @@ class Executable:
         program: The program.
         engine: What it runs on.
         why: Why on that one, for reports.
+        handlers: What computes custom calls, by their targets.
 
     Attributes:
         name: What the program is called in messages.
@@ -72,7 +75,9 @@ class Executable:
         MalformedArtifactError: If it is a damaged artifact.
     """
 
-    def __init__(self, program: Program, engine: EngineName, why: str) -> None:
+    def __init__(
+        self, program: Program, engine: EngineName, why: str, handlers: Mapping[str, Handler] | None = None
+    ) -> None:
         self.name, self.engine = program.name, engine
         self._why = why
         provider = program.provider
@@ -92,19 +97,20 @@ class Executable:
         self._types = [parse_value_type(str(each)) for each in kind.inputs]
         for each in kind.results:
             parse_value_type(str(each))
-        self._engine = ENGINES[engine](replace(program, load=lambda: provider.clone(module)))
+        self._engine = ENGINES[engine](replace(program, load=lambda: provider.clone(module)), handlers)
 
     @property
     def signature(self) -> Signature:
         """The shapes of its parameters and its result."""
         return self._config.signature
 
-    def run(self, inputs: Sequence[Any], *, donate: Donate = ()) -> tuple[Any, ...]:
+    def run(self, inputs: Sequence[Any], *, donate: Donate = (), probe: Probe | None = None) -> tuple[Any, ...]:
         """Evaluate ``main``.
 
         Args:
             inputs: As for :meth:`execute`.
             donate: As for :meth:`execute`.
+            probe: As for :meth:`execute`.
 
         Returns:
             The results as arrays, of a tuple a tuple of arrays. Those of the engine ``xla`` are read-only.
@@ -112,16 +118,17 @@ class Executable:
         Raises:
             VhloToolsError: As :meth:`execute` does.
         """
-        execution = self.execute(inputs, donate=donate)
+        execution = self.execute(inputs, donate=donate, probe=probe)
         return _mapped(Buffer.read, execution.buffers)
 
-    def execute(self, inputs: Sequence[Any], *, donate: Donate = ()) -> Execution:
+    def execute(self, inputs: Sequence[Any], *, donate: Donate = (), probe: Probe | None = None) -> Execution:
         """Evaluate ``main``, and keep its results where they are.
 
         Args:
             inputs: For each argument an array, a :class:`Buffer` or Python numbers; for a tuple a sequence of these.
             donate: The inputs whose memory may be taken, beside buffers that say so themselves. An array that is no
                 buffer must be writable and contiguous and own its memory, or it is copied.
+            probe: What keeps intermediate values, on the engine ``reference``.
 
         Raises:
             InvalidInputError: If the inputs do not fit.
@@ -137,7 +144,7 @@ class Executable:
         # Before anything happens, for a warning may be made an error.
         for said in unusable:
             warnings.warn(f"{self.name}: {said}", DonationWarning, stacklevel=_level_of_caller())
-        results, done = self._engine.execute([each.buffer for each in taken], plan)
+        results, done = self._engine.execute([each.buffer for each in taken], plan, probe)
         for each in unused:
             cast(Buffer, each.buffer).delete()
         report = RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable)

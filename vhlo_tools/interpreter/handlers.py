@@ -24,7 +24,7 @@ class CustomCall:
         target: What it calls.
         attributes: Its attributes as plain values: numbers, strings, booleans, tuples, dictionaries, arrays for
             tensors, and the text that MLIR prints for anything else.
-        results: The types of its results.
+        results: The types of its results, but for tokens.
         location: Where it stands in the user's source.
     """
 
@@ -53,7 +53,7 @@ def call_of(op: Operation) -> CustomCall:
     return CustomCall(
         str(attributes["call_target_name"].value),
         {name: _plain(each) for name, each in attributes.items() if name != "call_target_name"},
-        tuple(parse_tensor_type(str(each.type)) for each in op.results),
+        tuple(parse_tensor_type(str(each.type)) for each in op.results if str(each.type) != "!stablehlo.token"),
         source_of(op.location),
     )
 
