@@ -90,13 +90,12 @@ class Collective(Step):
         """
         extent = grid.extent(self.strategy)
         for column in zip(*self.ids, strict=True) if self.is_permutation else [sum(self.ids, ())]:
-            if wrong := [each for each in column if not 0 <= each < extent] or [
-                each for each in column if column.count(each) > 1
-            ]:
-                raise EngineError(
-                    f"{self.place}: it names {wrong[0]} by {self.strategy}, but there are {grid}, and each is named "
-                    "once: run it with as many replicas and partitions as it was made for"
-                )
+            for each in column:
+                if not 0 <= each < extent or column.count(each) > 1:
+                    raise EngineError(
+                        f"{self.place}: it names {each} by {self.strategy}, which it must do once, of the devices: "
+                        f"{grid}; run it with as many replicas and partitions as it was made for"
+                    )
         return process_groups(grid, self.strategy, () if self.is_permutation else self.ids)
 
     def exchanged(self, evaluate: Evaluate, grid: Grid, members: Sequence[int], group: Group) -> list[list[Any]]:

@@ -25,6 +25,7 @@ from vhlo_tools.interpreter.driver.collectives import (
 from vhlo_tools.interpreter.driver.effects import Identify
 from vhlo_tools.interpreter.driver.grid import Strategy
 from vhlo_tools.interpreter.driver.kernels import Kernel, Kernels
+from vhlo_tools.interpreter.driver.meshes import mesh_groups, mesh_name
 from vhlo_tools.interpreter.driver.steps import Keys, Step
 from vhlo_tools.interpreter.driver.transfers import Receive, Send
 from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type
@@ -49,6 +50,9 @@ class Planning(Protocol):
 
     def refusal(self, op: Operation, reason: str) -> EngineError:
         """Return the error that an op cannot be run."""
+
+    def mesh(self, name: str) -> str | None:
+        """Return a mesh of the program as MLIR prints it, if there is one of that name."""
 
     def types(self, op: Operation) -> tuple[ArgumentType, ...]:
         """Return the types of the results of an op, which are tensors of known shapes."""
@@ -104,10 +108,14 @@ def _channel(op: Operation) -> int:
 
 def _ids(planning: Planning, op: Operation, name: str) -> Ids:
     attribute = op.attributes[name]
-    if not str(attribute).startswith("dense<"):
-        raise planning.refusal(op, f"its groups are told by a mesh, {attribute}: only lists of ids are known here")
-    # Groups of unlike sizes are filled up with -1.
-    return tuple(tuple(int(each) for each in row if each >= 0) for row in np.array(attribute) if len(row))
+    if (text := str(attribute)).startswith("dense<"):
+        # Groups of unlike sizes are filled up with -1.
+        return tuple(tuple(int(each) for each in row if each >= 0) for row in np.array(attribute) if len(row))
+    symbol = mesh_name(text)
+    mesh = text if symbol is None else planning.mesh(symbol)
+    if mesh is None:
+        raise planning.refusal(op, f"there is no mesh @{symbol}, by which its groups are told")
+    return mesh_groups(text, mesh)
 
 
 def _integer(op: Operation, name: str) -> int:

@@ -46,7 +46,11 @@ class Grid:
         return {"cross_partition": self.partitions, "flattened_ids": self.size}.get(strategy, self.replicas)
 
     def __str__(self) -> str:
-        return f"{self.replicas} replicas of {self.partitions} partitions"
+        return f"{_counted(self.replicas, 'replica')} of {_counted(self.partitions, 'partition')}"
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def process_groups(grid: Grid, strategy: Strategy, ids: Sequence[Sequence[int]]) -> Groups:

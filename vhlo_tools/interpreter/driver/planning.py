@@ -77,6 +77,11 @@ class _Planner:
             for each in module.body.operations
             if str(each.operation.name) == "func.func"
         }
+        self._meshes = {
+            str(each.operation.attributes["sym_name"].value): str(each.operation.attributes["mesh"])
+            for each in module.body.operations
+            if str(each.operation.name) in ("sdy.mesh", "stablehlo.mesh")
+        }
         self._specials = Specials(provider, module)
         self._keys: dict[Any, int] = {}
         self._needed: set[int] = set()
@@ -120,6 +125,10 @@ class _Planner:
         """Return an op and where it stands, for messages."""
         place = place_of(source_of(op.location), self._name)
         return f"{place or self._name}: {op.name}"
+
+    def mesh(self, name: str) -> str | None:
+        """Return a mesh of the program as MLIR prints it, if there is one of that name."""
+        return self._meshes.get(name)
 
     def types(self, op: Operation) -> tuple[ArgumentType, ...]:
         """Return the types of the results of an op.
