@@ -56,7 +56,18 @@ if TYPE_CHECKING:
         VhloToolsError,
     )
     from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
-    from vhlo_tools.interpreter import Buffer, CustomCall, DonationWarning, Executable, Execution, RunReport
+    from vhlo_tools.interpreter import (
+        Buffer,
+        CustomCall,
+        DonationWarning,
+        Executable,
+        Execution,
+        Probe,
+        ProbedValue,
+        ProbeSite,
+        RunReport,
+        read_probes,
+    )
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
     from vhlo_tools.version import Version
     from vhlo_tools.weights import Constant, Externalized, Extracted
@@ -92,6 +103,9 @@ __all__ = [
     "InvalidVersionError",
     "MalformedArtifactError",
     "MissingExtraError",
+    "Probe",
+    "ProbeSite",
+    "ProbedValue",
     "ProviderError",
     "RunReport",
     "SourceLocation",
@@ -112,6 +126,7 @@ __all__ = [
     "extract_constants",
     "load_executable",
     "open_artifact",
+    "read_probes",
     "record_golden",
     "require",
     "resolve_target",
@@ -129,7 +144,21 @@ _HOME_OF = {
     **dict.fromkeys(
         ["check", "check_golden", "record_golden", "deserialize", "open_artifact", "require", "resolve_target"], "api"
     ),
-    **dict.fromkeys(["Buffer", "CustomCall", "DonationWarning", "Executable", "Execution", "RunReport"], "interpreter"),
+    **dict.fromkeys(
+        [
+            "Buffer",
+            "CustomCall",
+            "DonationWarning",
+            "Executable",
+            "Execution",
+            "Probe",
+            "ProbeSite",
+            "ProbedValue",
+            "RunReport",
+            "read_probes",
+        ],
+        "interpreter",
+    ),
     **dict.fromkeys(["load_executable", "retarget", "run", "serialize", "strip", "verify", "draw_inputs"], "api"),
     **dict.fromkeys(["constants", "diff", "externalize_constants", "extract_constants", "restore_constants"], "api"),
     "run_parallel": "api",

@@ -228,7 +228,11 @@ F32 = "tensor<4xf32>"
             "m.py:3:1: .*cannot run stablehlo.custom_call",
         ),
         (f"%0 = arith.maxnumf %a, %a : {F32}", "it knows no ops of the dialect arith"),
-        ("%0 = stablehlo.replica_id : tensor<ui32>", "stablehlo.replica_id"),
+        (
+            '%0 = stablehlo.create_token : !stablehlo.token %1 = "stablehlo.outfeed"(%0) : (!stablehlo.token) -> '
+            "!stablehlo.token",
+            "stablehlo.outfeed",
+        ),
         (f"%0 = func.call @g(%a) : ({F32}) -> {F32}", "func.func: the function is declared, but not defined here"),
         ("%0 = stablehlo.constant dense_resource<r> : tensor<4xf32>", "does not hold the bytes of its dense_resource"),
     ],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from vhlo_tools.api.frontends import as_program
 
 if TYPE_CHECKING:
-    from vhlo_tools.interpreter import Donate, Executable, Handler
+    from vhlo_tools.interpreter import Donate, Executable, Handler, Probe
     from vhlo_tools.program import ProgramSource
 
 __all__ = ["ENGINE_CHOICES", "EngineChoice", "load_executable", "run"]
@@ -70,6 +70,7 @@ def run(
     donate: Donate = (),
     timeout: float | None = None,
     handlers: Mapping[str, Handler] | None = None,
+    probe: Probe | None = None,
     name: str | None = None,
     provider: str | None = None,
     trusted: bool = False,
@@ -93,6 +94,7 @@ def run(
         handlers: Functions that compute custom calls, by the targets of these. One is called with the call, a
             :class:`CustomCall`, and an array for each operand, which it must not change; it returns an array for each
             result: one alone, or a sequence.
+        probe: What keeps intermediate values, on ``reference``, which ``auto`` then takes.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use, by default those of the module, or the installed ones.
         trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
@@ -114,7 +116,9 @@ def run(
         raise TypeError(
             f"inputs must be a sequence with one array for each argument, not a {type(inputs).__qualname__}"
         )
+    if probe is not None and engine == "auto":
+        engine = "reference"
     executable = load_executable(
         program, engine=engine, handlers=handlers, name=name, provider=provider, trusted=trusted
     )
-    return executable.run(inputs, donate=donate, timeout=timeout)
+    return executable.run(inputs, donate=donate, timeout=timeout, probe=probe)

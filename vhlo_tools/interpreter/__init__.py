@@ -7,6 +7,7 @@ from vhlo_tools.interpreter.executable import Donate, Executable, Execution
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
 from vhlo_tools.interpreter.nesting import nested_values
 from vhlo_tools.interpreter.parallel import count_inputs, run_parallel
+from vhlo_tools.interpreter.probing import Probe, ProbedValue, ProbeSite, read_probes
 from vhlo_tools.interpreter.reference import evaluate
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
 from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type, parse_value_type
@@ -22,6 +23,9 @@ __all__ = [
     "Handler",
     "OutputReport",
     "Placement",
+    "Probe",
+    "ProbeSite",
+    "ProbedValue",
     "RunReport",
     "UnusableDonation",
     "choose_executable",
@@ -31,5 +35,6 @@ __all__ = [
     "nested_values",
     "parse_tensor_type",
     "parse_value_type",
+    "read_probes",
     "run_parallel",
 ]

@@ -8,17 +8,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from vhlo_tools.bindings import isolation
+import numpy as np
+
+from vhlo_tools.bindings import Provider, get_provider, isolation
 from vhlo_tools.errors import EngineCrashError, EngineTimeoutError
+from vhlo_tools.interpreter.driver.evaluation import evaluate_here
 from vhlo_tools.interpreter.reference import Prepared, prepare
 from vhlo_tools.program import Program, load_program
 
-__all__ = ["LIMITS", "IsolatedProgram", "run_here"]
+__all__ = ["LIMITS", "IsolatedProgram", "IsolatedSegments", "evaluate_segment_here", "run_here"]
 
 #: What a run may take, if nothing else is said: ten minutes, 8 GiB of memory, 4 GiB of results.
 LIMITS: Final = isolation.Limits(seconds=600.0, memory=8 << 30, output=4 << 30)
 
 _RUN: Final = "vhlo_tools.interpreter.child:run_here"
+_EVALUATE: Final = "vhlo_tools.interpreter.child:evaluate_segment_here"
 _MISSING: Final = "missing"
 
 # Programs up to this size go along with each run; larger ones are sent where they are missing.
@@ -80,6 +84,45 @@ class IsolatedProgram:
     def _call(self, bytecode: bytes | None, inputs: Sequence[Any], limits: isolation.Limits) -> Any:
         whole = None if bytecode is None else memoryview(bytecode)
         return isolation.call(_RUN, self._key, whole, self._provider, self._name, list(inputs), limits=limits)
+
+
+class IsolatedSegments:
+    """Evaluates segments of programs in child processes, as a driver asks for it.
+
+    Attributes:
+        timeout: How many seconds a segment may take, by default those of :data:`LIMITS`.
+    """
+
+    def __init__(self) -> None:
+        self.timeout: float | None = None
+
+    def evaluate(
+        self, provider: Provider, digest: str, bytecode: bytes, arrays: Sequence[np.ndarray[Any, Any]]
+    ) -> list[np.ndarray[Any, Any]]:
+        """Evaluate a segment.
+
+        Raises:
+            EngineCrashError: If the child dies.
+            EngineTimeoutError: If it takes longer than it may.
+            EngineError: If the interpreter refuses it.
+        """
+        limits = LIMITS if self.timeout is None else replace(LIMITS, seconds=self.timeout)
+        whole = memoryview(bytecode)
+        results: list[np.ndarray[Any, Any]] = isolation.call(
+            _EVALUATE, provider.prefix, digest, whole, list(arrays), limits=limits
+        )
+        return results
+
+
+def evaluate_segment_here(
+    provider: str, digest: str, bytecode: memoryview, arrays: list[np.ndarray[Any, Any]]
+) -> list[np.ndarray[Any, Any]]:
+    """Evaluate a segment in this process.
+
+    Raises:
+        EngineError: If the interpreter refuses it.
+    """
+    return evaluate_here(get_provider(provider), digest, bytes(bytecode), arrays)
 
 
 def run_here(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from vhlo_tools.bindings import MLIRFailure, Module
+from vhlo_tools.bindings import MLIRFailure, Module, Operation
 from vhlo_tools.errors import EngineError
+from vhlo_tools.interpreter.driver import has_special
 from vhlo_tools.interpreter.entry import main_of, valid_module
 from vhlo_tools.interpreter.executable import Executable
 from vhlo_tools.interpreter.handlers import Handler
+from vhlo_tools.interpreter.known_calls import known_handler
 from vhlo_tools.interpreter.lowering import fit, lower
 from vhlo_tools.interpreter.preflight import check_runnable
 from vhlo_tools.interpreter.values import parse_value_type
@@ -43,7 +45,7 @@ def choose_executable(program: Program, handlers: Mapping[str, Handler] | None =
     is_large = seconds > _SECONDS
     reason = f"the interpreter would take about {seconds:.2g} s" if is_large else _refusal(program, module, handlers)
     if reason is None:
-        return Executable(program, "reference", f"it is small: the interpreter takes about {seconds:.2g} s")
+        return Executable(program, "reference", f"it is small: the interpreter takes about {seconds:.2g} s", handlers)
     executable = Executable(program, "xla", reason, handlers)
     try:
         executable.prepare()
@@ -51,7 +53,7 @@ def choose_executable(program: Program, handlers: Mapping[str, Handler] | None =
         refusal = _refusal(program, module, handlers) if is_large else reason
         if refusal is not None:
             raise EngineError(f"no engine can run {program.name}: {refusal}; {failure}") from failure
-        return Executable(program, "reference", f"XLA cannot run it: {failure}")
+        return Executable(program, "reference", f"XLA cannot run it: {failure}", handlers)
     return executable
 
 
@@ -63,9 +65,11 @@ def _refusal(program: Program, module: Module, handlers: Mapping[str, Handler] |
         module: It, which is used up.
         handlers: What computes its custom calls.
     """
-    if handlers:
-        return "the engine reference calls no handlers"
     provider, name = program.provider, program.name
+    if has_special(provider, module):
+        targets = (each.attributes["call_target_name"].value for each in provider.walk(module) if _is_call(each))
+        lacking = [each for each in targets if each not in (handlers or {}) and known_handler(each) is None]
+        return f"nothing computes {', '.join(dict.fromkeys(lacking))} for the interpreter" if lacking else None
     kind = main_of(module, name).attributes["function_type"].value
     arguments, results = ([parse_value_type(str(each)) for each in types] for types in (kind.inputs, kind.results))
     try:
@@ -80,3 +84,7 @@ def _refusal(program: Program, module: Module, handlers: Mapping[str, Handler] |
     except MLIRFailure as failure:
         return explain_failure(name, provider, failure)
     return None
+
+
+def _is_call(op: Operation) -> bool:
+    return str(op.name) == "stablehlo.custom_call"

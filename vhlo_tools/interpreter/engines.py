@@ -8,16 +8,20 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.errors import EngineError
+from vhlo_tools.errors import EngineCrashError
 from vhlo_tools.interpreter.buffers import Buffer
-from vhlo_tools.interpreter.child import IsolatedProgram
+from vhlo_tools.interpreter.child import IsolatedProgram, IsolatedSegments
 from vhlo_tools.interpreter.donation import Aliased
+from vhlo_tools.interpreter.driver import Driver, needs_driver
 from vhlo_tools.interpreter.handlers import Handler
+from vhlo_tools.interpreter.known_calls import with_known
+from vhlo_tools.interpreter.probing import Probe
 from vhlo_tools.interpreter.protocols import Engine, EngineName, Ran, Values
 from vhlo_tools.interpreter.xla import XlaEngine
+from vhlo_tools.interpreter.xla.grid import Grid
 from vhlo_tools.program import Program
 
-__all__ = ["ENGINES"]
+__all__ = ["ENGINES", "ParallelReferenceEngine", "ReferenceEngine"]
 
 
 class ReferenceEngine:
@@ -25,24 +29,28 @@ class ReferenceEngine:
 
     Args:
         program: The program, whose ``main`` takes and gives arrays.
-        handlers: What computes its custom calls, of which there must be none.
-
-    Raises:
-        EngineError: If there are handlers.
+        handlers: What computes custom calls, by their targets.
     """
 
-    def __init__(self, program: Program, handlers: Mapping[str, Handler]) -> None:
-        if handlers:
-            raise EngineError(f"{program.name}: the engine reference calls no handlers: take the engine xla")
+    def __init__(self, program: Program, handlers: Mapping[str, Handler] | None = None) -> None:
         provider = program.provider
         bytecode = b"".join(provider.bytecode(program.load(), provider.library.current))
         self._isolated = IsolatedProgram(bytecode, provider.prefix, program.name)
+        self._segments = IsolatedSegments()
+        self._driver = Driver(program, with_known(handlers or {}), self._segments.evaluate)
+        self._is_walked = needs_driver(program)
 
     def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Do nothing: the child process prepares the program for its first run."""
 
-    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None) -> Ran:
-        """Run it in a child process (see :meth:`Engine.execute`)."""
+    def execute_parallel(
+        self, inputs: Sequence[Sequence[np.ndarray[Any, Any] | None]], replicas: int, partitions: int
+    ) -> list[list[np.ndarray[Any, Any] | None]]:
+        """Run it on several devices (see :meth:`Driver.run_parallel`)."""
+        return self._driver.run_parallel(inputs, replicas, partitions)
+
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
+        """Run it in a child process, or in pieces where it is walked (see :meth:`Engine.execute`)."""
         arrays: list[Any] = [None if each is None else each.read() for each in arguments]
         memory = {}
         for each in aliased:
@@ -50,7 +58,7 @@ class ReferenceEngine:
                 # What is on a device comes to the host by this, and may be written over there.
                 arrays[each.input] = arrays[each.input].copy()
             memory[each.output] = arrays[each.input]
-        results = list(self._isolated.run(arrays, timeout))
+        results = self._run(arrays, timeout, probe)
         done = []
         for each in aliased:
             result, taken = results[each.output], memory[each.output]
@@ -63,6 +71,16 @@ class ReferenceEngine:
                 _given(arguments, each).delete()
             done.append(each)
         return [None if each is None else Buffer(each) for each in results], done
+
+    def _run(self, arrays: Sequence[Any], timeout: float | None, probe: Probe | None) -> list[Any]:
+        if not self._is_walked and probe is None:
+            try:
+                return list(self._isolated.run(arrays, timeout))
+            except EngineCrashError:
+                # Walked, it dies again, and it is known of what.
+                pass
+        self._segments.timeout = timeout
+        return self._driver.run(arrays, probe)
 
 
 def _given(arguments: Values, aliased: Aliased) -> Buffer:
@@ -78,6 +96,28 @@ def _written(result: np.ndarray[Any, Any], memory: np.ndarray[Any, Any]) -> np.n
         memory = memory.reshape(-1).view(np.uint8).view(result.dtype).reshape(result.shape)
     np.copyto(memory, result)
     return memory
+
+
+class ParallelReferenceEngine:
+    """StableHLO's reference interpreter on several devices, which a driver steps through the program in turn.
+
+    Args:
+        program: The program, whose ``main`` takes and gives arrays.
+        grid: The devices.
+        handlers: What computes custom calls, by their targets.
+    """
+
+    def __init__(self, program: Program, grid: Grid, handlers: Mapping[str, Handler]) -> None:
+        self._engine, self._grid = ReferenceEngine(program, handlers), grid
+
+    def execute_parallel(self, inputs: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+        """Run it (see :meth:`ParallelEngine.execute_parallel`).
+
+        Inputs that are whole, for a program that says how devices share them, are those of one device.
+        """
+        whole = len(inputs) == 1
+        replicas, partitions = (1, 1) if whole else (self._grid.replicas, self._grid.partitions)
+        return tuple(map(tuple, self._engine.execute_parallel(inputs, replicas, partitions)))
 
 
 #: What makes an engine of a program, and of what computes its custom calls.

@@ -19,6 +19,7 @@ from vhlo_tools.interpreter.entry import main_of, valid_module
 from vhlo_tools.interpreter.flattening import flatten_main
 from vhlo_tools.interpreter.handlers import Handler
 from vhlo_tools.interpreter.nesting import leaf_values, nested_values
+from vhlo_tools.interpreter.probing import Probe
 from vhlo_tools.interpreter.protocols import EngineName
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
 from vhlo_tools.interpreter.values import ArgumentType, ValueType, as_array, as_arrays, fitting, parse_value_type
@@ -111,13 +112,16 @@ class Executable:
         if all(not isinstance(each, ArgumentType) or each.is_static for each in self._types):
             self._engine.prepare([each.static_shape for each in self._types if isinstance(each, ArgumentType)])
 
-    def run(self, inputs: Sequence[Any], *, donate: Donate = (), timeout: float | None = None) -> tuple[Any, ...]:
+    def run(
+        self, inputs: Sequence[Any], *, donate: Donate = (), timeout: float | None = None, probe: Probe | None = None
+    ) -> tuple[Any, ...]:
         """Evaluate ``main``.
 
         Args:
             inputs: As for :meth:`execute`.
             donate: As for :meth:`execute`.
             timeout: As for :meth:`execute`.
+            probe: As for :meth:`execute`.
 
         Returns:
             The results as arrays, of a tuple a tuple of arrays. Those of the engine ``xla`` are read-only.
@@ -125,10 +129,12 @@ class Executable:
         Raises:
             VhloToolsError: As :meth:`execute` does.
         """
-        execution = self.execute(inputs, donate=donate, timeout=timeout)
+        execution = self.execute(inputs, donate=donate, timeout=timeout, probe=probe)
         return _mapped(Buffer.read, execution.buffers)
 
-    def execute(self, inputs: Sequence[Any], *, donate: Donate = (), timeout: float | None = None) -> Execution:
+    def execute(
+        self, inputs: Sequence[Any], *, donate: Donate = (), timeout: float | None = None, probe: Probe | None = None
+    ) -> Execution:
         """Evaluate ``main``, and keep its results where they are.
 
         Args:
@@ -136,6 +142,7 @@ class Executable:
             donate: The inputs whose memory may be taken, beside buffers that say so themselves. An array that is no
                 buffer must be writable and contiguous and own its memory, or it is copied.
             timeout: How many seconds the engine ``reference`` may take, by default ten minutes; nothing ends ``xla``.
+            probe: What keeps intermediate values, on the engine ``reference``.
 
         Raises:
             InvalidInputError: If the inputs do not fit.
@@ -153,7 +160,7 @@ class Executable:
         # Before anything happens, for a warning may be made an error.
         for said in unusable:
             warnings.warn(f"{self.name}: {said}", DonationWarning, stacklevel=_level_of_caller())
-        results, done = self._engine.execute([each.buffer for each in taken], plan, timeout)
+        results, done = self._engine.execute([each.buffer for each in taken], plan, timeout, probe)
         for each in unused:
             cast(Buffer, each.buffer).delete()
         report = RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from vhlo_tools.errors import EngineError, InvalidInputError
+from vhlo_tools.interpreter.engines import ParallelReferenceEngine
 from vhlo_tools.interpreter.entry import valid_module
 from vhlo_tools.interpreter.executable import Executable
 from vhlo_tools.interpreter.handlers import Handler
@@ -18,7 +19,8 @@ __all__ = ["PARALLEL_ENGINES", "count_inputs", "run_parallel"]
 
 #: What makes an engine of a program, a grid of devices, and what computes its custom calls.
 PARALLEL_ENGINES: Final[dict[EngineName, Callable[[Program, Grid, Mapping[str, Handler]], ParallelEngine]]] = {
-    "xla": XlaParallelEngine
+    "reference": ParallelReferenceEngine,
+    "xla": XlaParallelEngine,
 }
 _MOST_DEVICES: Final = 64
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.donation import Aliased
+from vhlo_tools.interpreter.probing import Probe
 
 __all__ = ["Engine", "EngineName", "ParallelEngine", "Ran", "Values"]
 
@@ -27,7 +28,7 @@ class Engine(Protocol):
             EngineError: If the engine cannot run the program.
         """
 
-    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None) -> Ran:
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
         """Run it.
 
         Args:
@@ -35,6 +36,7 @@ class Engine(Protocol):
                 result, and are deleted.
             aliased: Which results are written over which inputs, or over copies of them.
             timeout: How many seconds it may take, if the engine can be ended.
+            probe: What keeps intermediate values.
 
         Returns:
             The results, in buffers of their own, and ``aliased`` as it came to pass.

@@ -24,7 +24,7 @@ def fit(
     module: Module,
     arguments: Sequence[ValueType],
     results: Sequence[ValueType],
-    inputs: Sequence[np.ndarray[Any, Any]],
+    inputs: Sequence[np.ndarray[Any, Any] | None],
     name: str,
 ) -> None:
     """Give ``module`` a ``main`` of tensors that the interpreter takes, and the shapes of the inputs, in place.

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
 
-__all__ = ["inline_calls", "passes_only_tensors"]
+__all__ = ["CALLEES", "inline_calls", "passes_only_tensors"]
 
 #: The attribute that names the function, of the ops that call one.
-_CALLEES: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+CALLEES: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 
 def passes_only_tensors(op: Operation) -> bool:
@@ -32,14 +32,14 @@ def inline_calls(provider: Provider, module: ModuleOp, wanted: Callable[[Operati
 
     def add(root: ModuleOp | Operation, within: tuple[str, ...]) -> None:
         for op in provider.walk(root):
-            if str(op.name) in _CALLEES and wanted(op):
+            if str(op.name) in CALLEES and wanted(op):
                 pending.append((op, within))
 
     for name, function in functions.items():
         add(function, (name,))
     while pending:
         call, within = pending.pop()
-        name = call.attributes[_CALLEES[str(call.name)]].value
+        name = call.attributes[CALLEES[str(call.name)]].value
         callee = functions.get(name)
         if name in within or callee is None or not len(callee.regions[0].blocks):
             continue

@@ -16,6 +16,7 @@ from typing import Any, Final
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
 from vhlo_tools.interpreter.lowering.retyping import retype, values_of
 from vhlo_tools.interpreter.lowering.tensor import Tensor
+from vhlo_tools.interpreter.markers import is_marker
 from vhlo_tools.interpreter.refusals import refusal
 from vhlo_tools.portable.site import DIMENSION_BITS, Site, Unfit
 
@@ -127,7 +128,9 @@ class _Planned:
         name = str(self.op.name)
         # To move elements may be to number the dimensions anew.
         kinds = {replace(each, axis=None) for each in (*self.operands, *self.results) if each}
-        return not kinds or name in _CARRY or (name in _MOVE and len(kinds) == 1 and all(self.results))
+        if not kinds or name in _CARRY or is_marker(self.op):
+            return True
+        return name in _MOVE and len(kinds) == 1 and all(self.results)
 
 
 def _quantization(value: Any, op: Operation, name: str) -> _Quantization | None:

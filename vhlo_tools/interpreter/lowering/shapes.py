@@ -9,7 +9,7 @@ import numpy as np
 
 from vhlo_tools.bindings import Module, Operation, Provider
 
-__all__ = ["is_dynamic", "resolve_shapes"]
+__all__ = ["is_dynamic", "may_be_sizes", "resolve_shapes"]
 
 _PASSES: Final = (
     "inline",
@@ -29,13 +29,13 @@ def is_dynamic(text: str) -> bool:
     return "?" in text
 
 
-def resolve_shapes(provider: Provider, module: Module, inputs: Sequence[np.ndarray[Any, Any]]) -> None:
+def resolve_shapes(provider: Provider, module: Module, inputs: Sequence[np.ndarray[Any, Any] | None]) -> None:
     """Resolve the dynamic shapes of ``module`` from the inputs, in place; also where the inputs are sizes.
 
     Args:
         provider: The bindings.
         module: The program, with a ``main``.
-        inputs: What its ``main``, of tensors that the interpreter takes, is to be run with.
+        inputs: What its ``main``, of tensors that the interpreter takes, is to be run with; ``None`` for a token.
 
     Raises:
         MLIRFailure: If a pass fails: the program does not fit these inputs.
@@ -45,12 +45,19 @@ def resolve_shapes(provider: Provider, module: Module, inputs: Sequence[np.ndarr
     types = []
     with module.context:
         for argument, array in zip(block.arguments, inputs, strict=True):
+            if array is None:
+                types.append(str(argument.type))
+                continue
             sizes = "".join(f"{size}x" for size in array.shape)
             types.append(f"tensor<{sizes}{argument.type.element_type}>")
-            may_be_sizes = array.dtype.kind in "iu" and array.ndim < 2 and array.size <= _MOST_SIZES
-            if may_be_sizes and str(argument.type) == types[-1]:
+            if may_be_sizes(array) and str(argument.type) == types[-1]:
                 _fix(provider, block, argument, array)
     provider.run_passes(module, ",".join(_PASSES).format(types=",".join(types)), verify=True)
+
+
+def may_be_sizes(array: np.ndarray[Any, Any]) -> bool:
+    """Tell whether an input may be the sizes of others, and shapes may follow from its values."""
+    return array.dtype.kind in "iu" and array.ndim < 2 and array.size <= _MOST_SIZES
 
 
 def _is_main(op: Operation) -> bool:

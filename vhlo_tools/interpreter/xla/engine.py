@@ -12,6 +12,7 @@ from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.donation import Aliased
 from vhlo_tools.interpreter.handlers import Handler
+from vhlo_tools.interpreter.probing import Probe
 from vhlo_tools.interpreter.protocols import Ran, Values
 from vhlo_tools.interpreter.xla.calls import Callbacks, take_calls
 from vhlo_tools.interpreter.xla.lacking import refused
@@ -38,8 +39,10 @@ class XlaEngine:
         """Compile it (see :meth:`Engine.prepare`)."""
         self._compile(tuple(shapes))
 
-    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None) -> Ran:
+    def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
         """Run it in this process, which cannot be ended (see :meth:`Engine.execute`)."""
+        if probe is not None:
+            raise EngineError(f"{self._program.name}: XLA shows no intermediate values: probe on the engine reference")
         compiled = self._compile(tuple(each.shape for each in arguments if each is not None))
         reasons = {each.input: each.reason for each in aliased}
         try:

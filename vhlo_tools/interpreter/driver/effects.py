@@ -1,0 +1,91 @@
+"""What the engine knows nothing of, as steps: handlers, probes, and which device it is."""
+
+# ruff: noqa: D102 - the members are those of a step, and documented there
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vhlo_tools.errors import EngineError, VhloToolsError
+from vhlo_tools.interpreter.driver.steps import Device, Frame, Immediate, Keys
+from vhlo_tools.interpreter.handlers import CustomCall, Handler, checked_results
+from vhlo_tools.interpreter.probing import ProbeSite
+
+__all__ = ["Emit", "HandlerCall", "Identify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Emit(Immediate):
+    """A value is given to the probe."""
+
+    site: ProbeSite
+    operand: int
+    results: Keys = ()
+
+    @property
+    def uses(self) -> frozenset[int]:
+        return frozenset((self.operand,))
+
+    def take(self, device: Device, frame: Frame) -> None:
+        device.emit(self.site, tuple(device.iterations), frame[self.operand])
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerCall(Immediate):
+    """A custom call that a handler computes.
+
+    Attributes:
+        call: The call.
+        handler: The handler.
+        operands: Those of the call that are no tokens.
+        results: Those of the call that are no tokens.
+        tokens: Those that are.
+    """
+
+    call: CustomCall
+    handler: Handler
+    operands: Keys
+    results: Keys
+    tokens: Keys
+
+    @property
+    def uses(self) -> frozenset[int]:
+        return frozenset(self.operands)
+
+    def take(self, device: Device, frame: Frame) -> None:
+        arrays = [_shown(frame[key]) for key in self.operands]
+        try:
+            returned = self.handler(self.call, *arrays)
+        except VhloToolsError:
+            raise
+        except Exception as error:
+            raise EngineError(f"{self.call}: its handler raised {type(error).__name__}: {error}") from error
+        frame.update(zip(self.results, checked_results(self.call, returned), strict=True))
+        frame.update(dict.fromkeys(self.tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class Identify(Immediate):
+    """The number of the replica or of the partition that a device is."""
+
+    of_replica: bool
+    results: Keys
+
+    @property
+    def uses(self) -> frozenset[int]:
+        return frozenset()
+
+    def take(self, device: Device, frame: Frame) -> None:
+        frame[self.results[0]] = np.asarray(device.replica if self.of_replica else device.partition, np.uint32)
+
+
+def _shown(value: Any) -> Any:
+    """Return a value that a handler cannot change."""
+    if isinstance(value, tuple):
+        return tuple(map(_shown, value))
+    view = np.asarray(value).view()
+    view.flags.writeable = False
+    return view

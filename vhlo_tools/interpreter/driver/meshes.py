@@ -1,0 +1,68 @@
+"""Groups of devices told by the axes of a mesh.
+
+The bindings have no classes for these attributes, so they are read as MLIR prints them. Source: StableHLO
+specification, section "Replica groups" (``docs/spec.md`` in openxla/stablehlo); sub-axes as in Shardy
+(``shardy/dialect/sdy/ir/attrs.td`` in openxla/shardy).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+__all__ = ["mesh_groups", "mesh_name"]
+
+_NAME: Final = re.compile(r"mesh = @(\"[^\"]*\"|[\w.$-]+)")
+#: Axes of a mesh: in StableHLO a name and a size, in Shardy `"x"=2`.
+_AXIS: Final = re.compile(r'name = "([^"]*)", size = (\d+)|"([^"]*)"=(\d+)')
+_DEVICES: Final = re.compile(r"device_ids\s*=\s*(?:dense<|array<i64: )?\[?([-\d, ]*)")
+_REFERENCE: Final = re.compile(r'axis_ref<name = "([^"]*)"(?:, sub_axis_info = \((\d+)\)(\d+))?>')
+
+
+def mesh_name(groups: str) -> str | None:
+    """Return the name of the mesh that groups refer to; ``None`` if they hold the mesh itself.
+
+    Args:
+        groups: A ``#stablehlo.replica_group_mesh_axes<...>``.
+    """
+    match = _NAME.search(groups)
+    return match[1].strip('"') if match else None
+
+
+def mesh_groups(groups: str, mesh: str) -> tuple[tuple[int, ...], ...]:
+    """Return the ids of the devices of each group.
+
+    Args:
+        groups: A ``#stablehlo.replica_group_mesh_axes<...>``.
+        mesh: The mesh, which is an attribute of StableHLO or of Shardy.
+    """
+    axes = {name or shardy: int(size or size_) for name, size, shardy, size_ in _AXIS.findall(mesh)}
+    wanted = [(name, int(before or 1), int(size or axes[name])) for name, before, size in _REFERENCE.findall(groups)]
+    parts = [
+        (name, before, size)
+        for name, whole in axes.items()
+        for before, size in _split(whole, [(before, size) for each, before, size in wanted if each == name])
+    ]
+    grouped = [
+        number
+        for name, before, size in wanted
+        for number, (each, start, _) in enumerate(parts)
+        if each == name and before <= start < before * size
+    ]
+    others = [number for number in range(len(parts)) if number not in grouped]
+    told = _DEVICES.search(mesh)
+    ids = [int(each) for each in told[1].split(",")] if told else range(math.prod(axes.values()))
+    devices = np.reshape(ids, [size for _, _, size in parts]).transpose([*others, *grouped])
+    count = math.prod(parts[number][2] for number in grouped)
+    return tuple(tuple(map(int, row)) for row in devices.reshape(-1, count))
+
+
+def _split(whole: int, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the sub-axes of an axis, each with the product of the sizes of those before it, and its own size."""
+    cuts = sorted({1, whole, *(before for before, _ in wanted), *(before * size for before, size in wanted)})
+    return [(start, end // start) for start, end in pairwise(cuts)]

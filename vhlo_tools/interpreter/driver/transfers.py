@@ -1,0 +1,94 @@
+"""Values that one device sends to another.
+
+Source: StableHLO specification, sections ``send`` and ``recv`` (``docs/spec.md`` in openxla/stablehlo).
+"""
+
+# ruff: noqa: D102 - the members are those of a step, and documented there
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vhlo_tools.interpreter.driver.grid import Grid, Strategy, process_groups
+from vhlo_tools.interpreter.driver.steps import Device, Frame, Keys, Rendezvous, Step, Walk
+from vhlo_tools.interpreter.values import ArgumentType
+
+__all__ = ["Receive", "Send"]
+
+Pairs = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Send(Step):
+    """Values are sent through a channel, and not waited for.
+
+    Attributes:
+        place: The op and where it stands, for messages.
+        channel: The number of the channel.
+        strategy: What ``pairs`` are of.
+        pairs: Sources and targets.
+        operands: What is sent.
+        results: The token.
+    """
+
+    place: str
+    channel: int
+    strategy: Strategy
+    pairs: Pairs
+    operands: Keys
+    results: Keys
+
+    @property
+    def uses(self) -> frozenset[int]:
+        return frozenset(self.operands)
+
+    def walk(self, device: Device, frame: Frame) -> Walk:
+        yield Rendezvous(self, tuple(frame[key] for key in self.operands))
+        frame.update(dict.fromkeys(self.results))
+
+    def targets(self, grid: Grid, device: int) -> Iterator[int]:
+        """Yield the devices that a device sends to."""
+        for source, target in process_groups(grid, self.strategy, self.pairs):
+            if source == device:
+                yield target
+
+
+@dataclass(frozen=True, slots=True)
+class Receive(Step):
+    """Values are received through a channel.
+
+    Attributes:
+        place: The op and where it stands, for messages.
+        channel: The number of the channel.
+        strategy: What ``pairs`` are of.
+        pairs: Sources and targets.
+        results: What is received, and the token.
+        types: The types of what is received.
+    """
+
+    place: str
+    channel: int
+    strategy: Strategy
+    pairs: Pairs
+    results: Keys
+    types: tuple[ArgumentType, ...]
+
+    @property
+    def uses(self) -> frozenset[int]:
+        return frozenset()
+
+    def walk(self, device: Device, frame: Frame) -> Walk:
+        values = yield Rendezvous(self, ())
+        frame.update(zip(self.results, (*values, None), strict=True))
+
+    def has_source(self, grid: Grid, device: int) -> bool:
+        """Tell whether anything is sent to a device."""
+        return any(target == device for _, target in process_groups(grid, self.strategy, self.pairs))
+
+    def nothing(self) -> tuple[Any, ...]:
+        """Return what a device gets that nothing is sent to, which the specification leaves open: zeros."""
+        return tuple(np.zeros(kind.shape, kind.dtype) for kind in self.types)
