@@ -23,7 +23,7 @@ from jax._src.internal_test_util import test_harnesses
 __all__ = ["Case", "dtype_of", "load_case", "primitive_of", "quick_selection", "selection"]
 
 #: How many types of each primitive are in the quick selection.
-_QUICK: Final = 4
+_QUICK: Final = 3
 
 Array = np.ndarray[Any, Any]
 
