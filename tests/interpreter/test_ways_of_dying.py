@@ -57,9 +57,9 @@ def refused(name: str, message: str, body: str, inputs: Sequence[Any] = (X,), **
     return Way(name, main(body, **options), inputs, error=vt.EngineError, message=message)
 
 
-def collective(name: str, body: str, **options: str) -> Way:
-    """Return a way of ops that need other devices."""
-    return refused(name, f"cannot run stablehlo.{name}: it does not implement this op", body, **options)
+def collective(name: str, body: str, answer: Any = X, **options: str) -> Way:
+    """Return a way of a program of several devices, which one device runs too."""
+    return answered(name, answer, body, **options)
 
 
 def summed(name: str) -> str:
@@ -243,8 +243,8 @@ REFUSED: Final = (
         kind="tensor<?xf32>",
         arguments="%a: tensor<1xi64>",
     ),
-    collective("partition_id", "%0 = stablehlo.partition_id : tensor<ui32>", kind="tensor<ui32>"),
-    collective("replica_id", "%0 = stablehlo.replica_id : tensor<ui32>", kind="tensor<ui32>"),
+    collective("partition_id", "%0 = stablehlo.partition_id : tensor<ui32>", np.uint32(0), kind="tensor<ui32>"),
+    collective("replica_id", "%0 = stablehlo.replica_id : tensor<ui32>", np.uint32(0), kind="tensor<ui32>"),
     collective("all_reduce", f"{summed('all_reduce')} {{{REPLICAS}}} : ({F32}) -> {F32}"),
     collective(
         "reduce_scatter",
