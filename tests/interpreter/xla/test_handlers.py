@@ -25,7 +25,7 @@ def run(text: str, inputs: list[Any], handler: Any) -> tuple[Any, ...]:
     return vt.run(text, inputs, engine="xla", handlers={"f": handler})
 
 
-def twice(_: vt.CustomCall, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def twice(_: vt.CustomCall, array: np.ndarray[Any, Any]) -> Any:
     return array + array
 
 
@@ -153,6 +153,19 @@ def test_a_handler_may_run_programs_of_its_own() -> None:
     assert run(calling(), [NUMBERS], outer)[0].tolist() == [0, 2, 4, 6]
 
 
+def test_numbers_close_to_zero_are_not_zero_in_a_handler() -> None:
+    smallest = np.full(4, 1e-45, np.float32)
+    seen: list[Any] = []
+
+    def looking(_: vt.CustomCall, array: np.ndarray[Any, Any]) -> Any:
+        seen.extend((array > 0).tolist())
+        return array + array
+
+    (result,) = run(calling(), [smallest], looking)
+    assert seen == [True] * 4
+    assert result.view(np.uint32).tolist() == [2] * 4
+
+
 def test_dynamic_shapes_are_those_of_the_inputs() -> None:
     kind = "tensor<?xf32>"
     size = "%s = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?xf32>) -> tensor<i32>"
@@ -177,9 +190,7 @@ def failing(_: vt.CustomCall, array: np.ndarray[Any, Any]) -> None:
 
 
 def test_what_a_handler_raises_reaches_the_caller() -> None:
-    with pytest.raises(
-        vt.EngineError, match=r"custom call of f: its handler raised LookupError: no 1.0"
-    ) as said:
+    with pytest.raises(vt.EngineError, match=r"custom call of f: its handler raised LookupError: no 1.0") as said:
         run(calling(), [NUMBERS], failing)
     assert isinstance(said.value.__cause__, LookupError)
     assert "Traceback" not in str(said.value)
