@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
+from vhlo_tools.bindings.float_environment import with_all_floats
 from vhlo_tools.bindings.no_jax import allowing_jax, without_jax
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import ProviderError
@@ -182,7 +183,7 @@ def host_callbacks(functions: Sequence[Callable[..., tuple[Any, ...]]]) -> dict[
     A function gets an array for each operand, ``None`` for a token, and must return one of the very type for each
     result: nobody looks at what it returns, or at how much.
     """
-    return {"host_callbacks": [allowing_jax(each) for each in functions]} if functions else {}
+    return {"host_callbacks": [with_all_floats(allowing_jax(each)) for each in functions]} if functions else {}
 
 
 @cache

@@ -30,7 +30,8 @@ def expect_eq(call: CustomCall, actual: Array, expected: Array) -> None:
     Raises:
         EngineError: If they differ.
     """
-    _expect(call, actual, expected, actual == expected, "equal")
+    with np.errstate(invalid="ignore"):
+        _expect(call, actual, expected, actual == expected, "equal")
 
 
 def expect_almost_eq(call: CustomCall, actual: Array, expected: Array, tolerance: float = _TOLERANCE) -> None:
@@ -96,10 +97,11 @@ def _is_close(actual: Array, expected: Array) -> Any:
         return actual == expected
     finite = np.isfinite(actual.astype(np.float64)) & np.isfinite(expected.astype(np.float64))
     one, other = _steps_from_zero(actual), _steps_from_zero(expected)
-    opposite = (actual < 0) != (expected < 0)
+    with np.errstate(invalid="ignore"):  # ml_dtypes says so of comparisons with what is no number
+        opposite, same = (actual < 0) != (expected < 0), actual == expected
     steps = np.where(opposite, one + other, np.maximum(one, other) - np.minimum(one, other))
     both_nan = np.isnan(actual.astype(np.float64)) & np.isnan(expected.astype(np.float64))
-    return (actual == expected) | both_nan | (finite & (steps <= _ULPS))
+    return same | both_nan | (finite & (steps <= _ULPS))
 
 
 def _steps_from_zero(array: Array) -> Array:

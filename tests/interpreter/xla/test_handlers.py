@@ -25,8 +25,13 @@ def run(text: str, inputs: list[Any], handler: Any) -> tuple[Any, ...]:
     return vt.run(text, inputs, engine="xla", handlers={"f": handler})
 
 
+<<<<<<< HEAD
 def twice(_: vt.CustomCall, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.asarray(array + array)
+=======
+def twice(_: vt.CustomCall, array: np.ndarray[Any, Any]) -> Any:
+    return array + array
+>>>>>>> f583da4f2924291479c2121d4be39abfed4c8701
 
 
 # What a handler gets
@@ -151,6 +156,19 @@ def test_a_handler_may_run_programs_of_its_own() -> None:
         return vt.run(inner, [array], engine="xla", handlers={"g": twice})[0]
 
     assert run(calling(), [NUMBERS], outer)[0].tolist() == [0, 2, 4, 6]
+
+
+def test_numbers_close_to_zero_are_not_zero_in_a_handler() -> None:
+    smallest = np.full(4, 1e-45, np.float32)
+    seen: list[Any] = []
+
+    def looking(_: vt.CustomCall, array: np.ndarray[Any, Any]) -> Any:
+        seen.extend((array > 0).tolist())
+        return array + array
+
+    (result,) = run(calling(), [smallest], looking)
+    assert seen == [True] * 4
+    assert result.view(np.uint32).tolist() == [2] * 4
 
 
 def test_dynamic_shapes_are_those_of_the_inputs() -> None:

@@ -1,0 +1,98 @@
+"""Custom calls whose meaning the toolkit knows: annotations, and the assertions of StableHLO's own tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import vhlo_tools as vt
+
+
+def asserting(target: str, kind: str) -> str:
+    call = f"stablehlo.custom_call @check.{target}(%a, %b) {{has_side_effect = true}} : ({kind}, {kind}) -> ()"
+    return f"func.func @main(%a: {kind}, %b: {kind}) {{ {call} return }}"
+
+
+def holds(target: str, element: str, actual: Any, expected: Any) -> bool:
+    """Tell whether an assertion holds; it must name itself and where it stands if it does not."""
+    try:
+        vt.run(asserting(target, f"tensor<{len(actual)}x{element}>"), [actual, expected], engine="xla")
+    except vt.EngineError as error:
+        assert f"text:1:{5 + len('func.func @main')}" in str(error) or f"custom call of check.{target}" in str(error)
+        return False
+    return True
+
+
+def test_equal_means_the_same_numbers() -> None:
+    assert holds("expect_eq", "f32", [1.0, -0.0, np.inf], [1.0, 0.0, np.inf])
+    assert not holds("expect_eq", "f32", [1.0], [1.0000001])
+    assert not holds("expect_eq", "f32", [np.nan], [np.nan])
+    assert holds("expect_eq", "i4", [1, -8], [1, -8])
+    assert not holds("expect_eq", "i1", [True, False], [True, True])
+
+
+def test_almost_equal_is_within_a_thousandth() -> None:
+    assert holds("expect_almost_eq", "f32", [1.0, np.nan, np.inf], [1.0009, np.nan, np.inf])
+    assert holds("expect_almost_eq", "complex<f64>", [1 + 1j], [1 + 1.0009j])
+    assert not holds("expect_almost_eq", "f32", [1.0], [1.002])
+    assert not holds("expect_almost_eq", "f32", [np.nan], [1.0])
+    assert not holds("expect_almost_eq", "f32", [np.inf], [-np.inf])
+
+
+@pytest.mark.parametrize("element", ["f64", "f32", "f16", "bf16", "f8E5M2"])
+def test_close_is_within_three_floats(element: str) -> None:
+    names: dict[str, Any] = {"f64": "f8", "f32": "f4", "f16": "f2"}
+    names |= {"bf16": ml_dtypes.bfloat16, "f8E5M2": ml_dtypes.float8_e5m2}
+    dtype = np.dtype(names[element])
+    bits = np.ones(1, dtype).view(f"u{dtype.itemsize}")
+    three, four = ((bits + np.asarray(step, bits.dtype)).view(dtype) for step in (3, 4))
+    assert holds("expect_close", element, np.ones(1, dtype), three)
+    assert not holds("expect_close", element, np.ones(1, dtype), four)
+    smallest = np.ones(1, bits.dtype).view(dtype)
+    assert holds("expect_close", element, smallest, -smallest)
+    assert not holds("expect_close", element, smallest * 2, -smallest * 2)
+    assert holds("expect_close", element, np.array([np.nan], dtype), np.array([np.nan], dtype))
+    assert not holds("expect_close", element, np.array([np.inf], dtype), np.ones(1, dtype))
+
+
+def test_close_complex_numbers_are_so_in_both_parts() -> None:
+    step = np.nextafter(np.float32(1), np.float32(2))
+    assert holds("expect_close", "complex<f32>", np.array([1 + 1j], "c8"), np.array([step + 1j], "c8"))
+    assert not holds("expect_close", "complex<f32>", np.array([1 + 1j], "c8"), np.array([1 - 1j], "c8"))
+
+
+def test_what_differs_is_shown() -> None:
+    with pytest.raises(
+        vt.EngineError, match=r"4 of 5 values are not equal: 1.0 at \[0\], expected 0.0; .*; and 1 more"
+    ):
+        vt.run(asserting("expect_eq", "tensor<5xf32>"), [[1, 1, 1, 1, 0], [0] * 5], engine="xla")
+
+
+def test_the_older_assertion_gives_true_or_ends_the_run() -> None:
+    kind = "tensor<2xf32>"
+    text = f"""func.func @main(%a: {kind}, %b: {kind}) -> tensor<i1> {{
+      %0 = stablehlo.custom_call @check.eq(%a, %b) : ({kind}, {kind}) -> tensor<i1>
+      return %0 : tensor<i1>
+    }}"""
+    assert vt.run(text, [[1, 2], [1, 2.00005]], engine="xla")[0]
+    with pytest.raises(vt.EngineError, match="1 of 2 values are not within 0.0001"):
+        vt.run(text, [[1, 2], [1, 2.1]], engine="xla")
+
+
+@pytest.mark.parametrize("target", ["Sharding", "LayoutConstraint", "MoveToDevice", "SPMDFullToShardShape"])
+def test_what_places_a_value_gives_it(target: str) -> None:
+    kind = "tensor<2xf32>"
+    sharding = 'mhlo.sharding = "{replicated}"'
+    call = f"stablehlo.custom_call @{target}(%a) {{{sharding}}} : ({kind}) -> {kind}"
+    text = f"func.func @main(%a: {kind}) -> {kind} {{ %0 = {call} return %0 : {kind} }}"
+    assert vt.run(text, [[1, 2]], engine="xla")[0].tolist() == [1, 2]
+
+
+def test_a_handler_goes_before_what_is_known() -> None:
+    seen: list[Any] = []
+    text = asserting("expect_eq", "tensor<1xf32>")
+    vt.run(text, [[1], [2]], engine="xla", handlers={"check.expect_eq": lambda *given: seen.append(given)})
+    assert len(seen) == 1
