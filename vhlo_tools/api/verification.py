@@ -25,6 +25,7 @@ def verify(
     drawing: Drawing | None = None,
     tolerance: Tolerance | None = None,
     engine: EngineChoice = "auto",
+    bisect: bool = False,
     names: tuple[str | None, str | None] = (None, None),
     provider: str | None = None,
     trusted: bool = False,
@@ -42,6 +43,7 @@ def verify(
         drawing: How inputs are drawn; ``seed`` takes the place of the seed in it.
         tolerance: How far apart floats may be, by default four units in the last place.
         engine: What runs both, as for :func:`run`.
+        bisect: Whether to find the first op where they part, if they do, on the reference interpreter.
         names: What to call the programs in messages, by default their paths.
         provider: The bindings to use, by default the installed ones.
         trusted: Whether MLIR may parse artifacts and bytecode in this process at once, as for :func:`serialize`.
@@ -57,7 +59,7 @@ def verify(
         InvalidProgramError: If one of them is no valid program.
         MalformedArtifactError: If one of them is a damaged artifact.
     """
-    from vhlo_tools.verification import Drawing, Tolerance, verify_executables
+    from vhlo_tools.verification import Drawing, Tolerance, find_divergence, verify_executables
     from vhlo_tools.verification import draw_inputs as draw
 
     loading: Any = {"provider": provider, "trusted": trusted}
@@ -73,7 +75,16 @@ def verify(
     else:
         for each in range(seed, seed + rounds):
             sets.append((f"drawn from seed {each}", draw(one, replace(drawing or Drawing(), seed=each))))
-    return verify_executables(one, other, sets, tolerance or Tolerance())
+    report = verify_executables(one, other, sets, tolerance := tolerance or Tolerance())
+    if report.passed or not bisect:
+        return report
+    inputs = next(drawn for (_, drawn), each in zip(sets, report.rounds, strict=True) if not each.passed)
+    first, second = (
+        each if each.engine == "reference" else load_executable(source, engine="reference", name=name, **loading)
+        for each, source, name in zip((one, other), (before, after), names, strict=True)
+    )
+    divergence = find_divergence(first, second, inputs, tolerance)
+    return replace(report, divergence=divergence, looked_for_divergence=True)
 
 
 def draw_inputs(

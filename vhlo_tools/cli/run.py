@@ -62,6 +62,13 @@ input_option = click.option(
     help="Give an input away: an output that is aliased with it is written over it. Of a tuple also a part: '(0,{1})'.",
 )
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for the interpreter.")
+@click.option("--probe", metavar="DIR", help="Write intermediate values to this folder, with an index.csv.")
+@click.option(
+    "--probe-ops",
+    metavar="PATTERN",
+    help="Only of ops whose name or location matches this regular expression.",
+)
+@click.option("--probe-function", metavar="NAME", help="Only of ops in this function.")
 @click.option("--report", is_flag=True, help="Say on stderr what ran it, and which outputs were written over inputs.")
 @click.option(
     "-o", "--output", help="Write the results to this .npz file, or to this .npy file if there is one result."
@@ -79,6 +86,9 @@ def run(
     partitions: int | None,
     donated: tuple[str, ...],
     timeout: float | None,
+    probe: str | None,
+    probe_ops: str | None,
+    probe_function: str | None,
     report: bool,
     output: str | None,
     output_format: str,
@@ -91,16 +101,18 @@ def run(
         if Path(output).suffix not in (".npy", ".npz"):
             raise click.UsageError(f"{output} is neither a .npy nor a .npz file")
         options.check_output(output, force=force, binary=True)
+    if probe is None and (probe_ops or probe_function):
+        raise click.UsageError("--probe-ops and --probe-function say what --probe DIR writes: give a folder")
     program, name = options.read_program(source)
-    from vhlo_tools.interpreter import DonationWarning
+    from vhlo_tools.interpreter import DonationWarning, Probe
 
     functions = load_handlers(handlers)
     loading: Any = {"engine": engine, "handlers": functions, "name": name, "provider": provider, "trusted": trusted}
     outputs: tuple[Any, ...]
     if replicas is not None or partitions is not None:
-        if donated or report or timeout:
+        if donated or report or timeout or probe:
             raise click.UsageError(
-                "--donate, --report and --timeout are of runs on one device, without --replicas and --partitions"
+                "--donate, --report, --timeout and --probe are of runs on one device: leave --replicas and --partitions out"
             )
         devices = api.devices_of(
             program, replicas=replicas, partitions=partitions, name=name, provider=provider, trusted=trusted
@@ -110,10 +122,13 @@ def run(
         word = "device"
     else:
         donate, values = [_donated(text) for text in donated], read_inputs(inputs)
+        probed = None if probe is None else Probe(probe_ops, probe_function, probe, replace=force)
+        if probed is not None and engine == "auto":
+            loading["engine"] = "reference"
         executable = api.load_executable(program, **loading)
         with warnings.catch_warnings(action="ignore", category=DonationWarning):
             # The report says it.
-            execution = executable.execute(values, donate=donate, timeout=timeout)
+            execution = executable.execute(values, donate=donate, timeout=timeout, probe=probed)
         if report or donate:
             click.echo(execution.report, err=True)
         outputs, word = execution.outputs, "result"

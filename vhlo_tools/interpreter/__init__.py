@@ -7,12 +7,13 @@ from vhlo_tools.interpreter.executable import Donate, Executable, Execution
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
 from vhlo_tools.interpreter.nesting import nested_values
 from vhlo_tools.interpreter.parallel import count_inputs, run_parallel
-from vhlo_tools.interpreter.probing import Probe, ProbedValue, ProbeSite, read_probes
+from vhlo_tools.interpreter.probing import ARGUMENT, Probe, ProbedValue, ProbeSite, read_probes
 from vhlo_tools.interpreter.reference import evaluate
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
 from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type, parse_value_type
 
 __all__ = [
+    "ARGUMENT",
     "ArgumentType",
     "Buffer",
     "CustomCall",

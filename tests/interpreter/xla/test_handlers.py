@@ -25,13 +25,8 @@ def run(text: str, inputs: list[Any], handler: Any) -> tuple[Any, ...]:
     return vt.run(text, inputs, engine="xla", handlers={"f": handler})
 
 
-<<<<<<< HEAD
-def twice(_: vt.CustomCall, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return np.asarray(array + array)
-=======
 def twice(_: vt.CustomCall, array: np.ndarray[Any, Any]) -> Any:
     return array + array
->>>>>>> f583da4f2924291479c2121d4be39abfed4c8701
 
 
 # What a handler gets
