@@ -112,7 +112,7 @@ def run(
     if replicas is not None or partitions is not None:
         if donated or report or timeout or probe:
             raise click.UsageError(
-                "--donate, --report, --timeout and --probe are of runs on one device: leave --replicas and --partitions out"
+                "--donate, --report, --timeout and --probe are of one device: leave --replicas and --partitions out"
             )
         devices = api.devices_of(
             program, replicas=replicas, partitions=partitions, name=name, provider=provider, trusted=trusted
