@@ -16,6 +16,7 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import MLIRFailure, get_provider
 from vhlo_tools.bindings.isolation import note, wear_out
 from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
+from vhlo_tools.interpreter.driver import evaluate_here
 
 DIAGNOSTIC = Diagnostic("error", "no", 'loc("a":1:2)', SourceLocation("a", 1, 2), (Diagnostic("note", "why", ""),))
 FINDING = Finding("tan", "error", "op", "it has tan", op="stablehlo.tan", location=SourceLocation("model.py", 3, 4))
@@ -50,6 +51,10 @@ class StubbornError(vt.VhloToolsError):
 
     def __init__(self, one: int, other: int) -> None:
         super().__init__(f"{one} {other}")
+
+
+def evaluate(prefix: str, digest: str, bytecode: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    return evaluate_here(get_provider(prefix), digest, bytes(bytecode), arrays)
 
 
 def same(*values: Any) -> Any:

@@ -25,6 +25,7 @@ def verify(
     drawing: Drawing | None = None,
     tolerance: Tolerance | None = None,
     engine: EngineChoice = "auto",
+    bisect: bool = False,
     names: tuple[str | None, str | None] = (None, None),
     provider: str | None = None,
 ) -> VerificationReport:
@@ -41,6 +42,7 @@ def verify(
         drawing: How inputs are drawn; ``seed`` takes the place of the seed in it.
         tolerance: How far apart floats may be, by default four units in the last place.
         engine: What runs both, as for :func:`run`.
+        bisect: Whether to find the first op where they part, if they do, on the reference interpreter.
         names: What to call the programs in messages, by default their paths.
         provider: The bindings to use, by default the installed ones.
 
@@ -55,7 +57,9 @@ def verify(
         InvalidProgramError: If one of them is no valid program.
         MalformedArtifactError: If one of them is a damaged artifact.
     """
-    from vhlo_tools.verification import Tolerance, verify_executables
+    from dataclasses import replace
+
+    from vhlo_tools.verification import Tolerance, find_divergence, verify_executables
 
     one = load_executable(before, engine=engine, name=names[0], provider=provider)
     other = load_executable(after, engine=engine, name=names[1], provider=provider)
@@ -66,7 +70,18 @@ def verify(
         for each in range(seed, seed + rounds):
             drawn = draw_inputs(before, each, drawing=drawing, name=names[0], provider=provider)
             sets.append((f"drawn from seed {each}", drawn))
-    return verify_executables(one, other, sets, tolerance or Tolerance())
+    report = verify_executables(one, other, sets, tolerance := tolerance or Tolerance())
+    if report.passed or not bisect:
+        return report
+    inputs = next(drawn for (_, drawn), each in zip(sets, report.rounds, strict=True) if not each.passed)
+    first, second = (
+        each
+        if each.engine == "reference"
+        else load_executable(source, engine="reference", name=name, provider=provider)
+        for each, source, name in zip((one, other), (before, after), names, strict=True)
+    )
+    divergence = find_divergence(first, second, inputs, tolerance)
+    return replace(report, divergence=divergence, looked_for_divergence=True)
 
 
 def draw_inputs(

@@ -44,6 +44,13 @@ input_option = click.option(
     metavar="NUMBER",
     help="Give an input away: an output that is aliased with it is written over it. Of a tuple also a part: '(0,{1})'.",
 )
+@click.option("--probe", metavar="DIR", help="Write intermediate values to this folder, with an index.csv.")
+@click.option(
+    "--probe-ops",
+    metavar="PATTERN",
+    help="Only of ops whose name or location matches this regular expression.",
+)
+@click.option("--probe-function", metavar="NAME", help="Only of ops in this function.")
 @click.option("--report", is_flag=True, help="Say on stderr what ran it, and which outputs were written over inputs.")
 @click.option(
     "-o", "--output", help="Write the results to this .npz file, or to this .npy file if there is one result."
@@ -57,6 +64,9 @@ def run(
     inputs: tuple[str, ...],
     engine: api.EngineChoice,
     donated: tuple[str, ...],
+    probe: str | None,
+    probe_ops: str | None,
+    probe_function: str | None,
     report: bool,
     output: str | None,
     output_format: str,
@@ -69,15 +79,18 @@ def run(
         if Path(output).suffix not in (".npy", ".npz"):
             raise click.UsageError(f"{output} is neither a .npy nor a .npz file")
         options.check_output(output, force=force, binary=True)
+    if probe is None and (probe_ops or probe_function):
+        raise click.UsageError("--probe-ops and --probe-function say what --probe DIR writes: give a folder")
     program, name = options.read_program(source)
     values = read_inputs(inputs)
-    from vhlo_tools.interpreter import DonationWarning
+    from vhlo_tools.interpreter import DonationWarning, Probe
 
     donate = [_donated(text) for text in donated]
     executable = api.load_executable(program, engine=engine, name=name, provider=provider, trusted=trusted)
+    probed = None if probe is None else Probe(probe_ops, probe_function, probe, replace=force)
     with warnings.catch_warnings(action="ignore", category=DonationWarning):
         # The report says it.
-        execution = executable.execute(values, donate=donate)
+        execution = executable.execute(values, donate=donate, probe=probed)
     if report or donate:
         click.echo(execution.report, err=True)
     results = dict(_leaves(execution.outputs))

@@ -54,6 +54,7 @@ def tolerance_options(function: _F) -> _F:
 @click.option("--rounds", type=click.IntRange(min=1), default=1, show_default=True, help="How often they are drawn.")
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
 @tolerance_options
+@click.option("--bisect", is_flag=True, help="If they differ, find the first op where they part.")
 @options.provider_option
 @options.format_option
 def verify(
@@ -69,6 +70,7 @@ def verify(
     ulp: int,
     rtol: float,
     atol: float,
+    bisect: bool,
     provider: str | None,
     output_format: str,
 ) -> int:
@@ -89,6 +91,7 @@ def verify(
         drawing=Drawing(seed, edges, non_finite, size),
         tolerance=Tolerance(ulp, rtol, atol),
         engine=engine,
+        bisect=bisect,
         names=(programs[0][1], programs[1][1]),
         provider=provider,
     )
@@ -100,7 +103,9 @@ def verify(
 
 
 def _as_json(report: VerificationReport) -> dict[str, Any]:
+    found = {"divergence": report.divergence and asdict(report.divergence)} if report.looked_for_divergence else {}
     return {
+        **found,
         "passed": report.passed,
         "before": report.before,
         "after": report.after,

@@ -4,12 +4,13 @@ from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.executable import Donate, Executable, Execution
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
-from vhlo_tools.interpreter.probing import Probe, ProbedValue, ProbeSite, read_probes
+from vhlo_tools.interpreter.probing import ARGUMENT, Probe, ProbedValue, ProbeSite, read_probes
 from vhlo_tools.interpreter.reference import evaluate
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
 from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type
 
 __all__ = [
+    "ARGUMENT",
     "ArgumentType",
     "Buffer",
     "CustomCall",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
-from vhlo_tools.interpreter.probing import Probe, ProbeSite
+from vhlo_tools.interpreter.probing import ARGUMENT, Probe, ProbeSite
 
 __all__ = ["is_marker", "mark", "site_of"]
 
@@ -66,6 +66,10 @@ class _Marking:
                     self._origins[argument] = within, index
                 # As it stands before anything is marked: marks are no ops of the program.
                 ops = [each.operation for each in block.operations]
+                if self._probe.arguments and self._probe.wants(ARGUMENT, "", function):
+                    for index, argument in enumerate(block.arguments):
+                        site = ProbeSite(ARGUMENT, index, _printed(op.location), within, function)
+                        self._mark(argument, site, self._ir.InsertionPoint(ops[0]), op.location)
                 for index, each in enumerate(ops[:-1]):
                     self._op(each, self._ir.InsertionPoint(ops[index + 1]), f"{within}/{index}:{each.name}", function)
 
@@ -76,13 +80,15 @@ class _Marking:
         if self._probe.wants(name, location, function):
             operands = tuple(self._origins[value] for value in op.operands if value in self._origins)
             for index, result in enumerate(op.results):
-                if _has_numbers(result.type):
-                    self._mark(op, after, result)
-                    self.sites.append(ProbeSite(name, index, location, path, function, operands))
+                site = ProbeSite(name, index, location, path, function, operands)
+                self._mark(result, site, after, op.location)
         if name in _ENTERED:
             self.enter(op, path, function)
 
-    def _mark(self, op: Operation, after: Any, value: Any) -> None:
+    def _mark(self, value: Any, site: ProbeSite, place: Any, location: Any) -> None:
+        """Mark a value, if it has a form in numpy."""
+        if not _has_numbers(value.type):
+            return
         string = self._ir.StringAttr.get
         attributes = {
             "call_target_name": string(_TARGET),
@@ -90,8 +96,9 @@ class _Marking:
             "has_side_effect": self._ir.BoolAttr.get(True),
         }
         self._ir.Operation.create(
-            "stablehlo.custom_call", operands=[value], attributes=attributes, loc=op.location, ip=after
+            "stablehlo.custom_call", operands=[value], attributes=attributes, loc=location, ip=place
         )
+        self.sites.append(site)
 
 
 def _printed(location: Any) -> str:

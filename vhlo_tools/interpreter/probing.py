@@ -1,7 +1,7 @@
 """Probes: intermediate values of a run, kept in memory or in a folder.
 
 A folder gets a file of numpy for each value, and ``index.csv``, which says what each is. Numbers of the types of
-ml_dtypes are in these files as raw bytes, as numpy writes them; the index has the name of the type.
+ml_dtypes are in these files as raw bytes; the index has the name of the type.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ import numpy as np
 
 from vhlo_tools.errors import EngineError, InvalidInputError
 
-__all__ = ["COLUMNS", "INDEX", "Probe", "ProbeSite", "ProbedValue", "read_probes"]
+__all__ = ["ARGUMENT", "COLUMNS", "INDEX", "Probe", "ProbeSite", "ProbedValue", "read_probes"]
 
 #: The columns of the index.
 COLUMNS: Final = ("file", "op", "result", "dtype", "shape", "location", "path", "function", "iteration")
+
+#: What stands for the name of an op where a value is an argument of a block.
+ARGUMENT: Final = "argument"
 
 #: The name of the index.
 INDEX: Final = "index.csv"
@@ -35,8 +38,8 @@ class ProbeSite:
     """A result of an op whose values are kept.
 
     Attributes:
-        op: The name of the op.
-        result: The number of the result.
+        op: The name of the op; :data:`ARGUMENT` for what a block takes.
+        result: The number of the result, or of the argument.
         location: Where the op comes from, as MLIR prints it; empty if that is not known.
         path: Where the op stands in the program: ``@main/4:stablehlo.while/1/2:stablehlo.add``, from the function
             inwards, each op with its position in its block, and between them the number of the region.
@@ -95,10 +98,13 @@ class Probe:
         pattern: A regular expression that is searched for in the name of an op and in its location.
         function: The name of a function: only ops in it.
         folder: Where values are written as they come, by default they stay in memory.
+        arguments: Whether what functions and bodies of loops take is kept too.
         memory: How many bytes of values may stay in memory.
         replace: Whether an index in the folder may be replaced; values of another run that are not replaced stay.
 
     Attributes:
+        selection: What it is that it wants, by which plans of runs are known.
+        arguments: Whether what functions and bodies of loops take is kept too.
         values: What was kept, in the order in which it came.
 
     Raises:
@@ -112,6 +118,7 @@ class Probe:
         function: str | None = None,
         folder: str | Path | None = None,
         *,
+        arguments: bool = False,
         memory: int = _MEMORY,
         replace: bool = False,
     ) -> None:
@@ -119,7 +126,8 @@ class Probe:
             self._pattern = re.compile(pattern or "")
         except re.error as error:
             raise InvalidInputError(f"{pattern!r} is no regular expression: {error}") from error
-        self.selection = (pattern or "", function)
+        self.selection = (pattern or "", function, arguments)
+        self.arguments = arguments
         self.values: list[ProbedValue] = []
         self._function = function
         self._left = memory
@@ -163,7 +171,9 @@ class Probe:
             self.values.append(ProbedValue(*described, array=array.copy()))
             return
         name = f"{len(self.values):06}.npy"
-        np.save(self._folder / name, array, allow_pickle=False)
+        # Some types of ml_dtypes numpy would describe by names that it does not understand.
+        raw = array if array.dtype.isbuiltin == 1 else array.view(f"V{array.dtype.itemsize}")
+        np.save(self._folder / name, raw, allow_pickle=False)
         self.values.append(ProbedValue(*described, file=self._folder / name))
         with (self._folder / INDEX).open("a", newline="", encoding="utf-8") as file:
             csv.writer(file).writerow(_row(self.values[-1], name))

@@ -12,6 +12,7 @@ from vhlo_tools.aliasing import Array, ProgramAliases, Shape, Tuple, compare_ali
 from vhlo_tools.errors import VerificationError
 from vhlo_tools.findings import Finding
 from vhlo_tools.interpreter import Executable
+from vhlo_tools.verification.bisection import Divergence
 from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
 
 __all__ = ["Round", "VerificationReport", "compare_outputs", "verify_executables"]
@@ -50,6 +51,8 @@ class VerificationReport:
         tolerance: How far apart floats may be.
         rounds: What each set of inputs showed.
         warnings: Aliases and donors of the first that the second lacks, or has otherwise.
+        divergence: Where they part, if that was looked for and found.
+        looked_for_divergence: Whether it was looked for.
     """
 
     before: str
@@ -58,6 +61,8 @@ class VerificationReport:
     tolerance: Tolerance
     rounds: tuple[Round, ...]
     warnings: tuple[Finding, ...] = ()
+    divergence: Divergence | None = None
+    looked_for_divergence: bool = False
 
     @property
     def passed(self) -> bool:
@@ -88,6 +93,8 @@ class VerificationReport:
             # What is given away changes nothing, or else it is told.
             lines += [f"  with inputs given away: {output}" for output in each.donated if not output.passed]
             lines += [f"  {problem}" for problem in each.problems]
+        if self.looked_for_divergence:
+            lines.append(str(self.divergence or "on the reference interpreter, all that both compute agrees"))
         return "\n".join([*lines, *(f"warning: {each.message}" for each in self.warnings)])
 
 
