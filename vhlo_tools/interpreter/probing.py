@@ -172,7 +172,7 @@ class Probe:
             return
         name = f"{len(self.values):06}.npy"
         # Some types of ml_dtypes numpy would describe by names that it does not understand.
-        raw = array if array.dtype.isbuiltin == 1 else array.view(f"V{array.dtype.itemsize}")
+        raw = array if array.dtype.kind in "biufc" else array.view(f"V{array.dtype.itemsize}")
         np.save(self._folder / name, raw, allow_pickle=False)
         self.values.append(ProbedValue(*described, file=self._folder / name))
         with (self._folder / INDEX).open("a", newline="", encoding="utf-8") as file:

@@ -282,3 +282,25 @@ def test_what_is_donated_is_written_over() -> None:
     execution = vt.load_executable(text, handlers={"double": double}).execute([buffer], donate=(0,))
     assert execution.outputs[0].tolist() == [2, 4]
     assert execution.report.bytes_in_place == 8
+
+
+def test_results_share_no_memory_with_inputs_and_with_each_other() -> None:
+    body = f"{CALL} return %a, %0, %0 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>"
+    text = program(body, results="tensor<2xf32>, tensor<2xf32>, tensor<2xf32>")
+    found = vt.run(text, [VECTOR], handlers={"double": lambda _, array: array})
+    arrays = [VECTOR, *found]
+    assert all(each.flags.writeable for each in found)
+    pairs = [(one, other) for index, one in enumerate(arrays) for other in arrays[:index]]
+    assert not any(np.shares_memory(*pair) for pair in pairs)
+
+
+def test_a_handler_may_use_its_memory_again() -> None:
+    memory = np.zeros(2, np.float32)
+
+    def count(_: vt.CustomCall, array: Any) -> Any:
+        memory[:] += array
+        return memory
+
+    body = f"{CALL} {CALL.replace('%0', '%1')} return %0, %1 : tensor<2xf32>, tensor<2xf32>"
+    text = program(body, results="tensor<2xf32>, tensor<2xf32>")
+    assert run(text, VECTOR, handlers={"double": count}) == [[1, 2], [2, 4]]

@@ -24,23 +24,22 @@ ELEMENTS = [
 
 
 @pytest.mark.parametrize("element", ELEMENTS)
-@pytest.mark.parametrize("shape", [(3,), (), (0, 2)], ids=str)
-def test_values_of_every_type_are_kept_in_files(element: str, shape: tuple[int, ...], tmp_path: Path) -> None:
-    kind = f"tensor<{''.join(f'{size}x' for size in shape)}{element}>"
-    dims = ", ".join(map(str, range(len(shape))))
-    text = f"""func.func @main(%a: {kind}) -> {kind} {{
-      %0 = stablehlo.reverse %a, dims = [{dims}] : {kind}
-      %1 = stablehlo.reverse %0, dims = [{dims}] : {kind} return %1 : {kind} }}"""
-    dtype = parse_tensor_type(kind).dtype
-    array = np.resize(np.array([1, 0, 1]), shape).astype(dtype)
+def test_values_of_every_type_are_kept_in_files(element: str, tmp_path: Path) -> None:
+    dtype = parse_tensor_type(f"tensor<{element}>").dtype
+    arrays = [np.resize(np.array([1, 0, 1]), shape).astype(dtype) for shape in ((3,), (), (0, 2))]
+    kinds = [f"tensor<{''.join(f'{size}x' for size in array.shape)}{element}>" for array in arrays]
+    body = "".join(
+        f"%{index} = stablehlo.reverse %a{index}, dims = [{', '.join(map(str, range(array.ndim)))}] : {kind}\n"
+        for index, (array, kind) in enumerate(zip(arrays, kinds, strict=True))
+    )
+    taken = ", ".join(f"%a{index}: {kind}" for index, kind in enumerate(kinds))
+    text = f"func.func @main({taken}) -> ({', '.join(kinds)}) {{ {body} return %0, %1, %2 : {', '.join(kinds)} }}"
     probe = vt.Probe(folder=tmp_path)
-    vt.run(text, [array], probe=probe)
-    first, second = vt.read_probes(tmp_path)
-    assert (first.dtype, first.shape) == (dtype.name, shape)
-    assert first.read().dtype == dtype
-    assert first.read().tobytes() == np.flip(array).tobytes()
-    assert second.read().tobytes() == array.tobytes()
-    assert probe.values[0].read().tobytes() == first.read().tobytes()
+    vt.run(text, arrays, probe=probe)
+    for array, value, kept in zip(arrays, vt.read_probes(tmp_path), probe.values, strict=True):
+        assert (value.dtype, value.shape) == (dtype.name, array.shape)
+        assert value.read().dtype == dtype
+        assert value.read().tobytes() == kept.read().tobytes() == np.flip(array).tobytes()
 
 
 def test_quantized_values_are_kept_as_they_are_stored() -> None:
@@ -155,7 +154,8 @@ def test_all_values_of_a_segment_come_from_one_evaluation() -> None:
     assert len(evaluated) == 1
 
 
-def test_large_values_are_not_all_held_at_once() -> None:
+def test_large_values_are_not_all_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vhlo_tools.interpreter.driver.planning._PROBED", 100)
     evaluated = []
 
     def evaluate(*taken: Any) -> Any:
@@ -163,19 +163,12 @@ def test_large_values_are_not_all_held_at_once() -> None:
         evaluated.append(sum(each.nbytes for each in results))
         return results
 
-    body = "".join(
-        f"%{number} = stablehlo.constant dense<{number}.0> : tensor<1048576xf64>\n" for number in range(1, 25)
-    )
-    text = f"func.func @main() -> tensor<1048576xf64> {{ {body} return %1 : tensor<1048576xf64> }}"
-    kept = []
-
-    class Counting(vt.Probe):
-        def take(self, *taken: Any) -> None:
-            kept.append(taken[2][0])
-
-    Driver(load_program(text), None, evaluate).run([], Counting())
-    assert kept == list(range(1, 25))
-    assert max(evaluated) <= (64 << 20) + (8 << 20)
+    body = "".join(f"%{number + 1} = stablehlo.add %{number}, %{number} : tensor<8xf32>\n" for number in range(20))
+    text = f"func.func @main(%0: tensor<8xf32>) -> tensor<8xf32> {{ {body} return %20 : tensor<8xf32> }}"
+    probe = vt.Probe()
+    Driver(load_program(text), None, evaluate).run([np.ones(8, np.float32)], probe)
+    assert [each.read()[0] for each in probe.values] == [2.0**number for number in range(1, 21)]
+    assert max(evaluated) == 4 * 32
 
 
 def test_more_than_may_stay_in_memory_is_refused() -> None:

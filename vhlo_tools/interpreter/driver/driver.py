@@ -110,7 +110,7 @@ class Driver:
 
         devices = [Device(number, *grid.place(number), functions, self._evaluate, emit) for number in range(grid.size)]
         walks = [functions[_MAIN].walk(device, {}, each) for device, each in zip(devices, inputs, strict=True)]
-        return run_in_lockstep(grid, devices, walks)
+        return _unshared(run_in_lockstep(grid, devices, walks), inputs)
 
     def _planned(self, inputs: Sequence[Any], probe: Probe | None) -> dict[str, Block]:
         key = (probe.selection if probe else None, self._key(inputs))
@@ -151,3 +151,14 @@ class Driver:
     def _failed(self, failure: MLIRFailure, how: str) -> EngineError:
         said = explain_failure(self._program.name, self._program.provider, failure)
         return EngineError(f"{self._program.name} {how}: {said}", failure.diagnostics)
+
+
+def _unshared(results: list[list[Any]], inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Return results in memory that neither inputs nor other results have: an op may pass on what it is given."""
+    known = {id(each) for device in inputs for each in device}
+    for device in results:
+        for index, each in enumerate(device):
+            if each is not None and (id(each) in known or not each.flags.owndata):
+                device[index] = each = each.copy()
+            known.add(id(each))
+    return results

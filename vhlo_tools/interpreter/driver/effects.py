@@ -63,7 +63,9 @@ class HandlerCall(Immediate):
             raise
         except Exception as error:
             raise EngineError(f"{self.call}: its handler raised {type(error).__name__}: {error}") from error
-        frame.update(zip(self.results, checked_results(self.call, returned), strict=True))
+        # The handler may have returned what it was given, or may use the memory again.
+        arrays = [each.copy() for each in checked_results(self.call, returned)]
+        frame.update(zip(self.results, arrays, strict=True))
         frame.update(dict.fromkeys(self.tokens))
 
 
