@@ -96,13 +96,13 @@ def test_one_that_cannot_be_replayed_does_not_stop_the_others(tmp_path: Path) ->
     assert "input.0.npy" in str(found[1])
 
 
-@pytest.mark.parametrize("element", ["i4", "ui2", "bf16", "f8E4M3FN", "complex<f32>", "i1"])
+@pytest.mark.parametrize("element", ["i4", "ui2", "bf16", "f8E4M3FN", "f8E5M2", "complex<f32>", "i1"])
 def test_every_type_is_kept(tmp_path: Path, element: str) -> None:
     tensor = f"tensor<3x{element}>"
     program = f"func.func @main(%a: {tensor}) -> {tensor} {{ return %a : {tensor} }}"
     record = vt.record_golden(tmp_path, program, name="identity")
     (array,) = record.values(record.inputs)
-    names = {"i4": "int4", "ui2": "uint2", "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn"}
+    names = {"i4": "int4", "ui2": "uint2", "bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
     expected: Any = {"complex<f32>": "complex64", "i1": "bool"}.get(element) or getattr(ml_dtypes, names[element])
     assert array.dtype == expected
     assert [each.passed for each in vt.check_golden(tmp_path)] == [True]

@@ -20,6 +20,7 @@ import numpy as np
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import GoldenError
+from vhlo_tools.interpreter import as_saved
 from vhlo_tools.verification import Tolerance
 
 __all__ = ["MANIFEST", "Record", "StoredArray", "read_record", "records_in", "write_record"]
@@ -211,9 +212,7 @@ def _store(folder: Path, what: str, values: Sequence[Any], place: str = "") -> I
         else:
             array = np.asarray(value)
             file = io.BytesIO()
-            # Those of ml_dtypes are raw bytes there in any case, and of some numpy writes names that it cannot read.
-            known = array.dtype.kind in "biufc"
-            np.save(file, array if known else array.view(f"V{array.dtype.itemsize}"))
+            np.save(file, as_saved(array))
             name = f"{what}.{here}.npy"
             (folder / name).write_bytes(file.getvalue())
             yield StoredArray(here, name, str(array.dtype), hashlib.sha256(file.getvalue()).hexdigest())

@@ -10,7 +10,7 @@ from vhlo_tools.interpreter.parallel import count_inputs, run_parallel
 from vhlo_tools.interpreter.probing import ARGUMENT, Probe, ProbedValue, ProbeSite, read_probes
 from vhlo_tools.interpreter.reference import evaluate
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
-from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type, parse_value_type
+from vhlo_tools.interpreter.values import ArgumentType, as_saved, parse_tensor_type, parse_value_type
 
 __all__ = [
     "ARGUMENT",
@@ -29,6 +29,7 @@ __all__ = [
     "ProbedValue",
     "RunReport",
     "UnusableDonation",
+    "as_saved",
     "choose_executable",
     "count_inputs",
     "evaluate",

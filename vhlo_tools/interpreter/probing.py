@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from vhlo_tools.errors import EngineError, InvalidInputError
+from vhlo_tools.interpreter.values import as_saved
 
 __all__ = ["ARGUMENT", "COLUMNS", "INDEX", "Probe", "ProbeSite", "ProbedValue", "read_probes"]
 
@@ -171,9 +172,7 @@ class Probe:
             self.values.append(ProbedValue(*described, array=array.copy()))
             return
         name = f"{len(self.values):06}.npy"
-        # Some types of ml_dtypes numpy would describe by names that it does not understand.
-        raw = array if array.dtype.kind in "biufc" else array.view(f"V{array.dtype.itemsize}")
-        np.save(self._folder / name, raw, allow_pickle=False)
+        np.save(self._folder / name, as_saved(array), allow_pickle=False)
         self.values.append(ProbedValue(*described, file=self._folder / name))
         with (self._folder / INDEX).open("a", newline="", encoding="utf-8") as file:
             csv.writer(file).writerow(_row(self.values[-1], name))

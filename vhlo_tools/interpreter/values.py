@@ -29,6 +29,7 @@ __all__ = [
     "ValueType",
     "as_array",
     "as_arrays",
+    "as_saved",
     "fitting",
     "parse_tensor_type",
     "parse_value_type",
@@ -324,6 +325,14 @@ def fitting(value: _Typed, wanted: ArgumentType, which: str) -> None:
             f"{which} is {value.dtype}{list(value.shape)}, but the program takes {wanted.dtype}[{wanted.sizes()}] "
             f"({wanted.text})"
         )
+
+
+def as_saved(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array as it is written to a `.npy` file: raw bytes if its elements are of ml_dtypes.
+
+    Of some of these types numpy would write names that it cannot read.
+    """
+    return array if array.dtype.type.__module__ == "numpy" else array.view(f"V{array.dtype.itemsize}")
 
 
 def _from_numbers(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[Any, Any]:
