@@ -109,6 +109,14 @@ def test_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert np.array_equal(loaded if output == "out.npy" else loaded["arr_0"], [3, 5, 7, 9])
 
 
+def test_results_of_ml_dtypes_are_written_as_their_bytes(tmp_path: Path) -> None:
+    program, output = tmp_path / "identity.mlir", str(tmp_path / "out.npy")
+    program.write_text("func.func @main(%a: tensor<2xf8E5M2>) -> tensor<2xf8E5M2> { return %a : tensor<2xf8E5M2> }")
+    assert main(["run", str(program), "-i", "[1, 2]", "-o", output]) == 0
+    assert np.load(output).tobytes() == bytes([0x3C, 0x40])
+    assert main(["run", str(program), "-i", output]) == 0
+
+
 def test_run_with_inputs_given_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = tmp_path / "increment.mlir"
     program.write_text(

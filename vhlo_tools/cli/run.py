@@ -218,11 +218,14 @@ def _in_order(names: Sequence[str]) -> list[str]:
 def _packed(results: Sequence[np.ndarray], output: str) -> bytes:
     import numpy as np
 
+    from vhlo_tools.interpreter import as_saved
+
     file = io.BytesIO()
+    arrays = [as_saved(each) for each in results]
     if output.endswith(".npz"):
-        np.savez(file, *results)
-    elif len(results) == 1:
-        np.save(file, results[0])
+        np.savez(file, *arrays)
+    elif len(arrays) == 1:
+        np.save(file, arrays[0])
     else:
         raise click.UsageError(f"there are {len(results)} results, and {output} holds one: write a .npz file")
     return file.getvalue()
