@@ -23,6 +23,7 @@ from typing import Any
 
 import bench_large
 import bench_torch
+import bench_xla
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -236,15 +237,23 @@ def raw_to_current(raw: RawLibrary, current: str) -> Callable[[Any], object]:
     return lambda given: raw.serialize(raw.parse(text), current)
 
 
+def run_cases() -> Iterator[Case]:
+    """Yield runs of compiled programs."""
+    for case in bench_xla.cases():
+        yield Case(*case)
+
+
 SUITES: dict[str, Callable[[], Iterator[Case]]] = {
     "bytecode": bytecode_cases,
     "check": check_cases,
+    "run": run_cases,
     "serialize": serialize_cases,
 }
 NOTES = {
     "bytecode": "Raw is the library's deserialization of the same file, but where it says otherwise; it parses and "
     "serializes where ours encodes.",
     "check": "Raw is the library's deserialization of the same file, but where it says otherwise.",
+    "run": "Both go from an array of numpy to an array of numpy, with a program that was compiled before.",
     "serialize": "Ours includes the copy that leaves the caller's module as it is; the library's call rewrites it to "
     "VHLO. Below 1.9.0 ours also makes range locations plain, without which such readers refuse the file.",
 }
