@@ -22,7 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import bench_large
+import bench_reference
 import bench_torch
+import bench_xla
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -236,15 +238,23 @@ def raw_to_current(raw: RawLibrary, current: str) -> Callable[[Any], object]:
     return lambda given: raw.serialize(raw.parse(text), current)
 
 
+def run_cases() -> Iterator[Case]:
+    """Yield runs of compiled programs."""
+    for case in bench_xla.cases():
+        yield Case(*case)
+
+
 SUITES: dict[str, Callable[[], Iterator[Case]]] = {
     "bytecode": bytecode_cases,
     "check": check_cases,
+    "run": run_cases,
     "serialize": serialize_cases,
 }
 NOTES = {
     "bytecode": "Raw is the library's deserialization of the same file, but where it says otherwise; it parses and "
     "serializes where ours encodes.",
     "check": "Raw is the library's deserialization of the same file, but where it says otherwise.",
+    "run": "Both go from an array of numpy to an array of numpy, with a program that was compiled before.",
     "serialize": "Ours includes the copy that leaves the caller's module as it is; the library's call rewrites it to "
     "VHLO. Below 1.9.0 ours also makes range locations plain, without which such readers refuse the file.",
 }
@@ -253,13 +263,16 @@ NOTES = {
 def main() -> None:
     """Run a suite and print a line for each case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("suite", choices=[*SUITES, "large", "torch"])
+    parser.add_argument("suite", choices=[*SUITES, "large", "reference", "torch"])
     parser.add_argument("--pairs", type=int, default=9, help="how often each is run (default 9)")
     parser.add_argument("--plot", type=Path, metavar="PNG", help="draw `large` too (needs matplotlib)")
     parser.add_argument("--quick", action="store_true", help="leave 4 GB and 300,000 ops out of `large`")
     arguments = parser.parse_args()
     if arguments.suite == "large":
         bench_large.run(arguments.pairs, arguments.plot, quick=arguments.quick)
+        return
+    if arguments.suite == "reference":
+        bench_reference.run(arguments.pairs)
         return
     if arguments.suite == "torch":
         sys.exit(0 if bench_torch.run(arguments.pairs) else 1)

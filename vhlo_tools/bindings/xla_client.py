@@ -127,7 +127,7 @@ class XlaProgram:
 
 def release_host_arrays() -> None:
     """Let go of the arrays of the host that XLA has read; by itself it does so when it is called the next time."""
-    import_module("jaxlib._jax").collect_garbage()
+    _jaxlib().collect_garbage()
 
 
 def compile_for_cpu(
@@ -207,6 +207,11 @@ def client_of(devices: int) -> tuple[Any, Any]:
     return client, xla_client().DeviceList(tuple(client.local_devices()[:devices]))
 
 
+@cache
+def _jaxlib() -> Any:
+    return import_module("jaxlib._jax")
+
+
 def _device() -> tuple[Any, Any]:
     """Return the client, and the list of the one device that programs run on."""
     return client_of(1)
@@ -219,7 +224,7 @@ def _sharding() -> Any:
 
 
 def _result_handler(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    make = import_module("jaxlib._jax").array_result_handler
+    make = _jaxlib().array_result_handler
     arguments = (described(shape, dtype), _sharding(), True)
     # 0.12 has no checks that could be skipped.
     return make(*arguments, True) if "_skip_checks" in (make.__doc__ or "") else make(*arguments)

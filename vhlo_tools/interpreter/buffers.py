@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ class Buffer:
     @property
     def nbytes(self) -> int:
         """How many bytes the elements take in numpy; known of a deleted buffer too."""
-        return int(np.prod(self._shape, dtype=np.int64)) * self._dtype.itemsize
+        return math.prod(self._shape) * self._dtype.itemsize
 
     @property
     def is_deleted(self) -> bool:

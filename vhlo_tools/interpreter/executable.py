@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -129,8 +129,8 @@ class Executable:
         Raises:
             VhloToolsError: As :meth:`execute` does.
         """
-        execution = self.execute(inputs, donate=donate, timeout=timeout, probe=probe)
-        return _mapped(Buffer.read, execution.buffers)
+        results, _ = self._run(inputs, donate, timeout, probe)
+        return _mapped(Buffer.read, self.nested(results))
 
     def execute(
         self, inputs: Sequence[Any], *, donate: Donate = (), timeout: float | None = None, probe: Probe | None = None
@@ -152,6 +152,13 @@ class Executable:
             EngineCrashError: If the program ends the process that the interpreter runs in.
             EngineTimeoutError: If it takes longer than it may.
         """
+        results, report = self._run(inputs, donate, timeout, probe)
+        return Execution(self.nested(results), report())
+
+    def _run(
+        self, inputs: Sequence[Any], donate: Donate, timeout: float | None, probe: Probe | None
+    ) -> tuple[list[Buffer | None], Callable[[], RunReport]]:
+        """Return the results of a run, and what makes its report."""
         taken = self._taken(inputs, self._donated(donate))
         plan = plan_donation(taken, self.aliases, self._outputs)
         aliased = {each.input for each in plan}
@@ -163,8 +170,7 @@ class Executable:
         results, done = self._engine.execute([each.buffer for each in taken], plan, timeout, probe)
         for each in unused:
             cast(Buffer, each.buffer).delete()
-        report = RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable)
-        return Execution(self.nested(results), report)
+        return results, lambda: RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable)
 
     def converted(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return inputs as arrays of the types that the program takes, for tuples tuples of these.

@@ -59,14 +59,13 @@ def prepared(program: Program, shapes: Sequence[tuple[int, ...]]) -> Prepared:
         raise EngineError(f"{program.name} cannot be rewritten for XLA: {said}", failure.diagnostics) from failure
     check_ops(provider, module, program.name)
     main = main_of(module, program.name)
+    arguments, results = _signature(main)
     _drop_tokens(provider, module, main)
-    arguments, _ = _signature(main)
     tensors = [each for each in arguments if isinstance(each, ArgumentType)]
     refine_shapes(program, module, [each.with_shape(shape) for each, shape in zip(tensors, shapes, strict=True)])
     _, given = _signature(main_of(module, program.name))
     pending = iter([each for each in given if isinstance(each, ArgumentType)])
-    kinds = main_of(provider.as_module(program.load()), program.name).attributes["function_type"].value.results
-    return Prepared(module, tuple(None if _is_token(each) else next(pending) for each in kinds))
+    return Prepared(module, tuple(None if isinstance(each, TokenType) else next(pending) for each in results))
 
 
 def _is_token(kind: Any) -> bool:
