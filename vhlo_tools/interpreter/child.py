@@ -16,7 +16,7 @@ from vhlo_tools.interpreter.driver.evaluation import evaluate_here
 from vhlo_tools.interpreter.reference import Prepared, prepare
 from vhlo_tools.program import Program, load_program
 
-__all__ = ["LIMITS", "IsolatedProgram", "IsolatedSegments", "evaluate_segment_here", "run_here"]
+__all__ = ["EVALUATION", "LIMITS", "IsolatedProgram", "IsolatedSegments", "evaluate_segment_here", "run_here"]
 
 #: What a run may take, if nothing else is said: ten minutes, 8 GiB of memory, 4 GiB of results.
 LIMITS: Final = isolation.Limits(seconds=600.0, memory=8 << 30, output=4 << 30)
@@ -24,6 +24,9 @@ LIMITS: Final = isolation.Limits(seconds=600.0, memory=8 << 30, output=4 << 30)
 _RUN: Final = "vhlo_tools.interpreter.child:run_here"
 _EVALUATE: Final = "vhlo_tools.interpreter.child:evaluate_segment_here"
 _MISSING: Final = "missing"
+
+#: What a child says that it does once a program is rewritten: the ``op`` of an error, if it dies of that.
+EVALUATION: Final = "its evaluation"
 
 # Programs up to this size go along with each run; larger ones are sent where they are missing.
 _SMALL: Final = 1 << 16
@@ -160,4 +163,5 @@ def run_here(
     _prepared.move_to_end(key)
     if len(_prepared) > _KEPT:
         _prepared.popitem(last=False)
+    isolation.note(EVALUATION)
     return prepared.run(inputs)

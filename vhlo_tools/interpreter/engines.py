@@ -10,7 +10,7 @@ import numpy as np
 
 from vhlo_tools.errors import EngineCrashError
 from vhlo_tools.interpreter.buffers import Buffer
-from vhlo_tools.interpreter.child import IsolatedProgram, IsolatedSegments
+from vhlo_tools.interpreter.child import EVALUATION, IsolatedProgram, IsolatedSegments
 from vhlo_tools.interpreter.donation import Aliased
 from vhlo_tools.interpreter.driver import Driver, needs_driver
 from vhlo_tools.interpreter.handlers import Handler
@@ -76,9 +76,11 @@ class ReferenceEngine:
         if not self._is_walked and probe is None:
             try:
                 return list(self._isolated.run(arrays, timeout))
-            except EngineCrashError:
-                # Walked, it dies again, and it is known of what.
-                pass
+            except EngineCrashError as error:
+                # Walked, it dies again, and it is known of what. What a child dies of while it rewrites a program is
+                # not tried here, where programs that are walked are rewritten.
+                if error.op != EVALUATION:
+                    raise
         self._segments.timeout = timeout
         return self._driver.run(arrays, probe)
 

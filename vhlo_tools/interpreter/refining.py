@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from vhlo_tools.bindings import MLIRFailure, Module
 from vhlo_tools.errors import EngineError
+from vhlo_tools.interpreter.lowering.shapes import is_dynamic, refinement
 from vhlo_tools.interpreter.values import ArgumentType
 from vhlo_tools.program import Program, explain_failure
 
@@ -23,19 +24,10 @@ def refine_shapes(program: Program, module: Module, arguments: Sequence[Argument
     Raises:
         EngineError: If the shapes do not fit, or an assertion of the program says so.
     """
-    if "?" not in program.provider.text(module, largest_constant=0):
+    if not is_dynamic(program.provider.text(module, largest_constant=0)):
         return
-    types = ",".join(argument.text for argument in arguments)
-    passes = (
-        "inline",
-        f"stablehlo-refine-arguments{{types={types}}}",
-        "stablehlo-refine-shapes",
-        "func.func(stablehlo-canonicalize-dynamism)",
-        "stablehlo-refine-shapes",
-        "func.func(stablehlo-check-shape-assertions{enable-shape-assertions=true})",
-    )
     try:
-        program.provider.run_passes(module, ",".join(passes), verify=True)
+        program.provider.run_passes(module, refinement([each.text for each in arguments]), verify=True)
     except MLIRFailure as failure:
         said = explain_failure(program.name, program.provider, failure)
         raise EngineError(f"{program.name} does not fit these inputs: {said}", failure.diagnostics) from failure

@@ -9,7 +9,7 @@ import numpy as np
 
 from vhlo_tools.bindings import Module, Operation, Provider
 
-__all__ = ["is_dynamic", "may_be_sizes", "resolve_shapes"]
+__all__ = ["is_dynamic", "may_be_sizes", "refinement", "resolve_shapes"]
 
 _PASSES: Final = (
     "inline",
@@ -52,7 +52,12 @@ def resolve_shapes(provider: Provider, module: Module, inputs: Sequence[np.ndarr
             types.append(f"tensor<{sizes}{argument.type.element_type}>")
             if may_be_sizes(array) and str(argument.type) == types[-1]:
                 _fix(provider, block, argument, array)
-    provider.run_passes(module, ",".join(_PASSES).format(types=",".join(types)), verify=True)
+    provider.run_passes(module, refinement(types), verify=True)
+
+
+def refinement(types: Sequence[str]) -> str:
+    """Return the passes that give ``main`` arguments of ``types``, and everything in it what follows from these."""
+    return ",".join(_PASSES).format(types=",".join(types))
 
 
 def may_be_sizes(array: np.ndarray[Any, Any]) -> bool:
