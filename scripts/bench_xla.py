@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from jaxlib import xla_client
 
 import vhlo_tools as vt
 
@@ -16,7 +15,7 @@ REPEATED = 1000
 
 
 def cases() -> Iterator[tuple[str, Callable[[Any], object], Callable[[Any], object], Callable[[], Any]]]:
-    """Yield for each case its name, what runs it with this package, what with jaxlib alone, and what gives the input."""
+    """Yield for each case its name, what runs it here, what with jaxlib alone, and what gives the input."""
     for name, number, repeated in (("a scalar", None, REPEATED), ("64 MB in and out", 16 << 20, 1)):
         kind = "tensor<f32>" if number is None else f"tensor<{number}xf32>"
         text = f"func.func @main(%a: {kind}) -> {kind} {{ %0 = stablehlo.add %a, %a : {kind} return %0 : {kind} }}"
@@ -43,6 +42,8 @@ def again(run: Callable[[Any], object], times: int) -> Callable[[Any], object]:
 
 def raw(text: str) -> Callable[[Any], object]:
     """Return what runs a program with jaxlib alone, as this package does: from an array to an array."""
+    from jaxlib import xla_client  # after our own first run, which has XLA keep quiet
+
     client = xla_client.make_cpu_client()
     device = client.local_devices()[0]
     devices = xla_client.DeviceList((device,))

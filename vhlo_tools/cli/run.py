@@ -46,8 +46,9 @@ input_option = click.option(
 @click.option(
     "--replicas",
     type=click.IntRange(min=1),
-    help="Run as so many replicas at once, each on devices of its own; by default as many as the program says. An "
-    "input is given to all devices, and 'DEVICE:VALUE' to one. A program with shardings takes whole inputs.",
+    help="Run as so many replicas at once, each on devices of its own; with --partitions alone as many as the program "
+    "says, and with neither on one device. An input is given to all devices, and 'DEVICE:VALUE' to one. A program "
+    "with shardings takes whole inputs.",
 )
 @click.option(
     "--partitions",
@@ -107,11 +108,11 @@ def run(
         outputs = api.run_parallel(program, given, replicas=replicas, partitions=partitions, **loading)
         word = "device"
     else:
-        donate = [_donated(text) for text in donated]
+        values, donate = read_inputs(inputs), [_donated(text) for text in donated]
         executable = api.load_executable(program, **loading)
         with warnings.catch_warnings(action="ignore", category=DonationWarning):
             # The report says it.
-            execution = executable.execute(read_inputs(inputs), donate=donate)
+            execution = executable.execute(values, donate=donate)
         if report or donate:
             click.echo(execution.report, err=True)
         outputs, word = execution.outputs, "result"
