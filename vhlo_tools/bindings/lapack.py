@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Final
 
-from vhlo_tools.bindings.no_jax import without_jax
+from vhlo_tools.bindings.no_jax import WithoutJax
 from vhlo_tools.bindings.xla_client import xla_client
 from vhlo_tools.errors import MissingExtraError
 
@@ -37,7 +37,7 @@ def register_lapack() -> frozenset[str]:
         raise MissingExtraError(
             "custom calls of LAPACK use the LAPACK of scipy, which is not installed: install vhlo-tools[scipy]"
         )
-    with without_jax():
+    with WithoutJax():
         lapack = import_module("jaxlib.lapack")
         for platform, routines in lapack.registrations().items():
             for target, function, version in routines:

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["allowing_jax", "without_jax"]
+__all__ = ["WithoutJax", "allowing_jax"]
 
 
 class _NoJax:
-    """Finds no jax for threads that are within :func:`without_jax`."""
+    """Finds no jax for threads that are within :class:`WithoutJax`."""
 
     def __init__(self) -> None:
         self.threads: set[int] = set()
@@ -29,22 +28,30 @@ class _NoJax:
 _NO_JAX = _NoJax()
 
 
-@contextmanager
-def without_jax() -> Iterator[None]:
-    """Keep jaxlib from importing jax in this thread, unless somebody has imported it."""
-    if "jax" in sys.modules:
-        yield
-        return
-    if _NO_JAX not in sys.meta_path:
-        sys.meta_path.insert(0, _NO_JAX)
-    thread = threading.get_ident()
-    nested = thread in _NO_JAX.threads
-    _NO_JAX.threads.add(thread)
-    try:
-        yield
-    finally:
-        if not nested:
-            _NO_JAX.threads.discard(thread)
+class WithoutJax:
+    """A context that keeps jaxlib from importing jax in this thread, unless somebody has imported it.
+
+    It is a class, and not a generator, for there are several in each run of a program.
+    """
+
+    __slots__ = ("_thread",)
+
+    def __init__(self) -> None:
+        self._thread: int | None = None
+
+    def __enter__(self) -> None:
+        if "jax" in sys.modules:
+            return
+        if _NO_JAX not in sys.meta_path:
+            sys.meta_path.insert(0, _NO_JAX)
+        thread = threading.get_ident()
+        if thread not in _NO_JAX.threads:
+            self._thread = thread
+            _NO_JAX.threads.add(thread)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if self._thread is not None:
+            _NO_JAX.threads.discard(self._thread)
 
 
 def allowing_jax(function: Callable[..., Any]) -> Callable[..., Any]:

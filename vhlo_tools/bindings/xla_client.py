@@ -7,8 +7,7 @@ but where the code says so. jax is not needed, and is not imported: see :mod:`vh
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
 from vhlo_tools.bindings.float_environment import with_all_floats
-from vhlo_tools.bindings.no_jax import allowing_jax, without_jax
+from vhlo_tools.bindings.no_jax import WithoutJax, allowing_jax
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import ProviderError
 
@@ -29,11 +28,11 @@ __all__ = [
     "CALLBACK_TARGET",
     "ArrayType",
     "DeviceArray",
+    "XlaCall",
     "XlaProgram",
     "client_of",
     "compile_for_cpu",
     "described",
-    "failures",
     "host_callbacks",
     "put_on_device",
     "release_host_arrays",
@@ -46,6 +45,18 @@ ArrayType = tuple[tuple[int, ...], "np.dtype[Any]"]
 #: What a custom call that a function in Python computes has as its target. It has ``api_version = 4``, and the index of
 #: the function as ``index`` in its ``backend_config``. Source: ``jaxlib/py_client_cpu.cc`` in jax-ml/jax.
 CALLBACK_TARGET: Final = "xla_ffi_python_cpu_callback"
+
+
+class XlaCall(WithoutJax):
+    """A context in which jaxlib is called: without jax, and with its failures as :class:`XlaFailure`."""
+
+    __slots__ = ()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        super().__exit__(kind, error, trace)
+        # JaxRuntimeError is a RuntimeError; types that XLA does not know are the others.
+        if isinstance(error, RuntimeError | ValueError | TypeError):
+            raise XlaFailure(str(error).strip()) from error
 
 
 class DeviceArray:
@@ -77,12 +88,12 @@ class DeviceArray:
     @property
     def address(self) -> int:
         """Where its memory begins."""
-        with without_jax():
+        with WithoutJax():
             return int(self._array.unsafe_buffer_pointer())
 
     def view(self) -> np.ndarray[Any, Any]:
         """Return the values, read-only: in the memory of the device, but for elements that XLA packs."""
-        with without_jax():
+        with WithoutJax():
             array, copied = self._array._single_device_array_to_np_array_did_copy()
         if copied:
             array.flags.writeable = False
@@ -117,7 +128,7 @@ class XlaProgram:
         Raises:
             XlaFailure: If XLA refuses or fails.
         """
-        with without_jax(), failures():
+        with XlaCall():
             results = self._executable.execute_sharded([each.raw for each in arguments])
             arrays = results.consume_with_handlers(self._handlers)
             for each in arrays:
@@ -145,7 +156,7 @@ def compile_for_cpu(
         ProviderError: If jaxlib is not installed.
     """
     xla, client, devices = xla_client(), *_device()
-    with without_jax(), failures():
+    with XlaCall():
         executable = client.compile_and_load(module, devices, xla.CompileOptions(), **host_callbacks(callbacks))
     return XlaProgram(executable, results)
 
@@ -164,7 +175,7 @@ def put_on_device(array: np.ndarray[Any, Any], *, own: bool) -> DeviceArray:
     xla, _, devices = xla_client(), *_device()
     semantics = xla.HostBufferSemantics
     kept = semantics.IMMUTABLE_ONLY_DURING_CALL if own else semantics.ZERO_COPY
-    with without_jax(), failures():
+    with XlaCall():
         placed = xla.batched_device_put(
             described(array.shape, array.dtype),
             _sharding(),
@@ -233,13 +244,3 @@ def _result_handler(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
 def described(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     """Return what describes an array to jaxlib, which asks for no more than these attributes of it."""
     return SimpleNamespace(shape=shape, dtype=dtype, weak_type=False)
-
-
-@contextmanager
-def failures() -> Iterator[None]:
-    """Raise what jaxlib raises as :class:`XlaFailure`."""
-    try:
-        yield
-    except (RuntimeError, ValueError, TypeError) as error:
-        # JaxRuntimeError is a RuntimeError; types that XLA does not know are the others.
-        raise XlaFailure(str(error).strip()) from error

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vhlo_tools.bindings.no_jax import without_jax
 from vhlo_tools.bindings.xla import XlaFailure
-from vhlo_tools.bindings.xla_client import client_of, described, failures, host_callbacks, xla_client
+from vhlo_tools.bindings.xla_client import XlaCall, client_of, described, host_callbacks, xla_client
 
 if TYPE_CHECKING:
     from vhlo_tools.bindings.ir import Module
@@ -54,7 +53,7 @@ class ParallelProgram:
         Raises:
             XlaFailure: If XLA refuses or fails.
         """
-        with without_jax(), failures():
+        with XlaCall():
             arguments = [self._placed(each) for each in zip(*inputs, strict=True)]
             results = self._executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
             given = [[_read(each) for each in result] for result in results]
@@ -130,7 +129,7 @@ def _compile(module: Module, replicas: int, partitions: int, callbacks: Any, *, 
     build.allow_spmd_sharding_propagation_to_output = [False]
     grid = np.arange(replicas * partitions, dtype=np.int32).reshape(replicas, partitions)
     build.device_assignment = xla.DeviceAssignment.create(grid)
-    with without_jax(), failures():
+    with XlaCall():
         executable = client.compile_and_load(module, devices, options, **host_callbacks(callbacks))
     return ParallelProgram(executable, devices)
 

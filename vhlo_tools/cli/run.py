@@ -46,8 +46,9 @@ input_option = click.option(
 @click.option(
     "--replicas",
     type=click.IntRange(min=1),
-    help="Run as so many replicas at once, each on devices of its own; by default as many as the program says. An "
-    "input is given to all devices, and 'DEVICE:VALUE' to one. A program with shardings takes whole inputs.",
+    help="Run as so many replicas at once, each on devices of its own; with --partitions alone as many as the program "
+    "says, and with neither on one device. An input is given to all devices, and 'DEVICE:VALUE' to one. A program "
+    "with shardings takes whole inputs.",
 )
 @click.option(
     "--partitions",
@@ -121,7 +122,7 @@ def run(
         outputs = api.run_parallel(program, given, replicas=replicas, partitions=partitions, **loading)
         word = "device"
     else:
-        donate, values = [_donated(text) for text in donated], read_inputs(inputs)
+        values, donate = read_inputs(inputs), [_donated(text) for text in donated]
         probed = None if probe is None else Probe(probe_ops, probe_function, probe, replace=force)
         if probed is not None and engine == "auto":
             loading["engine"] = "reference"
