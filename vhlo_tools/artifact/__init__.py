@@ -3,6 +3,7 @@
 from vhlo_tools.artifact.artifact import Artifact, other_dialects
 from vhlo_tools.artifact.content import Kind, recognise
 from vhlo_tools.artifact.difference import DIFFERENCE_KINDS, Difference, DifferenceKind
+from vhlo_tools.artifact.discovery import programs_at
 from vhlo_tools.artifact.hlo_content import find_hlo_module
 from vhlo_tools.artifact.inspection import inspect_bytes, inspect_folder
 from vhlo_tools.artifact.jax_container import JaxContainer
@@ -33,6 +34,7 @@ __all__ = [
     "inspect_folder",
     "is_saved_model",
     "other_dialects",
+    "programs_at",
     "read_bytes",
     "read_signature",
     "recognise",

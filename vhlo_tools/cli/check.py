@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import partial
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from vhlo_tools import api
-from vhlo_tools.artifact import is_saved_model
-from vhlo_tools.bytecode import MAGIC
+from vhlo_tools.artifact import programs_at
 from vhlo_tools.cli import check_text, options
 from vhlo_tools.compat import Target
 from vhlo_tools.dialect import Feature, explanation_of, known_explanations, known_features
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.findings import Finding
-
-#: What stands in a folder is taken by content, or by these suffixes where content alone does not tell.
-_SUFFIXES: Final = (".mlir", ".mlirbc", ".jax_export")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,31 +162,11 @@ def _files(paths: Sequence[str]) -> list[str]:
     """Return the files that are meant, each once, in the order in which they are named."""
     found: dict[str, None] = {}
     for path in paths:
-        if path == options.STANDARD or Path(path).is_file() or is_saved_model(path):
-            members = [path]
-        elif Path(path).is_dir():
-            members = list(_programs_in(Path(path)))
-        else:
-            # Unlike Path.glob it takes absolute patterns.
-            members = [each for each in sorted(glob.glob(path, recursive=True)) if Path(each).is_file()]  # noqa: PTH207
+        members = [path] if path == options.STANDARD else list(programs_at(path))
         if not members:
             raise click.UsageError(f"{path}: no file, no folder with programs, and no glob that any file fits")
         found.update(dict.fromkeys(members))
     return list(found)
-
-
-def _programs_in(folder: Path) -> Iterator[str]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and (path.suffix in _SUFFIXES or _starts_as_bytecode(path)):
-            yield str(path)
-
-
-def _starts_as_bytecode(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
-    except OSError:
-        return False
 
 
 def _explain(name: str, output_format: str) -> None:
