@@ -22,7 +22,7 @@ def programs_at(path: str, exclude: tuple[str, ...] = ()) -> Iterator[str]:
     """Yield the files that a path means, one folder after the other, each sorted by name.
 
     Args:
-        path: A file, or a SavedModel, which is taken whatever it holds; a folder, of which programs are taken; or a glob.
+        path: A file, or a SavedModel, taken whatever it holds; a folder, of which programs are taken; or a glob.
         exclude: Globs of files and folders in a folder or a glob that are left out, by name or by path from where the
             walk began.
 
