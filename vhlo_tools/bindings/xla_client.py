@@ -120,6 +120,7 @@ class XlaProgram:
     def __init__(self, executable: Any, results: Sequence[ArrayType]) -> None:
         self._executable = executable
         self._results = tuple(results)
+        self._zero_copy = xla_client().HostBufferSemantics.ZERO_COPY
         self._handlers = [_result_handler(*each) for each in self._results]
 
     def execute(self, arguments: Sequence[DeviceArray]) -> list[DeviceArray]:
@@ -134,6 +135,25 @@ class XlaProgram:
             for each in arrays:
                 each.block_until_ready()
         return [DeviceArray(array, *kind) for array, kind in zip(arrays, self._results, strict=True)]
+
+    def call(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        """Run it on arrays of the host, contiguous and in the machine's byte order, which XLA reads where they are.
+
+        Returns:
+            The results, read-only: in the memory of the device, but for elements that XLA packs.
+
+        Raises:
+            XlaFailure: If XLA refuses or fails.
+        """
+        with XlaCall():
+            results = self._executable.execute_sharded([_placed(each, self._zero_copy) for each in arrays])
+            outputs = results.consume_with_handlers(self._handlers)
+            views = [each._single_device_array_to_np_array_did_copy() for each in outputs]
+        release_host_arrays()
+        for view, copied in views:
+            if copied:
+                view.flags.writeable = False
+        return [view for view, _ in views]
 
 
 def release_host_arrays() -> None:
@@ -172,20 +192,23 @@ def put_on_device(array: np.ndarray[Any, Any], *, own: bool) -> DeviceArray:
     Raises:
         XlaFailure: If XLA has no elements of this type.
     """
-    xla, _, devices = xla_client(), *_device()
-    semantics = xla.HostBufferSemantics
-    kept = semantics.IMMUTABLE_ONLY_DURING_CALL if own else semantics.ZERO_COPY
+    semantics = xla_client().HostBufferSemantics
     with XlaCall():
-        placed = xla.batched_device_put(
-            described(array.shape, array.dtype),
-            _sharding(),
-            [array],
-            [devices[0]],
-            True,
-            host_buffer_semantics=kept,
-            enable_x64=True,
-        )
+        placed = _placed(array, semantics.IMMUTABLE_ONLY_DURING_CALL if own else semantics.ZERO_COPY)
     return DeviceArray(placed, array.shape, array.dtype)
+
+
+def _placed(array: np.ndarray[Any, Any], kept: Any) -> Any:
+    """Return an array on the device, as jaxlib has it; ``kept`` is one of its ``HostBufferSemantics``."""
+    put, sharding, devices = _putting()
+    kind = described(array.shape, array.dtype)
+    return put(kind, sharding, [array], devices, True, host_buffer_semantics=kept, enable_x64=True)
+
+
+@cache
+def _putting() -> tuple[Any, Any, list[Any]]:
+    """Return what puts arrays on devices, and onto which."""
+    return xla_client().batched_device_put, _sharding(), [_device()[1][0]]
 
 
 def host_callbacks(functions: Sequence[Callable[..., tuple[Any, ...]]]) -> dict[str, Any]:

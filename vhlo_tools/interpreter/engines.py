@@ -49,6 +49,10 @@ class ReferenceEngine:
         """Run it on several devices (see :meth:`Driver.run_parallel`)."""
         return self._driver.run_parallel(inputs, replicas, partitions)
 
+    def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
+        """Run it in a child process, or in pieces where it is walked (see :meth:`Engine.call`)."""
+        return self._run(arrays, timeout, None)
+
     def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
         """Run it in a child process, or in pieces where it is walked (see :meth:`Engine.execute`)."""
         arrays: list[Any] = [None if each is None else each.read() for each in arguments]

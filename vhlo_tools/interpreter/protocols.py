@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.donation import Aliased
 from vhlo_tools.interpreter.probing import Probe
@@ -26,6 +28,21 @@ class Engine(Protocol):
 
         Raises:
             EngineError: If the engine cannot run the program.
+        """
+
+    def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
+        """Run it on arrays that are just what it takes, and write over none: the short way, with as little as may be.
+
+        Args:
+            arrays: The inputs, contiguous and in the machine's byte order; none is a token.
+            timeout: How many seconds it may take, if the engine can be ended.
+
+        Returns:
+            The results, ``None`` for a token.
+
+        Raises:
+            EngineError: If the engine cannot run it, or fails.
+            EngineTimeoutError: If it takes longer than it may.
         """
 
     def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:

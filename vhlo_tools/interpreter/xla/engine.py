@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.bindings.xla_client import DeviceArray, XlaProgram, compile_for_cpu, put_on_device, release_host_arrays
@@ -20,6 +22,8 @@ from vhlo_tools.interpreter.xla.preparing import prepared
 from vhlo_tools.program import Program
 
 __all__ = ["XlaEngine"]
+
+_T = TypeVar("_T")
 
 
 class XlaEngine:
@@ -39,6 +43,14 @@ class XlaEngine:
         """Compile it (see :meth:`Engine.prepare`)."""
         self._compile(tuple(shapes))
 
+    def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
+        """Run it in this process, which cannot be ended (see :meth:`Engine.call`)."""
+        compiled = self._compile(tuple([each.shape for each in arrays]))
+        try:
+            return compiled.call(arrays)
+        except XlaFailure as failure:
+            raise self._failed(failure) from failure
+
     def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
         """Run it in this process, which cannot be ended (see :meth:`Engine.execute`)."""
         if probe is not None:
@@ -54,7 +66,7 @@ class XlaEngine:
             before = {each.input: placed[each.input].address for each in aliased}
             given = compiled.execute(list(placed.values()))
         except XlaFailure as failure:
-            raise EngineError(f"{self._program.name} failed in XLA: {failure}") from failure
+            raise self._failed(failure) from failure
         finally:
             # What was given away is gone, however it ended.
             for argument in arguments:
@@ -71,6 +83,9 @@ class XlaEngine:
                     each = replace(each, reason="XLA wrote it elsewhere")
             done.append(each)
         return results, done
+
+    def _failed(self, failure: XlaFailure) -> EngineError:
+        return EngineError(f"{self._program.name} failed in XLA: {failure}")
 
     def _compile(self, shapes: tuple[tuple[int, ...], ...]) -> _Compiled:
         if (known := self._compiled.get(shapes)) is not None:
@@ -103,9 +118,16 @@ class _Compiled:
     tokens: tuple[bool, ...]
 
     def execute(self, arguments: Sequence[DeviceArray]) -> list[DeviceArray | None]:
-        """Run it."""
+        """Run it on arrays on the device."""
+        return self._run(self.program.execute, arguments)
+
+    def call(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any] | None]:
+        """Run it on arrays of the host, and give such."""
+        return self._run(self.program.call, arrays)
+
+    def _run(self, run: Callable[[Sequence[_T]], Sequence[_T]], arguments: Sequence[_T]) -> list[_T | None]:
         try:
-            results = iter(self.program.execute(arguments))
+            results = iter(run(arguments))
         except XlaFailure as failure:
             self.callbacks.raise_failure(str(failure))
             raise
