@@ -13,12 +13,12 @@ from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.child import EVALUATION, IsolatedProgram, IsolatedSegments
 from vhlo_tools.interpreter.donation import Aliased
 from vhlo_tools.interpreter.driver import Driver, needs_driver
+from vhlo_tools.interpreter.grid import Grid
 from vhlo_tools.interpreter.handlers import Handler
 from vhlo_tools.interpreter.known_calls import with_known
 from vhlo_tools.interpreter.probing import Probe
 from vhlo_tools.interpreter.protocols import Engine, EngineName, Ran, Values
 from vhlo_tools.interpreter.xla import XlaEngine
-from vhlo_tools.interpreter.xla.grid import Grid
 from vhlo_tools.program import Program
 
 __all__ = ["ENGINES", "ParallelReferenceEngine", "ReferenceEngine"]

@@ -9,9 +9,9 @@ from vhlo_tools.errors import EngineError, InvalidInputError
 from vhlo_tools.interpreter.engines import ParallelReferenceEngine
 from vhlo_tools.interpreter.entry import valid_module
 from vhlo_tools.interpreter.executable import Executable
+from vhlo_tools.interpreter.grid import Grid
 from vhlo_tools.interpreter.handlers import Handler
 from vhlo_tools.interpreter.protocols import EngineName, ParallelEngine
-from vhlo_tools.interpreter.xla.grid import Grid
 from vhlo_tools.interpreter.xla.parallel import XlaParallelEngine, cutter_of
 from vhlo_tools.program import Program
 
@@ -80,10 +80,10 @@ def _laid_out(program: Program, replicas: int | None, partitions: int | None) ->
         _count(module, "mhlo.num_replicas", replicas, "replicas"),
         _count(module, "mhlo.num_partitions", partitions, "partitions"),
     )
-    if grid.devices > _MOST_DEVICES:
-        raise InvalidInputError(f"{grid.devices} devices are too many: at most {_MOST_DEVICES} are run on one machine")
+    if grid.size > _MOST_DEVICES:
+        raise InvalidInputError(f"{grid.size} devices are too many: at most {_MOST_DEVICES} are run on one machine")
     if grid.partitions == 1 or cutter_of(program, module) is None:
-        return grid, grid.devices, f"one for each of {grid.replicas} x {grid.partitions} devices"
+        return grid, grid.size, f"one for each of {grid.replicas} x {grid.partitions} devices"
     if grid.replicas > 1:
         raise EngineError(
             f"{program.name} says how partitions share values, and XLA runs such programs as one replica, not as "

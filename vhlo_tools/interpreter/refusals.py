@@ -1,4 +1,4 @@
-"""Errors that name the op which the interpreter cannot run, and where it stands."""
+"""Errors that name the op which an engine cannot run, and where it stands."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from vhlo_tools.bindings import Operation, source_of
 from vhlo_tools.errors import EngineError
 from vhlo_tools.program import place_of
 
-__all__ = ["refusal"]
+__all__ = ["described", "refusal"]
 
 
-def refusal(op: Operation, name: str, reason: str) -> EngineError:
-    """Return the error that ``op`` of the program ``name`` cannot be run."""
-    place = place_of(source_of(op.location), name)
-    return EngineError(f"{place or name}: the reference interpreter cannot run {op.name}: {reason}")
+def described(op: Operation, name: str) -> str:
+    """Return an op of the program ``name`` and where it stands, for messages."""
+    return f"{_place(op, name)}: {op.name}"
+
+
+def refusal(op: Operation, name: str, reason: str, engine: str = "the reference interpreter") -> EngineError:
+    """Return the error that an engine cannot run ``op`` of the program ``name``."""
+    return EngineError(f"{_place(op, name)}: {engine} cannot run {op.name}: {reason}")
+
+
+def _place(op: Operation, name: str) -> str:
+    return str(place_of(source_of(op.location), name) or name)

@@ -15,9 +15,9 @@ import numpy as np
 
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.driver.evaluation import Evaluate
-from vhlo_tools.interpreter.driver.grid import Grid, Groups, Strategy, process_groups
 from vhlo_tools.interpreter.driver.kernels import Kernel
 from vhlo_tools.interpreter.driver.steps import Device, Frame, Keys, Rendezvous, Step, Walk
+from vhlo_tools.interpreter.grid import Grid, Grouping, Groups
 from vhlo_tools.interpreter.values import ArgumentType
 
 __all__ = [
@@ -45,9 +45,7 @@ class Collective(Step):
 
     Attributes:
         name: The name of the op.
-        place: The op and where it stands, for messages.
-        strategy: What ``ids`` are.
-        ids: The ids of the groups, or of the sources and targets.
+        grouping: Which devices meet.
         exchange: What happens in a group.
         operands: What each device brings.
         results: What each device gets.
@@ -55,9 +53,7 @@ class Collective(Step):
     """
 
     name: str
-    place: str
-    strategy: Strategy
-    ids: tuple[tuple[int, ...], ...]
+    grouping: Grouping
     exchange: Exchange
     operands: Keys
     results: Keys
@@ -67,18 +63,13 @@ class Collective(Step):
     def uses(self) -> frozenset[int]:
         return frozenset(self.operands)
 
-    @property
-    def is_permutation(self) -> bool:
-        """Whether ``ids`` are pairs of a source and a target."""
-        return self.name == "stablehlo.collective_permute"
-
     def walk(self, device: Device, frame: Frame) -> Walk:
         values = yield Rendezvous(self, tuple(frame[key] for key in self.operands))
         for number, (key, value, kind) in enumerate(zip(self.results, values, self.types, strict=True)):
             if value.shape != kind.shape:
                 raise EngineError(
-                    f"{self.place}: result {number} is of the shape {list(value.shape)} here, but the program says "
-                    f"{kind.text}: it was made for other groups of devices"
+                    f"{self.grouping.place}: result {number} is of the shape {list(value.shape)} here, but the program "
+                    f"says {kind.text}: it was made for other groups of devices"
                 )
             frame[key] = value
 
@@ -88,15 +79,8 @@ class Collective(Step):
         Raises:
             EngineError: If there are ids of devices that are not there, or twice.
         """
-        extent = grid.extent(self.strategy)
-        for column in zip(*self.ids, strict=True) if self.is_permutation else [sum(self.ids, ())]:
-            for each in column:
-                if not 0 <= each < extent or column.count(each) > 1:
-                    raise EngineError(
-                        f"{self.place}: it names {each} by {self.strategy}, which it must do once, of the devices: "
-                        f"{grid}; run it with as many replicas and partitions as it was made for"
-                    )
-        return process_groups(grid, self.strategy, () if self.is_permutation else self.ids)
+        groups = self.grouping.groups(grid)
+        return self.grouping.all(grid) if self.grouping.is_pairs else groups
 
     def exchanged(self, evaluate: Evaluate, grid: Grid, members: Sequence[int], group: Group) -> list[list[Any]]:
         """Return what each of the devices that met gets.
@@ -107,13 +91,14 @@ class Collective(Step):
             members: The devices that met.
             group: What each of them brings.
         """
-        if not self.is_permutation:
+        if not self.grouping.is_pairs:
             try:
                 return self.exchange(evaluate, group)
             except (ValueError, IndexError) as error:
-                raise EngineError(f"{self.place}: it is not for groups of {len(group)} devices: {error}") from error
-        pairs = process_groups(grid, self.strategy, self.ids) if self.ids else ()
-        sources = {target: source for source, target in pairs}
+                raise EngineError(
+                    f"{self.grouping.place}: it is not for groups of {len(group)} devices: {error}"
+                ) from error
+        sources = {target: source for source, target in self.grouping.groups(grid)}
         brought = dict(zip(members, group, strict=True))
         return [
             list(brought[sources[each]]) if each in sources else [np.zeros_like(value) for value in brought[each]]

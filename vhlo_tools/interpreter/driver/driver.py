@@ -8,12 +8,12 @@ from typing import Any, Final
 from vhlo_tools.bindings import MLIRFailure, Module
 from vhlo_tools.errors import EngineError, InvalidInputError
 from vhlo_tools.interpreter.driver.evaluation import Evaluate, evaluate_here
-from vhlo_tools.interpreter.driver.grid import Grid
 from vhlo_tools.interpreter.driver.lockstep import run_in_lockstep
 from vhlo_tools.interpreter.driver.planning import plan
 from vhlo_tools.interpreter.driver.specials import has_special
 from vhlo_tools.interpreter.driver.steps import Block, Device
 from vhlo_tools.interpreter.entry import main_of
+from vhlo_tools.interpreter.grid import Grid
 from vhlo_tools.interpreter.handlers import Handler
 from vhlo_tools.interpreter.lowering import fit, lower
 from vhlo_tools.interpreter.lowering.shapes import is_dynamic, may_be_sizes

@@ -11,9 +11,9 @@ from typing import Any
 
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.driver.collectives import Collective
-from vhlo_tools.interpreter.driver.grid import Grid, Groups
 from vhlo_tools.interpreter.driver.steps import Device, Rendezvous, Walk
 from vhlo_tools.interpreter.driver.transfers import Receive, Send
+from vhlo_tools.interpreter.grid import Grid, Groups
 
 __all__ = ["run_in_lockstep"]
 
@@ -88,7 +88,7 @@ class _Lockstep:
         if members is None:
             alone = step.alone(self._waiting[number].values)
             if alone is None:
-                raise EngineError(f"{step.place}: {self._named(number)} belongs to none of its groups")
+                raise EngineError(f"{step.grouping.place}: {self._named(number)} belongs to none of its groups")
             self._advance(number, alone)
             return True
         met = [self._waiting[each] for each in members if each in self._waiting]
@@ -112,7 +112,7 @@ class _Lockstep:
         ]
         for number in range(len(self._walks)):
             at = self._waiting.get(number)
-            what = "is at its end" if at is None else f"waits at {at.step.place}"
+            what = "is at its end" if at is None else f"waits at {at.step.grouping.place}"
             lines.append(f"{self._named(number)} {what}")
         return "\n  ".join(lines)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from vhlo_tools.bindings import Module, Operation, Provider, source_of
+from vhlo_tools.bindings import Module, Operation, Provider
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.driver.bodies import captured, is_constant
 from vhlo_tools.interpreter.driver.control_flow import Asynchronous, Branch, FunctionCall, Unpack, While
@@ -21,8 +21,9 @@ from vhlo_tools.interpreter.driver.steps import Block, Keys, Step
 from vhlo_tools.interpreter.handlers import Handler, call_of
 from vhlo_tools.interpreter.lowering.calls import CALLEES
 from vhlo_tools.interpreter.markers import is_marker, site_of
+from vhlo_tools.interpreter.meshes import meshes_of
 from vhlo_tools.interpreter.probing import ProbeSite
-from vhlo_tools.interpreter.refusals import refusal
+from vhlo_tools.interpreter.refusals import described, refusal
 from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type
 from vhlo_tools.program import place_of
 
@@ -77,11 +78,7 @@ class _Planner:
             for each in module.body.operations
             if str(each.operation.name) == "func.func"
         }
-        self._meshes = {
-            str(each.operation.attributes["sym_name"].value): str(each.operation.attributes["mesh"])
-            for each in module.body.operations
-            if str(each.operation.name) in ("sdy.mesh", "stablehlo.mesh")
-        }
+        self._meshes = meshes_of(module)
         self._specials = Specials(provider, module)
         self._keys: dict[Any, int] = {}
         self._needed: set[int] = set()
@@ -123,8 +120,7 @@ class _Planner:
 
     def place(self, op: Operation) -> str:
         """Return an op and where it stands, for messages."""
-        place = place_of(source_of(op.location), self._name)
-        return f"{place or self._name}: {op.name}"
+        return described(op, self._name)
 
     def mesh(self, name: str) -> str | None:
         """Return a mesh of the program as MLIR prints it, if there is one of that name."""

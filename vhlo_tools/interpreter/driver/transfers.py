@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from vhlo_tools.interpreter.driver.grid import Grid, Strategy, process_groups
 from vhlo_tools.interpreter.driver.steps import Device, Frame, Keys, Rendezvous, Step, Walk
+from vhlo_tools.interpreter.grid import Grid, Grouping
 from vhlo_tools.interpreter.values import ArgumentType
 
 __all__ = ["Receive", "Send"]
-
-Pairs = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +25,14 @@ class Send(Step):
     """Values are sent through a channel, and not waited for.
 
     Attributes:
-        place: The op and where it stands, for messages.
+        grouping: Sources and targets.
         channel: The number of the channel.
-        strategy: What ``pairs`` are of.
-        pairs: Sources and targets.
         operands: What is sent.
         results: The token.
     """
 
-    place: str
+    grouping: Grouping
     channel: int
-    strategy: Strategy
-    pairs: Pairs
     operands: Keys
     results: Keys
 
@@ -52,7 +46,7 @@ class Send(Step):
 
     def targets(self, grid: Grid, device: int) -> Iterator[int]:
         """Yield the devices that a device sends to."""
-        for source, target in process_groups(grid, self.strategy, self.pairs):
+        for source, target in self.grouping.groups(grid):
             if source == device:
                 yield target
 
@@ -62,18 +56,14 @@ class Receive(Step):
     """Values are received through a channel.
 
     Attributes:
-        place: The op and where it stands, for messages.
+        grouping: Sources and targets.
         channel: The number of the channel.
-        strategy: What ``pairs`` are of.
-        pairs: Sources and targets.
         results: What is received, and the token.
         types: The types of what is received.
     """
 
-    place: str
+    grouping: Grouping
     channel: int
-    strategy: Strategy
-    pairs: Pairs
     results: Keys
     types: tuple[ArgumentType, ...]
 
@@ -87,7 +77,7 @@ class Receive(Step):
 
     def has_source(self, grid: Grid, device: int) -> bool:
         """Tell whether anything is sent to a device."""
-        return any(target == device for _, target in process_groups(grid, self.strategy, self.pairs))
+        return any(target == device for _, target in self.grouping.groups(grid))
 
     def nothing(self) -> tuple[Any, ...]:
         """Return what a device gets that nothing is sent to, which the specification leaves open: zeros."""

@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from vhlo_tools.bindings import Operation, Provider, source_of
+from vhlo_tools.bindings import Operation, Provider
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
+from vhlo_tools.interpreter.refusals import refusal
 from vhlo_tools.interpreter.xla.functions import CALLEES, function_of
-from vhlo_tools.program import Program, place_of
+from vhlo_tools.program import Program
 
 __all__ = ["check_ops", "refused"]
 
@@ -45,8 +46,7 @@ def check_ops(provider: Provider, module: Any, name: str) -> None:
     recursive = _recursive(ops)
     for op in ops:
         if reason := _reason(provider, op, recursive):
-            place = place_of(source_of(op.location), name)
-            raise EngineError(f"{place or name}: the engine xla cannot run {op.name}: {reason}")
+            raise refusal(op, name, reason, "the engine xla")
 
 
 def _reason(provider: Provider, op: Operation, recursive: frozenset[str]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
@@ -14,12 +15,13 @@ from vhlo_tools.bindings import Module
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.bindings.xla_parallel import ParallelProgram, compile_cut, compile_replicated
 from vhlo_tools.errors import EngineError
+from vhlo_tools.interpreter.grid import Grid
 from vhlo_tools.interpreter.handlers import Handler
 from vhlo_tools.interpreter.values import ArgumentType
 from vhlo_tools.interpreter.xla.calls import Callbacks, take_calls
-from vhlo_tools.interpreter.xla.grid import Grid, flatten_grid
 from vhlo_tools.interpreter.xla.lacking import refused
 from vhlo_tools.interpreter.xla.preparing import prepared
+from vhlo_tools.interpreter.xla.replicas import flatten_grid
 from vhlo_tools.program import Program, read_module_aliases, write_module_aliases
 
 __all__ = ["XlaParallelEngine"]
@@ -71,8 +73,8 @@ class XlaParallelEngine:
             if cut:
                 compiled = cut(module, grid, callbacks.functions)
             else:
-                flatten_grid(program.provider, module, grid)
-                compiled = compile_replicated(module, grid.devices, callbacks.functions)
+                flatten_grid(program.provider, module, grid, program.name)
+                compiled = compile_replicated(module, grid.size, callbacks.functions)
         except XlaFailure as failure:
             raise refused(program, failure, left, self._handlers) from failure
         self._compiled[shapes] = _Compiled(compiled, callbacks, ready.results, grid.partitions if cut else 1, Lock())
@@ -90,7 +92,8 @@ def cutter_of(program: Program, module: Module) -> Cutter | None:
         module: It.
     """
     text = program.provider.text(module, largest_constant=0)
-    use_shardy = "sdy." in text
+    # A mesh alone cuts nothing: groups of devices may be told by its axes.
+    use_shardy = re.search(r"\bsdy\.(?!mesh\b)", text) is not None
     if not use_shardy and "mhlo.sharding" not in text:
         return None
     return lambda module, grid, functions: compile_cut(module, grid.partitions, functions, use_shardy=use_shardy)

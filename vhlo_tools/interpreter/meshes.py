@@ -15,13 +15,25 @@ from typing import Final
 
 import numpy as np
 
-__all__ = ["mesh_groups", "mesh_name"]
+from vhlo_tools.bindings import ModuleOp
+
+__all__ = ["mesh_groups", "mesh_name", "meshes_of"]
 
 _NAME: Final = re.compile(r"mesh = @(\"[^\"]*\"|[\w.$-]+)")
 #: Axes of a mesh: in StableHLO a name and a size, in Shardy `"x"=2`.
 _AXIS: Final = re.compile(r'name = "([^"]*)", size = (\d+)|"([^"]*)"=(\d+)')
 _DEVICES: Final = re.compile(r"device_ids\s*=\s*(?:dense<|array<i64: )?\[?([-\d, ]*)")
 _REFERENCE: Final = re.compile(r'axis_ref<name = "([^"]*)"(?:, sub_axis_info = \((\d+)\)(\d+))?>')
+
+
+def meshes_of(module: ModuleOp) -> dict[str, str]:
+    """Return the meshes of a program as MLIR prints them, by name."""
+    ops = [each.operation for each in module.operation.regions[0].blocks[0].operations]
+    return {
+        str(op.attributes["sym_name"].value): str(op.attributes["mesh"])
+        for op in ops
+        if str(op.name) in ("sdy.mesh", "stablehlo.mesh")
+    }
 
 
 def mesh_name(groups: str) -> str | None:
