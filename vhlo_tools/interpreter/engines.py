@@ -12,7 +12,7 @@ from vhlo_tools.errors import EngineCrashError
 from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.child import EVALUATION, IsolatedProgram, IsolatedSegments
 from vhlo_tools.interpreter.donation import Aliased
-from vhlo_tools.interpreter.driver import Driver, needs_driver
+from vhlo_tools.interpreter.driver import Driver, has_manual, needs_driver
 from vhlo_tools.interpreter.grid import Grid
 from vhlo_tools.interpreter.handlers import Handler
 from vhlo_tools.interpreter.known_calls import with_known
@@ -115,14 +115,20 @@ class ParallelReferenceEngine:
 
     def __init__(self, program: Program, grid: Grid, handlers: Mapping[str, Handler]) -> None:
         self._engine, self._grid = ReferenceEngine(program, handlers), grid
+        self._is_manual = has_manual(program.provider, program.provider.as_module(program.load()))
 
     def execute_parallel(self, inputs: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
         """Run it (see :meth:`ParallelEngine.execute_parallel`).
 
-        Inputs that are whole, for a program that says how devices share them, are those of one device.
+        Inputs that are whole, for a program that says how devices share them, are those of one device; but if it says
+        also what each does with its parts, then each gets all of them, and has all of the results.
         """
-        whole = len(inputs) == 1
-        replicas, partitions = (1, 1) if whole else (self._grid.replicas, self._grid.partitions)
+        replicas, partitions = self._grid.replicas, self._grid.partitions
+        if len(inputs) < self._grid.size and self._is_manual:
+            (whole,) = self._engine.execute_parallel(list(inputs) * self._grid.size, replicas, partitions)[:1]
+            return (tuple(whole),)
+        if len(inputs) < self._grid.size:
+            replicas = partitions = 1
         return tuple(map(tuple, self._engine.execute_parallel(inputs, replicas, partitions)))
 
 

@@ -13,13 +13,16 @@ from vhlo_tools.interpreter.assertions import expect_almost_eq, expect_close, ex
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
 from vhlo_tools.interpreter.lapack import lapack
 
-__all__ = ["KNOWN_CALLS", "known_handler", "with_known"]
+__all__ = ["KNOWN_CALLS", "OF_PARTITIONER", "known_handler", "with_known"]
 
 
 def _same(_: CustomCall, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the operand of a call that says where a value is or how it is cut, and not what it is."""
     return array
 
+
+#: Targets of calls by which GSPMD is told how values are cut up: where it does cut them, they are its own.
+OF_PARTITIONER: Final = frozenset({"SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding"})
 
 #: What computes the calls of each target. Sources: for annotations ``xla/hlo/ir/hlo_sharding.h``,
 #: ``xla/service/layout_assignment.cc`` and ``xla/service/memory_annotations.h`` in openxla/xla; see also

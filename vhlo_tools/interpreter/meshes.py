@@ -1,4 +1,4 @@
-"""Groups of devices told by the axes of a mesh.
+"""Groups of devices told by the axes of a mesh, and values cut up over such groups.
 
 The bindings have no classes for these attributes, so they are read as MLIR prints them. Source: StableHLO
 specification, section "Replica groups" (``docs/spec.md`` in openxla/stablehlo); sub-axes as in Shardy
@@ -17,7 +17,7 @@ import numpy as np
 
 from vhlo_tools.bindings import ModuleOp
 
-__all__ = ["mesh_groups", "mesh_name", "meshes_of"]
+__all__ = ["groups_along", "mesh_groups", "mesh_name", "meshes_of", "sizes_along"]
 
 _NAME: Final = re.compile(r"mesh = @(\"[^\"]*\"|[\w.$-]+)")
 #: Axes of a mesh: in StableHLO a name and a size, in Shardy `"x"=2`.
@@ -53,8 +53,19 @@ def mesh_groups(groups: str, mesh: str) -> tuple[tuple[int, ...], ...]:
         groups: A ``#stablehlo.replica_group_mesh_axes<...>``.
         mesh: The mesh, which is an attribute of StableHLO or of Shardy.
     """
-    axes = {name or shardy: int(size or size_) for name, size, shardy, size_ in _AXIS.findall(mesh)}
-    wanted = [(name, int(before or 1), int(size or axes[name])) for name, before, size in _REFERENCE.findall(groups)]
+    return groups_along(mesh, _REFERENCE.findall(groups))
+
+
+def groups_along(mesh: str, along: Sequence[tuple[str, str, str]]) -> tuple[tuple[int, ...], ...]:
+    """Return the ids of the devices that differ only in where they are along some axes, group by group.
+
+    Args:
+        mesh: The mesh, which is an attribute of StableHLO or of Shardy.
+        along: The axes, the first of which changes least often within a group: the name of each, and of a part of one
+            the product of the sizes of the parts before it and its own size, or else two empty strings.
+    """
+    axes = _axes(mesh)
+    wanted = [(name, int(before or 1), int(size or axes[name])) for name, before, size in along]
     parts = [
         (name, before, size)
         for name, whole in axes.items()
@@ -72,6 +83,16 @@ def mesh_groups(groups: str, mesh: str) -> tuple[tuple[int, ...], ...]:
     devices = np.reshape(ids, [size for _, _, size in parts]).transpose([*others, *grouped])
     count = math.prod(parts[number][2] for number in grouped)
     return tuple(tuple(map(int, row)) for row in devices.reshape(-1, count))
+
+
+def sizes_along(mesh: str, along: Sequence[tuple[str, str, str]]) -> list[int]:
+    """Return how many devices there are along each of some axes, which are told as for :func:`groups_along`."""
+    axes = _axes(mesh)
+    return [int(size) if size else axes[name] for name, _, size in along]
+
+
+def _axes(mesh: str) -> dict[str, int]:
+    return {name or shardy: int(size or size_) for name, size, shardy, size_ in _AXIS.findall(mesh)}
 
 
 def _split(whole: int, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Collectives as JAX writes them for eight devices, against what JAX gives on these."""
+"""Collectives as JAX writes them for eight devices, on both engines, against what JAX gives on these."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vhlo_tools.interpreter.engines import ReferenceEngine
-from vhlo_tools.program import load_program
+import vhlo_tools as vt
+from vhlo_tools.api import EngineChoice
 
 #: What each device computes of its part, and where the parts of the result are.
 BODIES = {
@@ -25,7 +25,19 @@ BODIES = {
     "axis_index": ("x + lax.axis_index('b').astype(x.dtype)", "P(('a', 'b'))"),
     "loop": ("lax.fori_loop(0, 3, lambda i, y: lax.ppermute(y, 'b', [(k, (k + 1) % 4) for k in range(4)]) * 2 + x, x)",
              "P(('a', 'b'))"),
+    "other parts": ("lax.psum(x, 'b').T", "P('b', 'a')"),
 }  # fmt: skip
+#: Programs with more to them than one body for all axes.
+WHOLE = {
+    "before and after": "lambda x: shard(lambda y: lax.psum(y, 'b'), P(('a', 'b')), P('a'))(x * 2).sum(0) + x[0]",
+    "in a loop": "lambda x: lax.fori_loop(0, 3, lambda _, y: shard(lambda z: z - lax.pmean(z, 'a'), P('b', 'a'), "
+                 "P('b', 'a'))(y), x)",
+    "along one axis": "lambda x: shard(lambda y: lax.psum(y, 'a').sum(0, keepdims=True), P('a'), P(), {'a'})(x)",
+    "one in another": "lambda x: shard(lambda y: shard(lambda z: lax.psum(z, 'b') * 3, P(None, 'b'), P(), {'b'}, None)"
+                      "(y), P('a'), P('a'), {'a'})(x)",
+}  # fmt: skip
+PARTITIONERS = ("gspmd", "shardy")
+ENGINES: tuple[EngineChoice, ...] = ("reference", "xla")
 
 _SCRIPT = """
 import sys
@@ -33,40 +45,64 @@ import jax, numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec as P
 
-jax.config.update("jax_use_shardy_partitioner", False)
 mesh = Mesh(np.array(jax.devices()).reshape(2, 4), ("a", "b"))
 x = np.load("x.npy")
-for number, (body, out) in enumerate(%r):
-    function = eval(f"jax.jit(jax.shard_map(lambda x: {body}, mesh=mesh, in_specs=P(('a', 'b')), out_specs={out}, "
-                    "check_vma=False))")
-    shards = sorted(function(x).addressable_shards, key=lambda shard: shard.device.id)
-    np.save(f"{number}.npy", np.stack([np.asarray(shard.data) for shard in shards]))
-    open(f"{number}.mlir", "w").write(function.lower(x).as_text())
+
+def shard(body, in_specs, out_specs, axes=frozenset(), mesh=mesh):
+    return jax.shard_map(body, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=axes, check_vma=False)
+
+bodies, whole = %r
+for partitioner in ("gspmd", "shardy"):
+    jax.config.update("jax_use_shardy_partitioner", partitioner == "shardy")
+    programs = {name: f"shard(lambda x: {body}, P(('a', 'b')), {out})" for name, (body, out) in bodies.items()}
+    for name, text in {**programs, **whole}.items():
+        lowered = jax.jit(eval(text)).lower(x)
+        open(f"{partitioner} {name}.mlir", "w").write(lowered.as_text())
+        result = lowered.compile()(x)
+        np.save(f"{partitioner} {name}.npy", np.asarray(result))
+        shards = sorted(result.addressable_shards, key=lambda shard: shard.device.id)
+        np.save(f"{partitioner} {name} shards.npy", np.stack([np.asarray(shard.data) for shard in shards]))
 """
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the program of each body, and what JAX gives for it on each device."""
+    """Return a folder with each program, and what JAX gives for it: as a whole, and on each device."""
     folder = tmp_path_factory.mktemp("jax")
     np.save(folder / "x.npy", np.random.default_rng(0).integers(-9, 9, (32, 4)).astype(np.float32))
     environment = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
-    script = [sys.executable, "-c", _SCRIPT % list(BODIES.values())]
-    subprocess.run(script, cwd=folder, env=environment, check=True)
+    subprocess.run([sys.executable, "-c", _SCRIPT % ((BODIES, WHOLE),)], cwd=folder, env=environment, check=True)
     return folder
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("body", BODIES)
-def test_devices_get_what_they_get_from_jax(body: str, written: Path) -> None:
-    number = list(BODIES).index(body)
+def test_devices_get_what_they_get_from_jax(body: str, engine: EngineChoice, written: Path) -> None:
     # What each device runs is a function of its own; main puts shards together.
-    text = (written / f"{number}.mlir").read_text()
+    text = (written / f"gspmd {body}.mlir").read_text()
     text = text.replace("@main", "@whole").replace("@shmap_body", "@main").replace("private @main", "public @main")
     parts = np.split(np.load(written / "x.npy"), 8)
-    found = ReferenceEngine(load_program(inner(text))).execute_parallel([[part] for part in parts], 1, 8)
-    for (result,), expected in zip(found, np.load(written / f"{number}.npy"), strict=True):
-        assert result is not None
+    found = vt.run_parallel(inner(text), [[part] for part in parts], partitions=8, engine=engine)
+    for (result,), expected in zip(found, np.load(written / f"gspmd {body} shards.npy"), strict=True):
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("partitioner", "name"),
+    [(partitioner, name) for partitioner in PARTITIONERS for name in (*BODIES, *WHOLE)],
+)
+def test_the_whole_is_what_jax_makes_of_it(partitioner: str, name: str, engine: EngineChoice, written: Path) -> None:
+    program, x = written / f"{partitioner} {name}.mlir", np.load(written / "x.npy")
+    ((result,),) = vt.run_parallel(program, [[x]], engine=engine)
+    np.testing.assert_allclose(result, np.load(written / f"{partitioner} {name}.npy"), rtol=1e-6)
+
+
+def test_too_few_devices_are_told(written: Path) -> None:
+    with pytest.raises(
+        vt.EngineError, match="device 0 has no part of|as many replicas and partitions as it was made for"
+    ):
+        vt.run(written / "shardy psum.mlir", [np.load(written / "x.npy")], engine="reference")
 
 
 def inner(text: str) -> str:

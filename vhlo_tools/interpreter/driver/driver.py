@@ -9,6 +9,7 @@ from vhlo_tools.bindings import MLIRFailure, Module
 from vhlo_tools.errors import EngineError, InvalidInputError
 from vhlo_tools.interpreter.driver.evaluation import Evaluate, evaluate_here
 from vhlo_tools.interpreter.driver.lockstep import run_in_lockstep
+from vhlo_tools.interpreter.driver.manual import keep_shardings
 from vhlo_tools.interpreter.driver.planning import plan
 from vhlo_tools.interpreter.driver.specials import has_special
 from vhlo_tools.interpreter.driver.steps import Block, Device
@@ -141,6 +142,7 @@ class Driver:
         except MLIRFailure as failure:
             raise self._failed(failure, "does not fit these inputs") from failure
         try:
+            keep_shardings(provider, module)
             lower(provider, module, name)
             main_of(module, name)
             provider.rename_function(module, "main", _MAIN)

@@ -15,6 +15,7 @@ from vhlo_tools.interpreter.driver.distributed import DISTRIBUTED
 from vhlo_tools.interpreter.driver.effects import Emit, HandlerCall
 from vhlo_tools.interpreter.driver.elementwise import Map, Reduce
 from vhlo_tools.interpreter.driver.kernels import Kernels
+from vhlo_tools.interpreter.driver.manual import MANUAL_CALLS, MANUAL_COMPUTATION, cut_or_join, manual_computation
 from vhlo_tools.interpreter.driver.segments import Segment
 from vhlo_tools.interpreter.driver.specials import Specials
 from vhlo_tools.interpreter.driver.steps import Block, Keys, Step
@@ -197,6 +198,8 @@ class _Planner:
 
     def _custom_call(self, op: Operation) -> Step:
         target = str(op.attributes["call_target_name"].value)
+        if target in MANUAL_CALLS and (step := cut_or_join(self, op)) is not None:
+            return step
         handler = self._handlers.get(target)
         if handler is None:
             known = (
@@ -227,6 +230,10 @@ class _Planner:
         (index,) = self.used(op.operands)
         return Branch(index, tuple(self._regions(op)), self.defined(op.results))
 
+    def _manual(self, op: Operation) -> Step:
+        (body,) = self._regions(op)
+        return manual_computation(self, op, body)
+
     def _map(self, op: Operation) -> Step:
         (body,) = self._regions(op)
         return Map(body, self.used(op.operands), self.defined(op.results), self.types(op))
@@ -249,6 +256,7 @@ class _Planner:
 
 _STEPS: Final[Mapping[str, Callable[[_Planner, Operation], Step]]] = {
     "func.call": _Planner._call,
+    MANUAL_COMPUTATION: _Planner._manual,
     "stablehlo.async_done": _Planner._unpack,
     "stablehlo.async_start": _Planner._asynchronous,
     "stablehlo.case": _Planner._branch,

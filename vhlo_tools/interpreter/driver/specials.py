@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from vhlo_tools.bindings import Module, Operation, Provider
+from vhlo_tools.interpreter.driver.manual import MANUAL_COMPUTATION
 from vhlo_tools.interpreter.lowering.calls import CALLEES
 
 __all__ = ["SPECIAL", "Specials", "has_special"]
 
 #: Ops that the interpreter does not have, or not on one device without effects.
-SPECIAL: Final = frozenset(
+SPECIAL: Final = frozenset({MANUAL_COMPUTATION}) | frozenset(
     f"stablehlo.{name}"
     for name in (
         "all_gather", "all_reduce", "all_to_all", "async_done", "async_start", "collective_broadcast",

@@ -7,7 +7,7 @@ that a function raises may pass through XLA, which makes a page of text of it: i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any, Final, NoReturn
@@ -109,7 +109,11 @@ def _read_only(operand: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def take_calls(
-    program: Program, module: Any, handlers: Mapping[str, Handler], callbacks: Callbacks
+    program: Program,
+    module: Any,
+    handlers: Mapping[str, Handler],
+    callbacks: Callbacks,
+    own: Collection[str] = (),
 ) -> dict[str, CustomCall]:
     """Have the custom calls of ``module`` that have a handler computed by it, in place.
 
@@ -118,6 +122,7 @@ def take_calls(
         module: The module, of static shapes.
         handlers: The handlers, by the targets of calls; they go before what XLA and the toolkit know.
         callbacks: Gets what computes them.
+        own: Targets of calls that XLA takes out of the program before it makes code of it.
 
     Returns:
         For the target of each call that is left to XLA the first of its calls.
@@ -136,6 +141,9 @@ def take_calls(
             handler = handlers.get(target) or KNOWN_CALLS.get(target)
             call = call_of(op)
             call = replace(call, location=place_of(call.location, program.name))
+            if target in own and target not in handlers:
+                left.setdefault(target, call)
+                continue
             if body := within.get(function_of(op)) or _body_around(op):
                 _refuse(call, body)
             if handler is not None:

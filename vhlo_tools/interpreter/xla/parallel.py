@@ -17,6 +17,7 @@ from vhlo_tools.bindings.xla_parallel import ParallelProgram, compile_cut, compi
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.grid import Grid
 from vhlo_tools.interpreter.handlers import Handler
+from vhlo_tools.interpreter.known_calls import OF_PARTITIONER
 from vhlo_tools.interpreter.values import ArgumentType
 from vhlo_tools.interpreter.xla.calls import Callbacks, take_calls
 from vhlo_tools.interpreter.xla.lacking import refused
@@ -68,7 +69,7 @@ class XlaParallelEngine:
         )
         cut = cutter_of(program, module) if grid.partitions > 1 else None
         callbacks = Callbacks(lenient=True)
-        left = take_calls(program, module, self._handlers, callbacks)
+        left = take_calls(program, module, self._handlers, callbacks, OF_PARTITIONER if cut else ())
         try:
             if cut:
                 compiled = cut(module, grid, callbacks.functions)
