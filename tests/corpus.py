@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from zlib import crc32
 
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.dialect import Feature, known_features, known_versions
@@ -33,6 +35,29 @@ def writable_versions() -> list[Version]:
     """Return the minor versions that the installed library writes."""
     current = get_provider().library.current
     return [entry.version for entry in known_versions() if entry.version <= current]
+
+
+def some_versions(name: str, *wanted: Version) -> list[Version]:
+    """Return a quarter of the versions that the installed library writes, of which every name gets its own.
+
+    Over many programs all versions come up, and a suite takes minutes less than with all of them for each.
+    ``VHLO_TOOLS_EVERY_VERSION=1`` in the environment gives all.
+
+    Args:
+        name: The program.
+        *wanted: Versions that shall be among them, beside the oldest and the newest.
+    """
+    versions = writable_versions()
+    if os.environ.get("VHLO_TOOLS_EVERY_VERSION"):
+        return versions
+    quarter = versions[crc32(name.encode()) % 4 :: 4]
+    return sorted({*quarter, *(each for each in wanted if each in versions), versions[0], versions[-1]})
+
+
+def around(feature: Feature) -> tuple[Version, Version]:
+    """Return the version that brought a feature, and the one before."""
+    versions = writable_versions()
+    return feature.introduced, max(each for each in versions if each < feature.introduced)
 
 
 def features_of_library() -> list[Feature]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES, FEATURES, example_programs, features_of_library, writable_versions
+from corpus import EXAMPLES, FEATURES, around, example_programs, features_of_library, some_versions, writable_versions
 from raw import RawLibrary
 
 import vhlo_tools as vt
@@ -30,7 +30,7 @@ def test_every_example_at_every_version_is_what_the_library_makes(path: Path, al
     reached = []
     # The dialects that an artifact holds already may stay, also if that is in another file.
     allow = allow or path.name == "sharded_predict.jax_export"
-    for version in writable_versions():
+    for version in some_versions(path.name):
         expected = raw.serialize(raw_module(raw, path), str(version), allow_other_dialects=allow)
         if expected is None:
             with pytest.raises((vt.DowngradeError, vt.UnsupportedFeatureError)):
@@ -48,7 +48,7 @@ def test_every_example_at_every_version_is_what_the_library_makes(path: Path, al
 @pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
 def test_every_artifact_moves_to_every_version_as_the_library_would_move_it(path: Path, raw: RawLibrary) -> None:
     newest = vt.serialize(path, allow_other_dialects=True)
-    for version in writable_versions():
+    for version in some_versions(path.name):
         expected = raw.serialize(raw.deserialize(bytes(newest)), str(version), allow_other_dialects=True)
         if expected is None:
             with pytest.raises(vt.DowngradeError):
@@ -151,7 +151,7 @@ def test_aliases_survive_every_version() -> None:
 @pytest.mark.parametrize("feature", features_of_library(), ids=lambda feature: feature.id)
 def test_feature_programs_are_what_the_library_makes(feature: Any, raw: RawLibrary) -> None:
     path = FEATURES / f"{feature.id}.mlir"
-    for version in writable_versions():
+    for version in some_versions(feature.id, *around(feature)):
         expected = raw.serialize(raw.parse(path.read_text()), str(version))
         if expected is None:
             with pytest.raises(vt.DowngradeError):

@@ -19,6 +19,8 @@ from vhlo_tools.dialect.lint import lint
 from vhlo_tools.dialect.scaffold import NewAttribute, edits_for
 from vhlo_tools.dialect.specification import known_specification, load_specification
 
+pytestmark = pytest.mark.one_python
+
 NEWEST = known_specification().newest
 NEXT, AFTER_NEXT = (vt.Version(f"{NEWEST.major}.{NEWEST.minor + more}.0") for more in (1, 2))
 (LAST,) = (op.versions[-1] for op in known_ops() if op.name == "tanh")

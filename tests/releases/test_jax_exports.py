@@ -11,6 +11,8 @@ from environments import run_in
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer, read_signature
 
+pytestmark = pytest.mark.one_python
+
 SESSION = Path(__file__).with_name("jax_session.py")
 # Each wrote other fields than the one before.
 RELEASES = ("0.4.30", "0.4.38", "0.5.3", "0.6.2", "0.7.2", "0.9.2", "0.10.2")

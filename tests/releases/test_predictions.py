@@ -13,7 +13,7 @@ from environments import run_in
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, other_dialects
 
-pytestmark = pytest.mark.releases
+pytestmark = [pytest.mark.releases, pytest.mark.one_python]
 
 RELEASES = (
     "jaxlib==0.4.26",

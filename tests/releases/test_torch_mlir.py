@@ -8,7 +8,7 @@ import pytest
 from corpus import ROOT
 from environments import run_in
 
-pytestmark = pytest.mark.releases
+pytestmark = [pytest.mark.releases, pytest.mark.one_python]
 
 
 def test_a_session_with_torch_mlir() -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from bootstrap import STAMP_NAME, Stamp, wanted_stamp
 
+pytestmark = pytest.mark.one_python
+
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 PYPROJECT = """
 [build-system]

@@ -8,6 +8,8 @@ import environments
 import pytest
 from environments import Release, ReleaseEnvironmentError, environment, environments_folder, run_in
 
+pytestmark = pytest.mark.one_python
+
 SMALL = "packaging==24.0"  # pure Python without requirements: an environment of it is made in a moment
 
 

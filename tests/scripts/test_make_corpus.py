@@ -12,6 +12,8 @@ from corpus_programs import corpus_files as written_programs
 from corpus_programs import feature_programs, model_programs, spellings, without_properties
 from make_corpus import PRODUCERS, build, portable_targets
 
+pytestmark = pytest.mark.one_python
+
 
 def test_programs_are_spelled_for_old_releases() -> None:
     text = (
