@@ -6,12 +6,14 @@ pytest loads it wherever the package is installed, so it imports nothing of the 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
+    from vhlo_tools.gate import Gate
+    from vhlo_tools.report import Verdict
 
 __all__ = ["VhloCheck", "pytest_addoption", "vhlo_check"]
 
@@ -80,21 +82,25 @@ class VhloCheck:
 
         path = _file_of(program)
         shown = name or path or self._test
+        problem: str | None = None
+        verdicts: tuple[Verdict, ...] = ()
         try:
             gate = self._gate(_texts(target), _texts(readable_by), allow_other_dialects, legalize, provider)
             questions = gate.questions(path or "-")
-            if not questions:
-                _fail(
-                    "vhlo_check: expected a target: give one, --vhlo-target, or `vhlo_target` in the settings of pytest"
-                )
-            verdicts = gate.judge(program, questions, name=shown, path=path)
+            if questions:
+                verdicts = gate.judge(program, questions, name=shown, path=path)
+            else:
+                problem = "expected a target: give one, or --vhlo-target, or vhlo_target in the settings of pytest"
         except VhloToolsError as error:
-            _fail(f"{shown}: {error}")
+            problem = f"{shown}: {error}"
         except OSError as error:
-            _fail(f"{shown}: {error.strerror or error}")
+            problem = f"{error.filename or shown}: {error.strerror or error}"
         refused = [verdict for verdict in verdicts if not verdict.ok]
         if refused:
-            _fail("\n".join(line for verdict in refused for line in verdict_lines(shown, verdict)))
+            problem = "\n".join(line for verdict in refused for line in verdict_lines(shown, verdict))
+        if problem is not None:
+            # Here, where no error is being handled, whose traceback pytest would show.
+            pytest.fail(problem, pytrace=False)
         return [finding for verdict in verdicts for finding in verdict.new]
 
     def _gate(
@@ -104,7 +110,7 @@ class VhloCheck:
         allow_other_dialects: bool | None,
         legalize: bool | None,
         provider: str | None,
-    ) -> Any:
+    ) -> Gate:
         from pathlib import Path
 
         from vhlo_tools.gate import Baseline, Gate, load_settings
@@ -133,8 +139,3 @@ def _texts(value: str | Iterable[str] | None) -> tuple[str, ...]:
     if value is None:
         return ()
     return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _fail(message: str) -> NoReturn:
-    __tracebackhide__ = True
-    pytest.fail(message, pytrace=False)

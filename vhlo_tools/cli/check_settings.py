@@ -22,14 +22,14 @@ def lines(gate: Gate, files: Sequence[str]) -> Iterator[str]:
     yield f"# {settings.file or 'no settings file'}"
     for key, value in settings.values().items():
         if key not in _TABLES:
-            yield f"{key} = {_toml(value)}  # {settings.source(key.replace('-', '_'))}"
+            yield f"# {key} is not set" if value is None else f"{key} = {_toml(value)}  # {_source(gate, key)}"
     for key, table in (("targets", settings.targets), ("levels", settings.levels)):
         yield ""
         yield f"[{key}]  # {settings.source(key)}"
         yield from (f"{_toml_key(name)} = {_toml(value)}" for name, value in table.items())
     for override in settings.overrides:
         yield ""
-        yield "[[overrides]]"
+        yield f"[[overrides]]  # {override.source}"
         yield from (f"{key} = {_toml(value)}" for key, value in _override(override).items())
     for path in files:
         yield ""
@@ -40,13 +40,11 @@ def lines(gate: Gate, files: Sequence[str]) -> Iterator[str]:
 def as_json(gate: Gate, files: Sequence[str]) -> dict[str, Any]:
     """Return the settings, each with where it comes from, and what they are for each of ``files``."""
     settings = gate.settings
-    values = settings.values() | {"overrides": [_override(each) for each in settings.overrides]}
+    overrides = [{**_override(each), "source": each.source} for each in settings.overrides]
+    values = settings.values() | {"overrides": overrides}
     return {
         "file": str(settings.file) if settings.file else None,
-        "settings": {
-            key: {"value": _plain(value), "source": settings.source(key.replace("-", "_"))}
-            for key, value in values.items()
-        },
+        "settings": {key: {"value": _plain(value), "source": _source(gate, key)} for key, value in values.items()},
         "files": [
             {
                 "path": path,
@@ -62,9 +60,13 @@ def as_json(gate: Gate, files: Sequence[str]) -> dict[str, Any]:
 
 def _for_file(gate: Gate, path: str) -> Iterator[tuple[str, str]]:
     for question in gate.questions(path):
-        yield "question", f"{question}, StableHLO {question.target.version}: {question.target.reason}"
+        yield "question", f"{question}: {question.target.reason}"
     for name, level in _levels(gate, path).items():
         yield level, name
+
+
+def _source(gate: Gate, key: str) -> str:
+    return gate.settings.source(key.replace("-", "_"))
 
 
 def _levels(gate: Gate, path: str) -> dict[str, str]:
@@ -87,8 +89,6 @@ def _plain(value: Any) -> Any:
 def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
         return f"{{ {', '.join(f'{_toml_key(key)} = {_toml(each)}' for key, each in value.items())} }}"
-    if value is None:
-        return '""'
     return value.isoformat() if isinstance(value, date) else json.dumps(_plain(value), ensure_ascii=False)
 
 

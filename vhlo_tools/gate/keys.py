@@ -169,7 +169,7 @@ def _override(value: Any, place: Place) -> Override:
     found = _read(value, place, _OF_OVERRIDES)
     if not found.get("paths"):
         raise place.key("paths").must_be("at least one pattern", value.get("paths"))
-    return Override(**found)
+    return Override(**found, source=place.file)
 
 
 def _shown(found: object) -> str:

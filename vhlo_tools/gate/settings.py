@@ -34,12 +34,14 @@ class Override:
         levels: Levels of features, beside those that hold for all files.
         target: What the files shall be written for, if it is something else.
         readable_by: What shall read them as they are, if it is something else.
+        source: Where this comes from.
     """
 
     paths: tuple[str, ...]
     levels: Levels = field(default_factory=dict)
     target: tuple[str, ...] | None = None
     readable_by: tuple[str, ...] | None = None
+    source: str = COMMAND_LINE
 
 
 @dataclass(frozen=True, slots=True)

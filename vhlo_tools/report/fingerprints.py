@@ -23,8 +23,8 @@ _POSITIONS: Final = re.compile(r"/\d+(?=/|$)|(?<=/)\d+:|^\d+:")
 class Identity:
     """What a finding is, apart from where in a function it stands.
 
-    Lines and the positions of ops are left out, as they move with every edit; what is around the op and the name of the
-    source file stay. Findings that are alike in all of this are told apart by how many there are.
+    Lines and the positions of ops are left out, as they move with every edit, and so are the folders of source files,
+    which differ from machine to machine. Findings that are alike in the rest are told apart by how many there are.
 
     Attributes:
         file: The file of the program, relative to a folder, with forward slashes.
@@ -33,7 +33,7 @@ class Identity:
         op: The op that holds it.
         function: The function that it stands in.
         path: The op with the ops around it, without positions: ``@main/stablehlo.while/stablehlo.add``.
-        source: The file of the user's source.
+        source: The file of the user's source, without its folder.
     """
 
     file: str
@@ -59,7 +59,7 @@ def identity_of(file: str, question: Question, finding: Finding) -> Identity:
         finding.op or "",
         finding.function or "",
         _POSITIONS.sub("", finding.path or ""),
-        finding.location.file if finding.location else "",
+        re.split(r"[/\\]", finding.location.file)[-1] if finding.location else "",
     )
 
 

@@ -5,7 +5,9 @@ The commands and what must be escaped in them are those of actions/toolkit, pack
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from vhlo_tools.findings import Finding
@@ -25,8 +27,16 @@ def github_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
         if answer.error is not None:
             path = path_from(scope.folder, answer.path)
             yield _command("error", answer.error, file=path, title="vhlo: cannot be judged")
-        for verdict, finding in answer.findings:
-            yield _finding(scope, answer, verdict, finding)
+        for verdict in answer.verdicts:
+            yield from (_finding(scope, answer, verdict, finding) for finding in _merged(verdict.new))
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings that read the same as one: several ops may come from one line."""
+    counts: Counter[Finding] = Counter()
+    for finding in findings:
+        counts[replace(finding, path=None, count=1)] += finding.count
+    return [replace(finding, count=count) for finding, count in counts.items()]
 
 
 def _finding(scope: Scope, answer: Answer, verdict: Verdict, finding: Finding) -> str:

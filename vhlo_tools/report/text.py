@@ -23,7 +23,8 @@ def text_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
 
 def verdict_lines(path: str, verdict: Verdict) -> Iterator[str]:
     """Yield what a program answers to one question."""
-    hidden = [(len(group_findings(found)), state) for found, state in _hidden(verdict) if found]
+    counts = ((len(group_findings(verdict.known)), "known"), (len(group_findings(verdict.allowed)), "allowed"))
+    hidden = [(number, state) for number, state in counts if number]
     said = f" ({', '.join(f'{number} {state}' for number, state in hidden)})" if hidden else ""
     yield from finding_lines(path, verdict.question, verdict.new, said)
 
@@ -41,17 +42,13 @@ def finding_lines(path: str, question: object, findings: Sequence[Finding], said
     yield from _groups(findings)
 
 
-def _hidden(verdict: Verdict) -> list[tuple[Sequence[Finding], str]]:
-    return [(verdict.known, "known"), (verdict.allowed, "allowed")]
-
-
 def _reasons(answers: Iterable[Answer], *, brief: bool) -> Iterator[str]:
     for answer in answers:
         if answer.error is not None:
             yield f"{answer.path}: cannot be judged"
             yield from wrapped(answer.error, "  ")
         for verdict in answer.verdicts:
-            if verdict.new or not brief:
+            if not brief or any((verdict.new, verdict.known, verdict.allowed)):
                 yield from verdict_lines(answer.path, verdict)
 
 
