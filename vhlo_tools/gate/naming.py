@@ -13,7 +13,7 @@ from vhlo_tools.compat import resolve_target as resolve
 from vhlo_tools.dialect import minimum_version, newest_version
 from vhlo_tools.errors import InvalidVersionError, UnknownTargetError
 
-__all__ = ["check_target", "resolve_named"]
+__all__ = ["Names", "check_target", "resolve_named"]
 
 Names = Mapping[str, tuple[str, ...]]
 

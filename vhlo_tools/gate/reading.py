@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.gate.keys import Place, read_table
-from vhlo_tools.gate.naming import check_target
+from vhlo_tools.gate.naming import Names, check_target
 from vhlo_tools.gate.settings import Settings
 
 __all__ = ["find_settings", "load_settings", "read_settings"]
@@ -78,24 +78,24 @@ def read_settings(file: Path) -> Settings:
     if "baseline" in values:
         values["baseline"] = os.path.relpath(folder / values["baseline"])
     settings = Settings(file=file, folder=folder, sources=sources, **values)
-    for where, spelling in _spellings(settings, place):
-        if problem := check_target(spelling, {} if ".targets." in where.path else settings.targets, settings.as_of):
+    for where, spelling, names in _spellings(settings, place):
+        if problem := check_target(spelling, names, settings.as_of):
             raise SettingsError(f"{where}: {problem}")
     return settings
 
 
-def _spellings(settings: Settings, place: Place) -> Iterator[tuple[Place, str]]:
-    """Yield every target in the settings, with its place."""
+def _spellings(settings: Settings, place: Place) -> Iterator[tuple[Place, str, Names]]:
+    """Yield every target in the settings, with its place and the names that may stand in it."""
     for name, members in settings.targets.items():
-        yield from _items(place.key("targets").key(name), members)
+        yield from _items(place.key("targets").key(name), members, {})
     tables = [place, *(place.key("overrides").item(index) for index in range(len(settings.overrides)))]
     for table, (targets, readers) in zip(tables, settings.questions(), strict=True):
-        yield from _items(table.key("target"), targets)
-        yield from _items(table.key("readable-by"), readers)
+        yield from _items(table.key("target"), targets, settings.targets)
+        yield from _items(table.key("readable-by"), readers, settings.targets)
 
 
-def _items(place: Place, members: Sequence[str]) -> Iterator[tuple[Place, str]]:
-    return ((place.item(index), member) for index, member in enumerate(members))
+def _items(place: Place, members: Sequence[str], names: Names) -> Iterator[tuple[Place, str, Names]]:
+    return ((place.item(index), member, names) for index, member in enumerate(members))
 
 
 def _from_here(folder: Path, path: str) -> str:
