@@ -203,6 +203,7 @@ def test_what_stands_in_no_file_that_is_asked_about(folder: Path, capsys: pytest
         (["m.mlir", "--config", "a.toml", "--isolated"], "--config names a settings file, and --isolated reads none"),
         (["m.mlir", "--target", "1.0.0", "--deny", "tan", "--allow", "tan"], "--deny and --allow of 'tan'"),
         (["m.mlir", "--target", "1.0.0", "--deny", "tanh"], "command line: tanh: 'tanh' is no feature"),
+        (["m.mlir", "--target", "1.0.0", "--exclude", "!"], "exclude[0]: expected a pattern as in .gitignore"),
         (["m.mlir", "--target", "1.0.0", "-o", "."], ". is a folder"),
         (["--explain", "tan", "--output-format", "sarif"], "--explain prints text or json"),
         (["--show-settings", "--output-format", "junit"], "--show-settings prints text or json"),

@@ -13,7 +13,7 @@ from vhlo_tools.cli import check_settings, check_text, options
 from vhlo_tools.dialect import explanation_of, known_explanations, known_features
 from vhlo_tools.files import write_atomically
 from vhlo_tools.gate import COMMAND_LINE, Baseline, Gate, Levels, Settings, load_settings
-from vhlo_tools.gate.keys import Place, read_levels
+from vhlo_tools.gate.keys import Place, read_levels, read_patterns
 from vhlo_tools.report import FORMATS, Answer, render
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -139,6 +139,7 @@ def check(
     if config is not None and isolated:
         raise click.UsageError("--config names a settings file, and --isolated reads none: give one of them")
     settings = load_settings(config=Path(config) if config is not None else None, isolated=isolated)
+    given["exclude"] = read_patterns(list(given["exclude"]), Place(COMMAND_LINE, "exclude"))
     settings = settings.with_command_line(_levels(deny=deny, warn=warn, allow=allow), paths=paths, **given)
     if show_settings:
         return _show(settings, provider)

@@ -15,7 +15,7 @@ from vhlo_tools.gate.levels import LEVELS, Levels, problem_with
 from vhlo_tools.gate.settings import Override, fits
 from vhlo_tools.report import FORMATS
 
-__all__ = ["Place", "read_levels", "read_table"]
+__all__ = ["Place", "read_levels", "read_patterns", "read_table"]
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 #: Words of the grammar of targets, which no name may take.
@@ -77,6 +77,21 @@ def read_levels(table: Any, place: Place) -> Levels:
     return levels
 
 
+def read_patterns(value: Any, place: Place) -> tuple[str, ...]:
+    """Return patterns of files.
+
+    Raises:
+        SettingsError: If one is no pattern.
+    """
+    patterns = _texts(value, place)
+    for index, pattern in enumerate(patterns):
+        try:
+            fits("", (pattern,))
+        except ValueError:
+            raise place.item(index).must_be("a pattern as in .gitignore", pattern) from None
+    return patterns
+
+
 def _read(table: Any, place: Place, readers: Mapping[str, Reader]) -> dict[str, Any]:
     values = {}
     for key, value in _table(table, place).items():
@@ -106,16 +121,6 @@ def _texts(value: Any, place: Place) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise place.must_be("a list of texts", value)
     return tuple(_text(each, place.item(index)) for index, each in enumerate(value))
-
-
-def _patterns(value: Any, place: Place) -> tuple[str, ...]:
-    patterns = _texts(value, place)
-    for index, pattern in enumerate(patterns):
-        try:
-            fits("", (pattern,))
-        except ValueError:
-            raise place.item(index).must_be("a pattern as in .gitignore", pattern) from None
-    return patterns
 
 
 def _flag(value: Any, place: Place) -> bool:
@@ -185,7 +190,7 @@ def _path(value: Any, place: Place) -> str:
 
 
 _OF_OVERRIDES: Final[Mapping[str, Reader]] = {
-    "paths": _patterns,
+    "paths": read_patterns,
     "levels": read_levels,
     "target": _texts,
     "readable-by": _texts,
@@ -195,7 +200,7 @@ _SETTINGS: Final[Mapping[str, Reader]] = {
     "target": _texts,
     "readable-by": _texts,
     "targets": _targets,
-    "exclude": _patterns,
+    "exclude": read_patterns,
     "force-exclude": _flag,
     "levels": read_levels,
     "overrides": _overrides,

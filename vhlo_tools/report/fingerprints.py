@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections import Counter
@@ -47,6 +46,8 @@ class Identity:
     @property
     def digest(self) -> str:
         """The identity as 32 hexadecimal digits."""
+        import hashlib  # which only some formats need
+
         return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()[:32]
 
 

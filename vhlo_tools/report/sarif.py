@@ -73,7 +73,7 @@ class _Files:
     """The programs of a run, each with its index."""
 
     def __init__(self, folder: Path) -> None:
-        self.root = f"{as_uri(str(folder)).rstrip('/')}/"
+        self.root = as_uri(str(folder)).removesuffix("/") + "/"
         self._folder = folder
         self._indexes: dict[str, int] = {}
 
