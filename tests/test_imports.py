@@ -49,6 +49,7 @@ def test_public_names_are_listed_and_nothing_else_is_there() -> None:
         "from vhlo_tools.cli.main import main; main(['targets'])",
         "from vhlo_tools.cli.main import main; main(['spec', 'show', 'all_reduce'])",
         "from vhlo_tools.cli.main import main; main(['spec', 'lint'])",
+        "from vhlo_tools.cli.main import main; main(['check', {artifact!r}, '--target', '1.0.0', '--isolated'])",
         "from vhlo_tools.cli.main import main; main(['diff', {artifact!r}, {artifact!r}])",
         "from vhlo_tools.cli.main import main; main(['constants', 'list', {artifact!r}])",
         "from vhlo_tools.dialect import stepping",

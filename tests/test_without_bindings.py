@@ -91,6 +91,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> str:
         ["constants", "externalize", "{artifact}", "-o", "{output}", "--min-size", "0"],
         ["check", "{artifact}", "--target", "1.2.0", "--target", "jaxlib==0.8.3"],
         ["check", "{artifact}", "--readable-by", "jaxlib==0.10.2", "--output-format", "json"],
+        ["check", "{artifact}", "--target", "1.2.0", "--output-format", "sarif", "--warn", "op"],
         ["check", "--explain", "tan"],
         ["spec", "show", "all_reduce"],
         ["spec", "diff", "1.13.0", "1.22.0"],

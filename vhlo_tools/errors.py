@@ -28,6 +28,7 @@ __all__ = [
     "MalformedArtifactError",
     "MissingExtraError",
     "ProviderError",
+    "SettingsError",
     "UnknownTargetError",
     "UnsupportedFeatureError",
     "VerificationError",
@@ -49,6 +50,10 @@ class UnknownTargetError(VhloToolsError, ValueError):
 
 class InvalidSpecificationError(VhloToolsError, ValueError):
     """A folder of dialect specifications that cannot be read, or a change to it that cannot be made."""
+
+
+class SettingsError(VhloToolsError, ValueError):
+    """Settings of the gate, or its baseline, that cannot be used; the message names the file and the key."""
 
 
 class ProviderError(VhloToolsError):

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final, Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
 
 from vhlo_tools.version import Version
 
@@ -19,6 +19,7 @@ __all__ = [
     "FindingKind",
     "Level",
     "SourceLocation",
+    "finding_as_json",
     "findings_lines",
     "group_findings",
 ]
@@ -123,6 +124,12 @@ def group_findings(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
     for finding in findings:
         groups.setdefault((finding.level, finding.feature, finding.remedy), []).append(finding)
     return [tuple(group) for group in groups.values()]
+
+
+def finding_as_json(finding: Finding) -> dict[str, Any]:
+    """Return a finding as an object of JSON; its place and its versions are texts."""
+    texts = {key: str(value) for key in ("location", "introduced", "target") if (value := getattr(finding, key))}
+    return {**asdict(finding), **texts}
 
 
 def findings_lines(findings: Iterable[Finding]) -> Iterator[str]:

@@ -34,8 +34,9 @@ from vhlo_tools.artifact import (
     read_signature,
     recognise,
 )
-from vhlo_tools.cli import alias_text, check_text, options
+from vhlo_tools.cli import alias_text, options
 from vhlo_tools.errors import AliasError, InvalidProgramError
+from vhlo_tools.report import finding_lines
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Entry = TypeVar("_Entry", Alias, Donor)
@@ -118,7 +119,7 @@ def lint(source: str, against: str | None, provider: str | None, output_format: 
         options.echo_json({"files": [file]})
     else:
         question = "XLA" if against is None else f"XLA, compared with {against}"
-        for line in check_text.lines([(artifact.name, [(question, found)], None)], [question]):
+        for line in finding_lines(artifact.name, question, found):
             click.echo(line)
     return int(wrong)
 

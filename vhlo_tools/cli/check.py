@@ -2,174 +2,229 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import date
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
-from vhlo_tools import api
-from vhlo_tools.artifact import programs_at
-from vhlo_tools.cli import check_text, options
-from vhlo_tools.compat import Target
-from vhlo_tools.dialect import Feature, explanation_of, known_explanations, known_features
-from vhlo_tools.errors import VhloToolsError
-from vhlo_tools.findings import Finding
+from vhlo_tools.cli import check_settings, check_text, options
+from vhlo_tools.dialect import explanation_of, known_explanations, known_features
+from vhlo_tools.files import write_atomically
+from vhlo_tools.gate import COMMAND_LINE, Baseline, Gate, Levels, Settings, load_settings
+from vhlo_tools.gate.keys import Place, read_levels, read_patterns
+from vhlo_tools.report import FORMATS, Answer, render
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked of every program.
+@dataclass(slots=True)
+class Tally:
+    """How many programs became what.
 
     Attributes:
-        target: The version or consumer.
-        reading: Whether the bytes are to be read as they are; otherwise the program is to be written for it.
+        files: All of them.
+        blocked: Something stands in their way.
+        unreadable: They could not be judged.
     """
 
-    target: Target
-    reading: bool
+    files: int = 0
+    blocked: int = 0
+    unreadable: int = 0
+
+    def counting(self, answers: Iterable[Answer]) -> Iterator[Answer]:
+        """Yield ``answers``, and count them."""
+        for answer in answers:
+            self.files += 1
+            self.unreadable += answer.error is not None
+            self.blocked += answer.error is None and not answer.ok
+            yield answer
 
     def __str__(self) -> str:
-        return f"read by {self.target}" if self.reading else str(self.target)
+        parts = [f"{number} {state}" for number, state in self._parts() if number]
+        return f"{self.files} program{'' if self.files == 1 else 's'}: {', '.join(parts) or 'all is well'}"
+
+    def _parts(self) -> list[tuple[int, str]]:
+        return [(self.blocked, "blocked"), (self.unreadable, "unreadable")]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What became of one program.
-
-    Attributes:
-        path: The file.
-        findings: What was found, by question.
-        error: Why it could not be judged, if so.
-    """
-
-    path: str
-    findings: tuple[tuple[Question, tuple[Finding, ...]], ...] = ()
-    error: str | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether it was judged, and nothing stands in the way."""
-        return self.error is None and not any(refused(found) for _, found in self.findings)
-
-
-def refused(findings: Sequence[Finding]) -> bool:
-    """Tell whether any of ``findings`` is an error."""
-    return any(finding.level == "error" for finding in findings)
+def _settings_options(function: _F) -> _F:
+    """Add the options about settings and what is known."""
+    for option in reversed(
+        [
+            click.option("--config", metavar="FILE", help="The settings to read, in place of those that are found."),
+            click.option("--isolated", is_flag=True, help="Read no settings file."),
+            click.option("--show-settings", is_flag=True, help="Show the settings and what they are for each PATH."),
+            click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave out, as in .gitignore."),
+            click.option(
+                "--force-exclude/--no-force-exclude",
+                default=None,
+                help="Whether files that are named one by one are excluded too.",
+            ),
+            *(
+                click.option(f"--{level}", multiple=True, metavar="FEATURE", help=f"{what} May be a glob or a kind.")
+                for level, what in (
+                    ("deny", "Make findings of a feature errors."),
+                    ("warn", "Make findings of a feature warnings."),
+                    ("allow", "Drop findings of a feature, and count them."),
+                )
+            ),
+            click.option("--baseline", metavar="FILE", help="Let findings pass that are known: those in FILE."),
+            click.option("--update-baseline", is_flag=True, help="Write what is found to the baseline."),
+            click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found."),
+        ]
+    ):
+        function = option(function)
+    return function
 
 
 @click.command()
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option(
     "--target",
-    "targets",
     multiple=True,
     metavar="TARGET",
-    help="A version (1.9.0), a consumer (jaxlib==0.4.31), a window (12w) or a comma list. May be repeated.",
+    help="A version (1.9.0), a consumer (jaxlib==0.4.31), a window (12w), a comma list, or a name from the settings. "
+    "May be repeated.",
 )
 @click.option(
     "--readable-by",
-    "readers",
     multiple=True,
     metavar="READER",
     help="A consumer that shall read the bytes as they are. May be repeated.",
 )
 @click.option("--explain", metavar="FEATURE", help="Say what a feature is, since when, and what to do.")
-@click.option("--allow-other-dialects", is_flag=True, help="Let programs keep ops of dialects beside StableHLO.")
-@options.no_legalize_option
+@click.option(
+    "--allow-other-dialects/--refuse-other-dialects",
+    default=None,
+    help="Whether programs may keep ops of dialects beside StableHLO.",
+)
+@click.option(
+    "--legalize/--no-legalize",
+    default=None,
+    help="Whether what no artifact can hold is rewritten into plain StableHLO, or refused.",
+)
+@_settings_options
 @options.as_of_option
 @options.provider_option
 @options.trusted_option
-@options.format_option
+@click.option("--output-format", "--format", type=click.Choice(FORMATS), help="By default text.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report there, over what FILE holds, and not to stdout.")
 def check(
     paths: tuple[str, ...],
-    targets: tuple[str, ...],
-    readers: tuple[str, ...],
     explain: str | None,
-    allow_other_dialects: bool,
-    legalize: bool,
-    as_of: date | None,
+    config: str | None,
+    isolated: bool,
+    show_settings: bool,
+    deny: tuple[str, ...],
+    warn: tuple[str, ...],
+    allow: tuple[str, ...],
+    update_baseline: bool,
+    exit_zero: bool,
     provider: str | None,
     trusted: bool,
-    output_format: str,
+    output: str | None,
+    **given: Any,
 ) -> int:
     """Check that programs can be written for every TARGET, or read by every READER.
 
-    A PATH is a file, a folder, or a glob. Exit code 0: all is well; 1: something stands in the way; 2: a bad target, or
-    a file that cannot be read.
+    A PATH is a file, a folder, or a glob. What is not given here stands in the settings: the nearest vhlo-tools.toml,
+    or pyproject.toml with a table [tool.vhlo-tools], from the working directory upwards. Exit code 0: all is well; 1:
+    something stands in the way; 2: bad settings, a bad target, or a file that cannot be read.
     """
     if explain is not None:
-        _explain(explain, output_format)
+        _explain(explain, given["output_format"] or "text")
         return 0
-    if not paths or not (targets or readers):
-        raise click.UsageError("expected a PATH, and --target or --readable-by; or --explain FEATURE")
-    questions = [
-        Question(api.resolve_target(spelling, as_of=as_of, provider=provider), reading)
-        for spellings, reading in ((targets, False), (readers, True))
-        for spelling in spellings
-    ]
-    prepare = partial(
-        api.prepare_check,
-        allow_other_dialects=allow_other_dialects,
-        legalize=legalize,
-        provider=provider,
-        trusted=trusted,
-    )
-    answers = [_answer(path, questions, prepare) for path in _files(paths)]
-    if output_format == "json":
-        options.echo_json({"files": [_as_json(answer) for answer in answers]})
-    else:
-        for line in check_text.lines([(a.path, a.findings, a.error) for a in answers], questions):
-            click.echo(line)
-    if any(answer.error for answer in answers):
+    if config is not None and isolated:
+        raise click.UsageError("--config names a settings file, and --isolated reads none: give one of them")
+    settings = load_settings(config=Path(config) if config is not None else None, isolated=isolated)
+    given["exclude"] = read_patterns(list(given["exclude"]), Place(COMMAND_LINE, "exclude"))
+    settings = settings.with_command_line(_levels(deny=deny, warn=warn, allow=allow), paths=paths, **given)
+    if show_settings:
+        return _show(settings, provider)
+    if not settings.paths or not any(targets or readers for targets, readers in settings.questions()):
+        raise click.UsageError(
+            "expected a PATH, and --target or --readable-by, here or in the settings; or --explain FEATURE"
+        )
+    if output is not None:
+        options.check_output(output, force=True, binary=False)
+    gate = Gate(settings, _baseline(settings, update_baseline), provider=provider, trusted=trusted)
+    tally = _run(gate, update_baseline, None if output == options.STANDARD else output)
+    if tally.unreadable:
         return 2
-    return 0 if all(answer.ok for answer in answers) else 1
+    return int(bool(tally.blocked) and not exit_zero)
 
 
-def _answer(path: str, questions: Sequence[Question], prepare: Callable[..., api.Checked]) -> Answer:
-    try:
-        program, name = options.read_program(path)
-        checked = prepare(program, name=name)
-        return Answer(path, tuple((each, tuple(_findings(checked, each))) for each in questions))
-    except VhloToolsError as error:
-        return Answer(path, error=str(error))
-    except OSError as error:
-        return Answer(path, error=f"{path}: {error.strerror or error}")
+def _levels(**features: tuple[str, ...]) -> Levels:
+    given: dict[str, str] = {}
+    for level, names in features.items():
+        for name in names:
+            if given.setdefault(name, level) != level:
+                raise click.UsageError(f"--{given[name]} and --{level} of {name!r}: give one of them")
+    return read_levels(given, Place(COMMAND_LINE))
 
 
-def _findings(checked: api.Checked, question: Question) -> list[Finding]:
-    version = question.target.version
-    found = checked.reader_findings(version) if question.reading else checked.findings(version)
-    return [replace(each, target=version) for each in found]
+def _show(settings: Settings, provider: str | None) -> int:
+    if settings.output_format not in ("text", "json"):
+        raise click.UsageError("--show-settings prints text or json: give --output-format json, or text")
+    gate = Gate(settings, provider=provider)
+    files = gate.files(settings.paths) if settings.source("paths") == COMMAND_LINE else []
+    if settings.output_format == "json":
+        options.echo_json(check_settings.as_json(gate, files))
+    else:
+        for line in check_settings.lines(gate, files):
+            click.echo(line)
+    return 0
 
 
-def _as_json(answer: Answer) -> dict[str, Any]:
-    return {
-        "path": answer.path,
-        "ok": answer.ok,
-        **({"error": answer.error} if answer.error else {}),
-        "findings": [options.finding_as_json(each) for _, found in answer.findings for each in found],
-        "targets": [
-            {"target": str(question), "version": str(question.target.version), "ok": not refused(found)}
-            for question, found in answer.findings
-        ],
-    }
+def _baseline(settings: Settings, update: bool) -> Baseline | None:
+    if settings.baseline is None:
+        if update:
+            raise click.UsageError("expected --baseline FILE, here or in the settings, for --update-baseline")
+        return None
+    path = Path(settings.baseline)
+    return Baseline(path) if update and not path.exists() else Baseline.read(path)
 
 
-def _files(paths: Sequence[str]) -> list[str]:
-    """Return the files that are meant, each once, in the order in which they are named."""
-    found: dict[str, None] = {}
-    for path in paths:
-        members = [path] if path == options.STANDARD else list(programs_at(path))
-        if not members:
-            raise click.UsageError(f"{path}: no file, no folder with programs, and no glob that any file fits")
-        found.update(dict.fromkeys(members))
-    return list(found)
+def _run(gate: Gate, update_baseline: bool, output: str | None) -> Tally:
+    """Judge the programs and write the report; what else there is to say goes to stderr."""
+    files = gate.files(gate.settings.paths)
+    if not files:
+        _say("no programs to check: all are excluded")
+    scope, tally = gate.scope(files), Tally()
+    answers = tally.counting(gate.answers(files, options.read_program))
+    pieces = render(gate.settings.output_format, scope, answers)
+    if output is None:
+        for piece in pieces:
+            # Names of files need not be text.
+            click.echo(piece.encode("utf-8", "backslashreplace"), nl=False)
+    else:
+        write_atomically(Path(output), (piece.encode("utf-8", "backslashreplace") for piece in pieces), force=True)
+        _say(f"{tally}; the report is in {output}")
+    baseline = gate.baseline
+    if baseline is not None and update_baseline:
+        baseline.write()
+        _say(f"{baseline.path} holds what is known")
+        tally.blocked = 0
+    elif baseline is not None:
+        for identity, count in baseline.stale():
+            times = f" ({count} times)" if count > 1 else ""
+            what = f"{identity.feature} in {identity.path or identity.file}"
+            _say(
+                f"note: {baseline.path} is stale: {identity.file} for {identity.target} has no more {what}{times}; "
+                "--update-baseline removes it"
+            )
+    return tally
+
+
+def _say(message: str) -> None:
+    click.echo(f"vhlo: {message}", err=True)
 
 
 def _explain(name: str, output_format: str) -> None:
+    if output_format not in ("text", "json"):
+        raise click.UsageError("--explain prints text or json: give --output-format json, or text")
     if (explanation := explanation_of(name)) is not None:
         if output_format == "json":
             options.echo_json({**asdict(explanation), "id": name})
@@ -183,20 +238,7 @@ def _explain(name: str, output_format: str) -> None:
         hint = f"did you mean {', '.join(near)}?" if near else "`vhlo spec list` shows all features"
         raise click.UsageError(f"{name!r} is no feature: {hint}")
     if output_format == "json":
-        options.echo_json(_feature(feature))
+        options.echo_json({**asdict(feature), "introduced": str(feature.introduced)})
         return
     for line in check_text.explanation(feature):
         click.echo(line)
-
-
-def _feature(feature: Feature) -> dict[str, Any]:
-    return {
-        "id": feature.id,
-        "title": feature.title,
-        "kind": feature.kind,
-        "introduced": str(feature.introduced),
-        "ops": list(feature.ops),
-        "names": list(feature.names),
-        "remedy": feature.remedy,
-        "expansion": feature.expansion,
-    }

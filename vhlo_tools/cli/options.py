@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import date, datetime
 from functools import partial, wraps
 from pathlib import Path
@@ -26,7 +25,7 @@ from vhlo_tools.errors import (
     VhloToolsError,
 )
 from vhlo_tools.files import write_atomically
-from vhlo_tools.findings import Finding, findings_lines, group_findings
+from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
@@ -185,18 +184,6 @@ def artifact_report(artifact: Artifact | JaxContainer, output: str) -> dict[str,
         "size": len(artifact),
         "findings": artifact.findings,
     }
-
-
-def finding_as_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding as an object of JSON."""
-    return {**asdict(finding), **{key: str(value) for key, value in _versions(finding)}}
-
-
-def _versions(finding: Finding) -> Iterator[tuple[str, object]]:
-    for key in ("location", "introduced", "target"):
-        value = getattr(finding, key)
-        if value is not None:
-            yield key, value
 
 
 def read_input(source: str) -> tuple[Buffer, str]:

@@ -1,0 +1,159 @@
+"""The baseline: known findings pass, new ones fail, and what is gone is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_programs import GOOD, blocked, check, check_json, write
+
+ASKED = ("m.mlir", "--target", "1.3.0", "--baseline", "known.json")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A folder with a program that has two findings, both known."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "m.mlir", blocked(10, 20))
+    assert check(capsys, *ASKED, "--update-baseline")[0] == 0
+    return tmp_path
+
+
+def entries(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "known.json").read_text())["findings"]
+    return found
+
+
+def test_known_findings_pass(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(capsys, *ASKED) == (0, "m.mlir: ok for 1.3.0 (1 known)\n", "")
+
+
+def test_one_line_for_each_kind_of_finding(folder: Path) -> None:
+    assert (folder / "known.json").read_text() == (
+        '{\n  "format": 1,\n  "findings": [\n'
+        '    {"file": "m.mlir", "target": "1.3.0", "feature": "tan", "op": "stablehlo.tan", "function": "main", '
+        '"path": "@main/stablehlo.tan", "source": "model.py", "count": 2}\n'
+        "  ]\n}\n"
+    )
+
+
+def test_lines_may_shift(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder / "m.mlir", blocked(110, 120))
+    assert check(capsys, *ASKED)[0] == 0
+
+
+def test_a_further_one_of_the_same_kind_is_new(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder / "m.mlir", blocked(10, 20, 30))
+    code, out, _ = check(capsys, *ASKED)
+    assert code == 1
+    assert out.startswith("m.mlir: 1 error for 1.3.0 (1 known)\n")
+    (file,) = check_json(capsys, *ASKED)["files"]
+    assert [(each["baseline"], each["location"]) for each in file["findings"]] == [
+        ("new", "model.py:30:3"),
+        ("known", "model.py:10:3"),
+        ("known", "model.py:20:3"),
+    ]
+
+
+def test_another_target_and_another_file_are_new(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(capsys, *ASKED, "--target", "1.2.0")[0] == 1
+    write(folder / "other.mlir", blocked(10))
+    assert check(capsys, "other.mlir", *ASKED)[0] == 1
+
+
+def test_it_does_not_matter_how_a_file_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert check(capsys, str(folder / "m.mlir"), *ASKED[1:])[0] == 0
+    (folder / "below").mkdir()
+    monkeypatch.chdir(folder / "below")
+    assert check(capsys, "../m.mlir", "--target", "1.3.0", "--baseline", "../known.json")[0] == 0
+
+
+def test_what_is_gone_is_stale_until_the_baseline_is_updated(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder / "m.mlir", blocked(10))
+    code, _, err = check(capsys, *ASKED)
+    assert (code, err) == (
+        0,
+        "vhlo: note: known.json is stale: m.mlir for 1.3.0 has no more tan in @main/stablehlo.tan; "
+        "--update-baseline removes it\n",
+    )
+    check(capsys, *ASKED, "--update-baseline")
+    assert [each["count"] for each in entries(folder)] == [1]
+    write(folder / "m.mlir", GOOD)
+    check(capsys, *ASKED, "--update-baseline")
+    assert (folder / "known.json").read_text() == '{\n  "format": 1,\n  "findings": []\n}\n'
+
+
+def test_what_was_not_asked_is_kept_unless_its_file_is_gone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder / "other.mlir", blocked(10))
+    asked = ("other.mlir", "--target", "1.2.0", "--baseline", "known.json")
+    assert check(capsys, *asked, "--update-baseline")[0] == 0
+    assert [(each["file"], each["target"]) for each in entries(folder)] == [
+        ("m.mlir", "1.3.0"),
+        ("other.mlir", "1.2.0"),
+    ]
+    (folder / "m.mlir").unlink()
+    assert "m.mlir for 1.3.0 has no more tan" in check(capsys, *asked)[2]
+    check(capsys, *asked, "--update-baseline")
+    assert [each["file"] for each in entries(folder)] == ["other.mlir"]
+
+
+def test_a_file_that_cannot_be_read_keeps_what_is_known(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = entries(folder)
+    write(folder / "m.mlir", "nonsense")
+    assert check(capsys, *ASKED, "--update-baseline")[0] == 2
+    assert entries(folder) == before
+
+
+def test_notes_are_never_known_and_allowed_findings_neither(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = "%0 = stablehlo.custom_call @kernel(%a) : (tensor<4xf32>) -> tensor<4xf32>"
+    write(folder / "m.mlir", f"func.func @main(%a: tensor<4xf32>) {{ {call} return }}")
+    check(capsys, *ASKED, "--update-baseline")
+    assert entries(folder) == []
+    write(folder / "m.mlir", blocked(10))
+    check(capsys, *ASKED, "--update-baseline", "--allow", "tan")
+    assert entries(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "known.json: there is no such baseline: --update-baseline writes it"),
+        ("{", "known.json is no baseline: expected JSON"),
+        ("[]", 'known.json is no baseline: expected an object with "format" and "findings"'),
+        ('{"format": 2, "findings": []}', "expected a baseline of format 1, found 2"),
+        ('{"format": 1, "findings": [3]}', "findings[0]: expected an object"),
+        ('{"format": 1, "findings": [{"file": "a", "target": "b", "count": 1}]}', "findings[0]: feature is missing"),
+        (
+            '{"format": 1, "findings": [{"file": "a", "target": "b", "feature": "c", "count": 0}]}',
+            "findings[0]: expected a count of 1 or more, found 0",
+        ),
+        (
+            '{"format": 1, "findings": [{"file": "a", "target": "b", "feature": "c", "count": 1, "line": "1"}]}',
+            "findings[0]: line is unknown",
+        ),
+        (
+            '{"format": 1, "findings": [{"file": "a", "target": 1, "feature": "c", "count": 1}]}',
+            "findings[0]: expected a text as target, found 1",
+        ),
+    ],
+)
+def test_what_is_no_baseline(text: str | None, message: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if text is None:
+        (folder / "known.json").unlink()
+    else:
+        write(folder / "known.json", text)
+    code, out, err = check(capsys, *ASKED)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_findings_need_not_fail(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("m.mlir", "--target", "1.3.0", "--exit-zero")
+    assert check(capsys, *asked)[0] == 0
+    write(folder / "m.mlir", "nonsense")
+    assert check(capsys, *asked)[0] == 2
+    assert check(capsys, "m.mlir", "--target", "1.x", "--exit-zero")[0] == 2

@@ -1,0 +1,73 @@
+"""Levels of features: what a team forbids, is warned of, and allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Final, Literal, get_args
+
+from vhlo_tools.dialect import known_explanations, known_features
+from vhlo_tools.findings import Finding, FindingKind, Level
+
+__all__ = ["LEVELS", "LevelSetting", "Levels", "apply_levels", "level_of", "problem_with"]
+
+LevelSetting = Literal["deny", "warn", "allow"]
+LEVELS: Final[tuple[LevelSetting, ...]] = get_args(LevelSetting)
+
+#: Of ids of features, globs of such, or kinds. The id says more than a glob, a longer glob more than a shorter one, and
+#: any of these more than a kind; of two globs of one length, the stricter.
+Levels = Mapping[str, LevelSetting]
+
+_KINDS: Final = get_args(FindingKind)
+_AS_LEVEL: Final[Mapping[LevelSetting, Level]] = {"deny": "error", "warn": "warning"}
+_WILD: Final = "*?["
+
+
+def level_of(finding: Finding, layers: Sequence[Levels]) -> LevelSetting | None:
+    """Return what ``layers`` say of a finding, of which later ones win; ``None`` if they say nothing."""
+    for levels in reversed(layers):
+        globs = [name for name in levels if _is_glob(name) and fnmatchcase(finding.feature, name)]
+        globs.sort(key=lambda name: (-len(name), LEVELS.index(levels[name])))
+        for name in (finding.feature, *globs, finding.kind):
+            if name in levels:
+                return levels[name]
+    return None
+
+
+def apply_levels(findings: Sequence[Finding], layers: Sequence[Levels]) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings that are left, with the levels of ``layers``, and those that are allowed."""
+    left, allowed = [], []
+    for finding in findings:
+        setting = level_of(finding, layers)
+        if setting == "allow":
+            allowed.append(finding)
+        else:
+            left.append(replace(finding, level=_AS_LEVEL[setting]) if setting else finding)
+    return left, allowed
+
+
+def problem_with(name: str) -> str | None:
+    """Return what is wrong with ``name`` as what a level is for; ``None`` if nothing is."""
+    if name in _KINDS:
+        return None
+    ids = [feature.id for feature in known_features()] + [explanation.id for explanation in known_explanations()]
+    if _is_glob(name):
+        if any(fnmatchcase(each.rstrip("*"), name) or _may_begin(name, each) for each in ids):
+            return None
+        return f"{name!r} fits no feature: `vhlo spec list` shows them"
+    if any(name == each or (each.endswith("*") and name.startswith(each[:-1])) for each in ids):
+        return None
+    near = get_close_matches(name, [*ids, *_KINDS], n=3) or [each for each in ids if name.lower() in each.lower()]
+    hint = f"did you mean {' or '.join(near)}?" if near else "`vhlo spec list` shows them"
+    return f"{name!r} is no feature, no glob of features and no kind ({', '.join(_KINDS)}): {hint}"
+
+
+def _is_glob(name: str) -> bool:
+    return any(sign in name for sign in _WILD)
+
+
+def _may_begin(pattern: str, known: str) -> bool:
+    """Tell whether a glob is of some ids of those that ``known`` stands for, ``withdrawn_*``."""
+    return known.endswith("*") and pattern.startswith(known[:-1])

@@ -1,0 +1,141 @@
+"""A plugin of pytest: the fixture ``vhlo_check``, which fails a test whose program some consumer cannot have.
+
+pytest loads it wherever the package is installed, so it imports nothing of the package before a test asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.gate import Gate
+    from vhlo_tools.report import Verdict
+
+__all__ = ["VhloCheck", "pytest_addoption", "vhlo_check"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option and the setting for targets."""
+    meaning = (
+        "what programs given to vhlo_check shall be written for: a version, a consumer, or a name from the settings"
+    )
+    group = parser.getgroup("vhlo", "programs for consumers of StableHLO")
+    group.addoption("--vhlo-target", action="append", default=[], metavar="TARGET", help=f"{meaning}; may be repeated")
+    parser.addini("vhlo_target", type="linelist", default=[], help=meaning)
+
+
+@pytest.fixture
+def vhlo_check(request: pytest.FixtureRequest) -> VhloCheck:
+    """Check programs for their consumers: ``vhlo_check(program, target=None)`` fails the test with every reason.
+
+    Targets are those that are given, or else those of ``--vhlo-target``, of ``vhlo_target`` in the settings of pytest,
+    or of the settings of ``vhlo check``, whose named targets, levels and baseline hold here too.
+    """
+    return VhloCheck(request.config, request.node.nodeid)
+
+
+class VhloCheck:
+    """What the fixture ``vhlo_check`` is.
+
+    Args:
+        config: The settings of pytest.
+        test: The name of the test, for programs without one.
+    """
+
+    def __init__(self, config: pytest.Config, test: str) -> None:
+        self._config = config
+        self._test = test
+
+    def __call__(
+        self,
+        program: Any,
+        target: str | Iterable[str] | None = None,
+        *,
+        readable_by: str | Iterable[str] = (),
+        name: str | None = None,
+        allow_other_dialects: bool | None = None,
+        legalize: bool | None = None,
+        provider: str | None = None,
+    ) -> list[Finding]:
+        """Fail the test unless ``program`` can be written for every target, and read by every reader.
+
+        Args:
+            program: Anything that ``vhlo_tools.check`` takes: an ``ir.Module``, text, bytes, a path, what ``jax.jit``
+                lowers. Of a file, the overrides of the settings and the baseline hold too.
+            target: One target, or several.
+            readable_by: One consumer, or several, that shall read an artifact as it is.
+            name: What to call the program, by default its path, or the name of the test.
+            allow_other_dialects: Whether ops of dialects beside StableHLO may stay, by default as the settings say.
+            legalize: Whether what no artifact can hold may be rewritten, by default as the settings say.
+            provider: The bindings to use where they are needed.
+
+        Returns:
+            The findings that let the test pass: warnings and notes.
+        """
+        __tracebackhide__ = True
+        from vhlo_tools.errors import VhloToolsError
+        from vhlo_tools.report import verdict_lines
+
+        path = _file_of(program)
+        shown = name or path or self._test
+        problem: str | None = None
+        verdicts: tuple[Verdict, ...] = ()
+        try:
+            gate = self._gate(_texts(target), _texts(readable_by), allow_other_dialects, legalize, provider)
+            questions = gate.questions(path or "-")
+            if questions:
+                verdicts = gate.judge(program, questions, name=shown, path=path)
+            else:
+                problem = "expected a target: give one, or --vhlo-target, or vhlo_target in the settings of pytest"
+        except VhloToolsError as error:
+            problem = f"{shown}: {error}"
+        except OSError as error:
+            problem = f"{error.filename or shown}: {error.strerror or error}"
+        refused = [verdict for verdict in verdicts if not verdict.ok]
+        if refused:
+            problem = "\n".join(line for verdict in refused for line in verdict_lines(shown, verdict))
+        if problem is not None:
+            # Here, where no error is being handled, whose traceback pytest would show.
+            pytest.fail(problem, pytrace=False)
+        return [finding for verdict in verdicts for finding in verdict.new]
+
+    def _gate(
+        self,
+        targets: tuple[str, ...],
+        readers: tuple[str, ...],
+        allow_other_dialects: bool | None,
+        legalize: bool | None,
+        provider: str | None,
+    ) -> Gate:
+        from pathlib import Path
+
+        from vhlo_tools.gate import Baseline, Gate, load_settings
+
+        if not targets and not readers:
+            targets = tuple(self._config.getoption("--vhlo-target") or self._config.getini("vhlo_target"))
+        settings = load_settings(self._config.rootpath).with_command_line(
+            {}, target=targets, readable_by=readers, allow_other_dialects=allow_other_dialects, legalize=legalize
+        )
+        baseline = Baseline.read(Path(settings.baseline)) if settings.baseline is not None else None
+        return Gate(settings, baseline, provider=provider)
+
+
+def _file_of(program: Any) -> str | None:
+    from os import PathLike, fspath
+    from pathlib import Path
+
+    if isinstance(program, PathLike):
+        return str(fspath(program))
+    # A text without a line break may name a file; what does not is a program.
+    is_name = isinstance(program, str) and "\n" not in program and "\0" not in program and len(program) < 4096
+    return program if is_name and Path(program).exists() else None
+
+
+def _texts(value: str | Iterable[str] | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)

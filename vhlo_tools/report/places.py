@@ -1,0 +1,28 @@
+"""Where findings are shown: files as paths from a folder, and as URIs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePath
+from urllib.parse import quote
+
+from vhlo_tools.findings import Finding
+
+__all__ = ["as_uri", "path_from", "source_path"]
+
+
+def path_from(folder: Path, path: str) -> str:
+    """Return ``path`` from ``folder``, with forward slashes, if it is beneath; otherwise absolute."""
+    absolute = Path(os.path.abspath(folder / path))  # noqa: PTH100 - links stay what the user calls them
+    beneath = absolute.is_relative_to(folder)
+    return (absolute.relative_to(folder) if beneath else absolute).as_posix()
+
+
+def source_path(folder: Path, path: str, finding: Finding) -> str:
+    """Return the file to show ``finding`` in: the user's source, or where there is none the program ``path``."""
+    return path_from(folder, finding.location.file if finding.location else path)
+
+
+def as_uri(path: str) -> str:
+    """Return a path as a URI: a reference from a folder, or ``file:`` if it is absolute."""
+    return PurePath(path).as_uri() if PurePath(path).is_absolute() else quote(os.fsencode(path))

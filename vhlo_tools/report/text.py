@@ -1,0 +1,119 @@
+"""Findings as text that reads well in 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from vhlo_tools.findings import SHOWN_PLACES, Finding, group_findings
+from vhlo_tools.report.model import Answer, Question, Scope, Verdict
+
+__all__ = ["finding_lines", "text_report", "verdict_lines", "wrapped"]
+
+_WIDTH: Final = 80
+
+
+def text_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    """Yield each program with its reasons as it comes; with several questions a table of all, and then the reasons."""
+    lines = _table(scope, answers) if len(scope.questions) > 1 else _reasons(answers, brief=False)
+    return (f"{line}\n" for line in lines)
+
+
+def verdict_lines(path: str, verdict: Verdict) -> Iterator[str]:
+    """Yield what a program answers to one question."""
+    counts = ((len(group_findings(verdict.known)), "known"), (len(group_findings(verdict.allowed)), "allowed"))
+    hidden = [(number, state) for number, state in counts if number]
+    said = f" ({', '.join(f'{number} {state}' for number, state in hidden)})" if hidden else ""
+    yield from finding_lines(path, verdict.question, verdict.new, said)
+
+
+def finding_lines(path: str, question: object, findings: Sequence[Finding], said: str = "") -> Iterator[str]:
+    """Yield findings by feature: how many there are, and of each what it is, where, and what to do.
+
+    Args:
+        path: The file of the program.
+        question: What it was judged for.
+        findings: What was found.
+        said: What else to say in the first line.
+    """
+    yield f"{path}: {_counts(findings)} for {question}{said}"
+    yield from _groups(findings)
+
+
+def _reasons(answers: Iterable[Answer], *, brief: bool) -> Iterator[str]:
+    for answer in answers:
+        if answer.error is not None:
+            yield f"{answer.path}: cannot be judged"
+            yield from wrapped(answer.error, "  ")
+        for verdict in answer.verdicts:
+            if not brief or any((verdict.new, verdict.known, verdict.allowed)):
+                yield from verdict_lines(answer.path, verdict)
+
+
+def _table(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    heads = [str(question) for question in scope.questions]
+    width = max([len("program"), *(len(path) for path in scope.paths)])
+    yield "  ".join(["program".ljust(width), *heads])
+    kept = []
+    for answer in answers:
+        kept.append(answer)
+        row = [_cell(answer, question).ljust(len(head)) for question, head in zip(scope.questions, heads, strict=True)]
+        yield "  ".join([answer.path.ljust(width), *row]).rstrip()
+    yield ""
+    yield from _reasons(kept, brief=True)
+
+
+def _cell(answer: Answer, question: Question) -> str:
+    if answer.error is not None:
+        return "unreadable"
+    answers = ["yes" if verdict.ok else "no" for verdict in answer.verdicts if verdict.question == question]
+    return answers[0] if answers else "-"
+
+
+def _counts(findings: Sequence[Finding]) -> str:
+    counts = [
+        (level, len([group for group in group_findings(findings) if group[0].level == level]))
+        for level in ("error", "warning", "note")
+    ]
+    said = [f"{number} {level}{'s' if number > 1 else ''}" for level, number in counts if number]
+    return ", ".join(said) or "ok"
+
+
+def _groups(findings: Sequence[Finding]) -> Iterator[str]:
+    for group in group_findings(findings):
+        first = group[0]
+        since = f", since {first.introduced}" if first.introduced else ""
+        yield f"  {first.level}: {first.feature}{since}"
+        for said in dict.fromkeys(finding.message for finding in group):
+            yield from wrapped(said, "    ")
+            places: Counter[str] = Counter()
+            for finding in group:
+                if finding.message == said:
+                    places[_place(finding)] += finding.count
+            for place, count in list(places.items())[:SHOWN_PLACES]:
+                yield f"      {place}{f', {count} times' if count > 1 else ''}"
+            if len(places) > SHOWN_PLACES:
+                yield f"      and {len(places) - SHOWN_PLACES} places more"
+        if first.remedy:
+            yield from wrapped(f"-> {first.remedy}", "    ", "       ")
+
+
+def _place(finding: Finding) -> str:
+    """Return the user's line where there is one, and the place in the program otherwise."""
+    where = str(finding.location) if finding.location else finding.path or "in the file"
+    function = f" in @{finding.function}" if finding.function and finding.location else ""
+    return f"{where}{function}"
+
+
+def wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
+    """Return ``text`` as lines of 80 columns, the first with ``indent``, the others with ``hanging`` if it is given."""
+    return textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
