@@ -27,6 +27,7 @@ _OPS: Final[Mapping[str, str]] = {
     "stablehlo.send": _UNKNOWN,
 }
 _OF_SIX_BITS: Final = "xf6E"
+_OF_TWO_BITS: Final = re.compile(r"[<x]u?i2[,>]")
 #: Element types that XLA has not always had.
 _NARROW: Final = re.compile(r"(f4E2M1FN|f6E2M3FN|f6E3M2FN)\b")
 
@@ -59,6 +60,8 @@ def _reason(provider: Provider, op: Operation, recursive: frozenset[str]) -> str
         return "the program does not hold the bytes of its dense_resource"
     if name.startswith("stablehlo.") and any(_OF_SIX_BITS in str(each.type) for each in (*op.operands, *op.results)):
         return "XLA does not compute with floats of six bits on a CPU, and the engine reference does"
+    if name == "stablehlo.sort" and any(_OF_TWO_BITS.search(str(each.type)) for each in op.operands):
+        return "XLA takes what is packed in a byte for one element of two bits, and the engine reference does not"
     return _OPS.get(name)
 
 
@@ -104,5 +107,9 @@ def refused(
         return EngineError(
             f"{program.name}: XLA in {library} has no elements of {' and '.join(narrow)}: take the engine reference "
             f"({said})"
+        )
+    if said.startswith("UNIMPLEMENTED"):
+        return EngineError(
+            f"{program.name} needs what XLA does not implement on a CPU, take the engine reference: {said}"
         )
     return EngineError(f"{program.name} is not compiled by XLA: {said}")

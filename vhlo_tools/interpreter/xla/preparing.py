@@ -15,6 +15,7 @@ from vhlo_tools.interpreter.lowering.quantization import is_quantized, store_qua
 from vhlo_tools.interpreter.refining import refine_shapes
 from vhlo_tools.interpreter.values import ArgumentType, TokenType, ValueType, parse_value_type
 from vhlo_tools.interpreter.xla.lacking import check_ops
+from vhlo_tools.interpreter.xla.mending import mend
 from vhlo_tools.portable import make_plain
 from vhlo_tools.program import Program, explain_failure, read_module_aliases, write_module_aliases
 
@@ -63,6 +64,7 @@ def prepared(program: Program, shapes: Sequence[tuple[int, ...]]) -> Prepared:
     _drop_tokens(provider, module, main)
     tensors = [each for each in arguments if isinstance(each, ArgumentType)]
     refine_shapes(program, module, [each.with_shape(shape) for each, shape in zip(tensors, shapes, strict=True)])
+    mend(provider, module, program.name)
     _, given = _signature(main_of(module, program.name))
     pending = iter([each for each in given if isinstance(each, ArgumentType)])
     return Prepared(module, tuple(None if isinstance(each, TokenType) else next(pending) for each in results))
