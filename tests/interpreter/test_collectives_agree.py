@@ -204,7 +204,7 @@ def test_every_kind_of_reduction_gives_the_same_bits() -> None:
 
 
 #: A call, in what words XLA or the toolkit refuses it, and what is made of what two devices have.
-LACKING = {
+LACKING: dict[str, tuple[Call, str, Callable[..., Any]]] = {
     "and": (Call("all_reduce", reduction="and", element="i32"), "Unsupported reduction computation", np.bitwise_and),
     "or": (Call("all_reduce", reduction="or", element="i32"), "Unsupported reduction computation", np.bitwise_or),
     "xor": (Call("all_reduce", reduction="xor", element="ui8"), "Unsupported reduction computation", np.bitwise_xor),
