@@ -15,7 +15,7 @@ from vhlo_tools.interpreter.donation import Aliased
 from vhlo_tools.interpreter.driver import Driver, needs_driver
 from vhlo_tools.interpreter.grid import Grid
 from vhlo_tools.interpreter.handlers import Handler
-from vhlo_tools.interpreter.known_calls import with_known
+from vhlo_tools.interpreter.isolated import bytecode_of
 from vhlo_tools.interpreter.probing import Probe
 from vhlo_tools.interpreter.protocols import Engine, EngineName, Ran, Values
 from vhlo_tools.interpreter.xla import XlaEngine
@@ -34,10 +34,9 @@ class ReferenceEngine:
 
     def __init__(self, program: Program, handlers: Mapping[str, Handler] | None = None) -> None:
         provider = program.provider
-        bytecode = b"".join(provider.bytecode(program.load(), provider.library.current))
-        self._isolated = IsolatedProgram(bytecode, provider.prefix, program.name)
+        self._isolated = IsolatedProgram(bytecode_of(provider, program.load()), provider.prefix, program.name)
         self._segments = IsolatedSegments()
-        self._driver = Driver(program, with_known(handlers or {}), self._segments.evaluate)
+        self._driver = Driver(program, handlers, self._segments.evaluate)
         self._is_walked = needs_driver(program)
 
     def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
@@ -81,7 +80,7 @@ class ReferenceEngine:
                 # not tried here, where programs that are walked are rewritten.
                 if error.op != EVALUATION:
                     raise
-        self._segments.timeout = timeout
+        self._segments.timeout = self._driver.timeout = timeout
         return self._driver.run(arrays, probe)
 
 

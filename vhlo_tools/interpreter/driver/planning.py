@@ -19,6 +19,7 @@ from vhlo_tools.interpreter.driver.segments import Segment
 from vhlo_tools.interpreter.driver.specials import Specials
 from vhlo_tools.interpreter.driver.steps import Block, Keys, Step
 from vhlo_tools.interpreter.handlers import Handler, call_of
+from vhlo_tools.interpreter.known_calls import known_handler
 from vhlo_tools.interpreter.lowering.calls import CALLEES
 from vhlo_tools.interpreter.markers import is_marker, site_of
 from vhlo_tools.interpreter.meshes import meshes_of
@@ -197,7 +198,7 @@ class _Planner:
 
     def _custom_call(self, op: Operation) -> Step:
         target = str(op.attributes["call_target_name"].value)
-        handler = self._handlers.get(target)
+        handler = self._handlers.get(target) or known_handler(target)
         if handler is None:
             known = (
                 f"there are handlers for {', '.join(sorted(self._handlers))}" if self._handlers else "there are none"

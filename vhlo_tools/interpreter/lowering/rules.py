@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider
 from vhlo_tools.interpreter.lowering.accumulation import convolution
-from vhlo_tools.interpreter.lowering.annotations import annotated, declared, placed
+from vhlo_tools.interpreter.lowering.annotations import annotated, declared
 from vhlo_tools.interpreter.lowering.decomposition import cholesky
 from vhlo_tools.interpreter.lowering.division import divide, remainder
 from vhlo_tools.interpreter.lowering.normalization import batch_norm_grad, batch_norm_inference, batch_norm_training
@@ -53,7 +53,6 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.compare": compare,
     "stablehlo.convolution": convolution,
     "stablehlo.create_token": _create_token,
-    "stablehlo.custom_call": placed,
     "stablehlo.divide": divide,
     "stablehlo.dot": dot,
     "stablehlo.dynamic_conv": convolution,

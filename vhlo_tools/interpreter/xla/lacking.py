@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation, Provider
@@ -11,7 +11,7 @@ from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
 from vhlo_tools.interpreter.refusals import refusal
-from vhlo_tools.interpreter.xla.functions import CALLEES, function_of
+from vhlo_tools.interpreter.xla.hazards import CallGraph, is_too_large
 from vhlo_tools.program import Program
 
 __all__ = ["check_ops", "refused"]
@@ -44,10 +44,12 @@ def check_ops(provider: Provider, module: Any, name: str) -> None:
         EngineError: Naming the first op, and where it stands.
     """
     ops = provider.walk(module)
-    recursive = _recursive(ops)
+    graph = CallGraph(ops)
     for op in ops:
-        if reason := _reason(provider, op, recursive):
+        if reason := _reason(provider, op, graph.recursive):
             raise refusal(op, name, reason, "the engine xla")
+    if hazard := graph.hazard():
+        raise EngineError(f"{name}: the engine xla cannot run it: {hazard}")
 
 
 def _reason(provider: Provider, op: Operation, recursive: frozenset[str]) -> str | None:
@@ -62,25 +64,9 @@ def _reason(provider: Provider, op: Operation, recursive: frozenset[str]) -> str
         return "XLA does not compute with floats of six bits on a CPU, and the engine reference does"
     if name == "stablehlo.sort" and any(_OF_TWO_BITS.search(str(each.type)) for each in op.operands):
         return "XLA takes what is packed in a byte for one element of two bits, and the engine reference does not"
+    if any(map(is_too_large, op.results)):
+        return "its result has more bytes than there are numbers for"
     return _OPS.get(name)
-
-
-def _recursive(ops: Sequence[Operation]) -> frozenset[str]:
-    """Return the functions that call themselves, by way of others too."""
-    called: dict[str, set[str]] = {}
-    for op in ops:
-        if str(op.name) in CALLEES:
-            called.setdefault(function_of(op), set()).add(str(op.attributes[CALLEES[str(op.name)]].value))
-
-    def reached(name: str) -> set[str]:
-        found, pending = set[str](), [name]
-        while pending:
-            new = called.get(pending.pop(), set()) - found
-            found |= new
-            pending += new
-        return found
-
-    return frozenset(name for name in called if name in reached(name))
 
 
 def refused(
