@@ -5,7 +5,6 @@ Found by trying, with jaxlib 0.10.2 and 0.12.0.1: nothing says what XLA survives
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from vhlo_tools.bindings import Operation
 from vhlo_tools.interpreter.values import ArgumentType, TupleType, parse_value_type
 from vhlo_tools.interpreter.xla.functions import CALLEES, function_of
 
-__all__ = ["CallGraph", "hazard_of_call", "is_too_large"]
+__all__ = ["CallGraph", "hazard_of_call"]
 
 #: XLA's recursion survives between 200 and 250 levels of regions and calls, and takes minutes for so many.
 _DEEPEST: Final = 100
@@ -83,18 +82,6 @@ def hazard_of_call(op: Operation) -> str | None:
             "and as i32 where they stood; XLA reads and writes beyond its memory otherwise"
         )
     return None
-
-
-def is_too_large(value: Any) -> bool:
-    """Tell whether a value has more bytes than there are numbers for: XLA's sizes overflow."""
-    shapes = ([int(size) for size in text.split("x") if size.isdecimal()] for text in _SIZES.findall(str(value.type)))
-    # A dimension without elements does not keep the product of the others from overflowing.
-    return any(math.prod(size or 1 for size in sizes) >= _LARGEST for sizes in shapes)
-
-
-#: So many elements of the largest types have no number of bytes of 63 bits.
-_LARGEST: Final = 2**59
-_SIZES: Final = re.compile(r"tensor<((?:[0-9?]+x)*)")
 
 
 def _is_top_k(op: Operation) -> bool:

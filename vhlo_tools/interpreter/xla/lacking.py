@@ -10,8 +10,9 @@ from vhlo_tools.bindings import Operation, Provider
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
+from vhlo_tools.interpreter.preflight import TOO_LARGE, is_too_large
 from vhlo_tools.interpreter.refusals import refusal
-from vhlo_tools.interpreter.xla.hazards import CallGraph, is_too_large
+from vhlo_tools.interpreter.xla.hazards import CallGraph
 from vhlo_tools.program import Program
 
 __all__ = ["check_ops", "refused"]
@@ -65,7 +66,7 @@ def _reason(provider: Provider, op: Operation, recursive: frozenset[str]) -> str
     if name == "stablehlo.sort" and any(_OF_TWO_BITS.search(str(each.type)) for each in op.operands):
         return "XLA takes what is packed in a byte for one element of two bits, and the engine reference does not"
     if any(map(is_too_large, op.results)):
-        return "its result has more bytes than there are numbers for"
+        return TOO_LARGE
     return _OPS.get(name)
 
 
