@@ -43,10 +43,16 @@ class ReferenceEngine:
         """Do nothing: the child process prepares the program for its first run."""
 
     def execute_parallel(
-        self, inputs: Sequence[Sequence[np.ndarray[Any, Any] | None]], replicas: int, partitions: int
+        self,
+        inputs: Sequence[Sequence[np.ndarray[Any, Any] | None]],
+        replicas: int,
+        partitions: int,
+        timeout: float | None = None,
+        probe: Probe | None = None,
     ) -> list[list[np.ndarray[Any, Any] | None]]:
         """Run it on several devices (see :meth:`Driver.run_parallel`)."""
-        return self._driver.run_parallel(inputs, replicas, partitions)
+        self._segments.timeout = self._driver.timeout = timeout
+        return self._driver.run_parallel(inputs, replicas, partitions, probe)
 
     def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
         """Run it in a child process, or in pieces where it is walked (see :meth:`Engine.execute`)."""
@@ -111,14 +117,19 @@ class ParallelReferenceEngine:
     def __init__(self, program: Program, grid: Grid, handlers: Mapping[str, Handler]) -> None:
         self._engine, self._grid = ReferenceEngine(program, handlers), grid
 
-    def execute_parallel(self, inputs: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+    def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Do nothing: a child process prepares the program for its first run."""
+
+    def execute_parallel(
+        self, inputs: Sequence[Sequence[Any]], timeout: float | None, probe: Probe | None
+    ) -> tuple[tuple[Any, ...], ...]:
         """Run it (see :meth:`ParallelEngine.execute_parallel`).
 
         Inputs that are whole, for a program that says how devices share them, are those of one device.
         """
         whole = len(inputs) == 1
         replicas, partitions = (1, 1) if whole else (self._grid.replicas, self._grid.partitions)
-        return tuple(map(tuple, self._engine.execute_parallel(inputs, replicas, partitions)))
+        return tuple(map(tuple, self._engine.execute_parallel(inputs, replicas, partitions, timeout, probe)))
 
 
 #: What makes an engine of a program, and of what computes its custom calls.

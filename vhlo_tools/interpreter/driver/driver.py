@@ -82,13 +82,16 @@ class Driver:
         (results,) = self._run([inputs], Grid(), probe)
         return results
 
-    def run_parallel(self, inputs: Sequence[Sequence[Any]], replicas: int, partitions: int) -> list[list[Any]]:
+    def run_parallel(
+        self, inputs: Sequence[Sequence[Any]], replicas: int, partitions: int, probe: Probe | None = None
+    ) -> list[list[Any]]:
         """Run it on several devices: device ``r * partitions + p`` is partition ``p`` of replica ``r``.
 
         Args:
             inputs: For each device what :meth:`run` takes.
             replicas: How many replicas there are.
             partitions: How many partitions each has.
+            probe: What keeps intermediate values.
 
         Returns:
             The results of each device.
@@ -108,14 +111,14 @@ class Driver:
                     f"the inputs of device {number} are not of the same shapes and sizes as those of device 0: all "
                     "devices run the same program"
                 )
-        return self._run(inputs, grid, None)
+        return self._run(inputs, grid, probe)
 
     def _run(self, inputs: Sequence[Sequence[Any]], grid: Grid, probe: Probe | None) -> list[list[Any]]:
         functions = self._planned(inputs[0], probe)
 
-        def emit(site: ProbeSite, iteration: tuple[int, ...], value: Any) -> None:
+        def emit(site: ProbeSite, iteration: tuple[int, ...], value: Any, device: int) -> None:
             if probe is not None:
-                probe.take(site, iteration, value)
+                probe.take(site, iteration, value, device)
 
         devices = [Device(number, *grid.place(number), functions, self._evaluate, emit) for number in range(grid.size)]
         walks = [functions[_MAIN].walk(device, {}, each) for device, each in zip(devices, inputs, strict=True)]

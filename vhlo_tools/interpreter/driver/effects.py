@@ -30,7 +30,7 @@ class Emit(Immediate):
         return frozenset((self.operand,))
 
     def take(self, device: Device, frame: Frame) -> None:
-        device.emit(self.site, tuple(device.iterations), frame[self.operand])
+        device.emit(self.site, tuple(device.iterations), frame[self.operand], device.number)
 
 
 @dataclass(frozen=True, slots=True)
