@@ -25,7 +25,7 @@ from vhlo_tools.interpreter.markers import is_marker, site_of
 from vhlo_tools.interpreter.meshes import meshes_of
 from vhlo_tools.interpreter.probing import ProbeSite
 from vhlo_tools.interpreter.refusals import described, refusal
-from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type
+from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type, parse_value_type
 from vhlo_tools.program import place_of
 
 __all__ = ["plan"]
@@ -208,12 +208,14 @@ class _Planner:
             )
         tokens, results = _parted(op.results)
         _, operands = _parted(op.operands)
-        for result in results:
-            if not parse_tensor_type(str(result.type)).is_static:
-                raise self.refusal(op, f"the inputs do not resolve the shape of its result {result.type}")
         call = call_of(op)
         call = replace(call, location=place_of(call.location, self._name))
-        return HandlerCall(call, handler, self.used(operands), self.defined(results), self.defined(tokens))
+        for kind in call.results:
+            if not kind.is_static:
+                raise self.refusal(op, f"the inputs do not resolve the shape of its result {kind.text}")
+        kinds = tuple(parse_value_type(str(result.type)) for result in results)
+        keys = self.used(operands), self.defined(results)
+        return HandlerCall(call, handler, *keys, kinds, self.defined(tokens))
 
     def _call(self, op: Operation) -> Step:
         function = str(op.attributes[CALLEES[str(op.name)]].value)

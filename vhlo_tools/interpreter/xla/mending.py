@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider, named_attributes
+from vhlo_tools.interpreter.lowering.indices import signed_from
 from vhlo_tools.interpreter.lowering.rules import Rule, apply_rules
 from vhlo_tools.interpreter.lowering.tensor import Tensor, tensors
 from vhlo_tools.portable.site import Site
@@ -57,6 +58,17 @@ def _concatenate(site: Site) -> list[Any] | None:
     return [site.convert(value, kind.element_type)]
 
 
+def _rng_bit_generator(site: Site) -> list[Any] | None:
+    """Draw bits as integers without a sign: XLA gives these whatever type the program says."""
+    state, drawn = (result.type for result in site.op.results)
+    bits = site.integer(drawn.element_type.width, unsigned=True)
+    if bits == drawn.element_type:
+        return None
+    unsigned = site.tensor(site.shape(drawn), bits)
+    next_state, value = site.make_again(list(site.op.operands), [state, unsigned])
+    return [next_state, site.make("stablehlo.bitcast_convert", [value], drawn)]
+
+
 def _is_of_two_bits(value: Tensor) -> bool:
     return value.site.is_integer(value.kind, 2)
 
@@ -76,4 +88,7 @@ _RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.all_gather": _one_by_one,
     "stablehlo.all_to_all": _one_by_one,
     "stablehlo.concatenate": _concatenate,
+    "stablehlo.dynamic_slice": signed_from(1),
+    "stablehlo.dynamic_update_slice": signed_from(2),
+    "stablehlo.rng_bit_generator": _rng_bit_generator,
 }
