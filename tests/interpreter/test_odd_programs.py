@@ -83,3 +83,13 @@ def test_handlers_take_and_give_what_is_in_tuples_one_by_one() -> None:
     text = function("%a: tensor<2xf32>", body, ["%r", "%s"], ["tensor<2xf32>", "tensor<f32>"])
     handlers = {"split": lambda _, a: (a * 2, a.sum()), "join": lambda _, double, total: double.sum() + total}
     assert on_both(text, np.array([1, 2], np.float32), handlers=handlers) == [[2, 4], 9]
+
+
+def test_a_convolution_of_no_features_is_zero() -> None:
+    kinds = "tensor<1x4x0xf32>", "tensor<2x0x3xf32>", "tensor<1x3x3xf32>"
+    convolution = (
+        "%r = stablehlo.convolution(%a, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1]} "
+        f"{{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : ({kinds[0]}, {kinds[1]}) -> {kinds[2]}"
+    )
+    text = function(f"%a: {kinds[0]}, %k: {kinds[1]}", convolution, ["%r"], [kinds[2]])
+    assert on_both(text, np.zeros((1, 4, 0), np.float32), np.zeros((2, 0, 3), np.float32)) == [[[[0] * 3] * 3]]
