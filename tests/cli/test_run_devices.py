@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import vhlo_tools as vt
 from vhlo_tools.cli.main import main
 
 PROGRAM = """func.func @main(%a: tensor<2xf32>, %b: tensor<f32>) -> (tensor<2xf32>, tensor<ui32>) {
@@ -66,6 +67,15 @@ def test_a_token_is_printed_as_one(capsys: pytest.CaptureFixture[str], folder: P
     assert capsys.readouterr().out == "result 0: a token\n"
     assert main(["run", "token.mlir", "-i", "null", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == [None]
+
+
+def test_values_of_several_devices_are_probed(folder: Path) -> None:
+    (folder / "id.mlir").write_text(
+        "func.func @main() -> tensor<ui32> { %0 = stablehlo.replica_id : tensor<ui32> return %0 : tensor<ui32> }"
+    )
+    assert main(["run", "id.mlir", "--replicas", "2", "--probe", "probes", "--timeout", "100"]) == 0
+    found = [(each.site.op, each.device, int(each.read())) for each in vt.read_probes(folder / "probes")]
+    assert found == [("stablehlo.replica_id", 0, 0), ("stablehlo.replica_id", 1, 1)]
 
 
 @pytest.mark.parametrize(

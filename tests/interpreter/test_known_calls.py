@@ -96,3 +96,32 @@ def test_a_handler_goes_before_what_is_known() -> None:
     text = asserting("expect_eq", "tensor<1xf32>")
     vt.run(text, [[1], [2]], engine="xla", handlers={"check.expect_eq": lambda *given: seen.append(given)})
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("engine", ["reference", "xla"])
+@pytest.mark.parametrize("target", ["Sharding", "LayoutConstraint", "annotate_device_placement"])
+def test_a_handler_goes_before_what_the_toolkit_knows(engine: Any, target: str) -> None:
+    text = f"""func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {{
+      %0 = stablehlo.custom_call @{target}(%a) : (tensor<2xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }}"""
+    array = np.array([1, 2], np.float32)
+    assert vt.run(text, [array], engine=engine)[0].tolist() == [1, 2]
+    given = vt.run(text, [array], engine=engine, handlers={target: lambda _, taken: taken * 3})
+    assert given[0].tolist() == [3, 6]
+
+
+@pytest.mark.parametrize("engine", ["reference", "xla"])
+def test_routines_of_lapack_need_no_handlers(engine: Any) -> None:
+    text = """func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {
+      %0:2 = stablehlo.custom_call @lapack_spotrf_ffi(%a) {
+        backend_config = {uplo = 76 : ui8}, api_version = 4 : i32,
+        operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
+        result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<> : tensor<0xindex>],
+        output_operand_aliases = [#stablehlo.output_operand_alias<
+          output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>]
+      } : (tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<i32>)
+      return %0#0 : tensor<2x2xf32>
+    }"""
+    (given,) = vt.run(text, [np.array([[4, 2], [2, 5]], np.float32)], engine=engine)
+    assert np.tril(given).tolist() == [[2, 0], [1, 2]]

@@ -119,3 +119,22 @@ def test_inputs_are_left_as_they_are() -> None:
     text = program("stablehlo.abs %a", " {tf.aliasing_output = 0 : i32}")
     assert vt.verify(text, text, [array]).passed
     assert array.tolist() == [1, -2, 3, 4]
+
+
+def test_handlers_compute_the_custom_calls_of_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = f"func.func @main(%a: {F}) -> {F} {{ %0 = stablehlo.custom_call @f(%a) : ({F}) -> {F} return %0 : {F} }}"
+    plain = program("stablehlo.add %a, %a")
+    assert vt.verify(call, plain, handlers={"f": lambda _, a: a + a}).passed
+    report = vt.verify(call, plain, handlers={"f": lambda _, a: a * 3}, bisect=True)
+    assert report.divergence is not None
+    assert report.divergence.before.op == "stablehlo.custom_call"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("handlers_of_verify.py").write_text("def twice(call, a):\n    return a + a\n")
+    Path("call.mlir").write_text(call)
+    Path("plain.mlir").write_text(plain)
+    handler = ["--handler", "f=handlers_of_verify:twice"]
+    assert main(["verify", "call.mlir", "plain.mlir", *handler]) == 0
+    assert main(["golden", "record", "suite", "call.mlir", *handler]) == 0
+    assert main(["golden", "check", "suite", *handler]) == 0
+    assert main(["golden", "check", "suite"]) == 1

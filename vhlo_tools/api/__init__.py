@@ -16,7 +16,7 @@ from vhlo_tools.api.functions import (
     strip,
 )
 from vhlo_tools.api.golden import check_golden, record_golden
-from vhlo_tools.api.parallel import devices_of, run_parallel
+from vhlo_tools.api.parallel import load_parallel_executable, run_parallel
 from vhlo_tools.api.verification import draw_inputs, verify
 from vhlo_tools.api.weights import (
     LARGE,
@@ -36,7 +36,6 @@ __all__ = [
     "check_golden",
     "constants",
     "deserialize",
-    "devices_of",
     "diff",
     "draw_inputs",
     "export_model",
@@ -44,6 +43,7 @@ __all__ = [
     "extract_constants",
     "linted",
     "load_executable",
+    "load_parallel_executable",
     "open_artifact",
     "prepare_check",
     "program_of",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from vhlo_tools.api.verification import draw_inputs
 
 if TYPE_CHECKING:
     from vhlo_tools.golden import Record, Replayed
+    from vhlo_tools.interpreter import Handler
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.verification import Drawing, Tolerance
 
@@ -31,6 +32,7 @@ def record_golden(
     drawing: Drawing | None = None,
     tolerance: Tolerance | None = None,
     engine: EngineChoice = "auto",
+    handlers: Mapping[str, Handler] | None = None,
     force: bool = False,
     provider: str | None = None,
 ) -> Record:
@@ -46,6 +48,7 @@ def record_golden(
         drawing: How.
         tolerance: How far floats of a replay may be from these outputs.
         engine: What it runs on, now and when it is replayed.
+        handlers: Functions that compute its custom calls, as for :func:`run`; a replay needs them again.
         force: Whether a record of that name is replaced.
         provider: The bindings to use, by default the installed ones.
 
@@ -59,7 +62,7 @@ def record_golden(
     from vhlo_tools.verification import Tolerance
 
     artifact = as_artifact(program, None) or serialize(program, target, provider=provider)
-    executable = load_executable(artifact, engine=engine, name=name, provider=provider)
+    executable = load_executable(artifact, engine=engine, handlers=handlers, name=name, provider=provider)
     drawn = inputs if inputs is not None else draw_inputs(artifact, seed, drawing=drawing, provider=provider)
     given = executable.converted(drawn)
     library = get_provider(provider).library
@@ -76,13 +79,18 @@ def record_golden(
 
 
 def check_golden(
-    folder: str | PathLike[str], *, engine: EngineChoice | None = None, provider: str | None = None
+    folder: str | PathLike[str],
+    *,
+    engine: EngineChoice | None = None,
+    handlers: Mapping[str, Handler] | None = None,
+    provider: str | None = None,
 ) -> Iterator[Replayed]:
     """Replay every record in a folder, one after the other.
 
     Args:
         folder: The folder of records.
         engine: What they run on, by default what they were recorded on.
+        handlers: Functions that compute custom calls, as for :func:`run`.
         provider: The bindings to use, by default the installed ones.
 
     Raises:
@@ -96,6 +104,6 @@ def check_golden(
         chosen: Any = engine or record.engine
 
         def run(artifact: Any, inputs: Sequence[Any], chosen: Any = chosen) -> tuple[Any, ...]:
-            return load_executable(artifact, engine=chosen, provider=provider).run(inputs)
+            return load_executable(artifact, engine=chosen, handlers=handlers, provider=provider).run(inputs)
 
         yield replay(record, run)

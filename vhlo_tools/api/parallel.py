@@ -9,10 +9,59 @@ from vhlo_tools.api.execution import ENGINE_CHOICES, EngineChoice
 from vhlo_tools.api.frontends import as_program
 
 if TYPE_CHECKING:
-    from vhlo_tools.interpreter import Handler
+    from vhlo_tools.interpreter import Handler, ParallelExecutable, Probe
     from vhlo_tools.program import ProgramSource
 
-__all__ = ["devices_of", "run_parallel"]
+__all__ = ["load_parallel_executable", "run_parallel"]
+
+
+def load_parallel_executable(
+    program: ProgramSource,
+    *,
+    replicas: int | None = None,
+    partitions: int | None = None,
+    engine: EngineChoice = "auto",
+    handlers: Mapping[str, Handler] | None = None,
+    name: str | None = None,
+    provider: str | None = None,
+    trusted: bool = False,
+) -> ParallelExecutable:
+    """Load a program for several devices once, to run it often.
+
+    >>> import vhlo_tools as vt
+    >>> program = '''func.func @main() -> tensor<ui32> {
+    ...   %0 = stablehlo.replica_id : tensor<ui32>
+    ...   return %0 : tensor<ui32>
+    ... }'''
+    >>> executable = vt.load_parallel_executable(program, replicas=2)
+    >>> [[int(number) for (number,) in executable.run([[], []])] for _ in range(2)]
+    [[0, 1], [0, 1]]
+
+    Args:
+        program: Anything that :func:`serialize` takes.
+        replicas: As for :func:`run_parallel`.
+        partitions: As for :func:`run_parallel`.
+        engine: As for :func:`run_parallel`.
+        handlers: As for :func:`run_parallel`.
+        name: What to call the program in messages, by default its path.
+        provider: The bindings to use, by default those of the module, or the installed ones.
+        trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
+
+    Raises:
+        InvalidInputError: If there are too many devices, or none.
+        EngineError: If the program holds what the engine cannot run.
+        InvalidProgramError: If it is no valid program.
+        MalformedArtifactError: If it is a damaged artifact.
+    """
+    from vhlo_tools.interpreter import ParallelExecutable
+    from vhlo_tools.program import load_program
+
+    if engine not in ENGINE_CHOICES:
+        raise ValueError(f"{engine!r} is not an engine: expected one of {', '.join(ENGINE_CHOICES)}")
+    loaded = load_program(
+        as_program(program, name=name, provider=provider), name=name, provider=provider, trusted=trusted
+    )
+    return ParallelExecutable(loaded, engine, replicas=replicas, partitions=partitions, handlers=handlers)
 
 
 def run_parallel(
@@ -22,7 +71,9 @@ def run_parallel(
     replicas: int | None = None,
     partitions: int | None = None,
     engine: EngineChoice = "auto",
+    timeout: float | None = None,
     handlers: Mapping[str, Handler] | None = None,
+    probe: Probe | None = None,
     name: str | None = None,
     provider: str | None = None,
     trusted: bool = False,
@@ -52,8 +103,11 @@ def run_parallel(
             partition ``p`` of replica ``r``. For a program with shardings one such sequence.
         replicas: How many replicas there are, by default what ``mhlo.num_replicas`` of the module says, or one.
         partitions: How many partitions each has, by default what ``mhlo.num_partitions`` says, or one.
-        engine: What runs it; ``auto`` takes ``xla``.
-        handlers: As for :func:`run`. After one has raised, the run goes on with zeros until all devices have ended.
+        engine: What runs it; ``auto`` takes ``xla`` for what that can run.
+        timeout: How many seconds each segment of the program may take on ``reference``, by default ten minutes; nothing
+            ends ``xla``.
+        handlers: As for :func:`run`. After one has raised, ``xla`` goes on with zeros until all devices have ended.
+        probe: What keeps intermediate values, with the device that each is of, on ``reference``, which ``auto`` takes.
         name: What to call the program in messages, by default its path.
         provider: The bindings to use, by default those of the module, or the installed ones.
         trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
@@ -67,54 +121,18 @@ def run_parallel(
         InvalidProgramError: If it is no valid program.
         MalformedArtifactError: If it is a damaged artifact.
     """
-    from vhlo_tools.interpreter import run_parallel as run_on_devices
-    from vhlo_tools.program import load_program
-
-    if engine not in ENGINE_CHOICES:
-        raise ValueError(f"{engine!r} is not an engine: expected one of {', '.join(ENGINE_CHOICES)}")
     if not isinstance(inputs, Sequence):
         raise TypeError(f"inputs must be a sequence with the inputs of each device, not a {type(inputs).__qualname__}")
-    loaded = load_program(
-        as_program(program, name=name, provider=provider), name=name, provider=provider, trusted=trusted
-    )
-    return run_on_devices(
-        loaded,
-        inputs,
-        "xla" if engine == "auto" else engine,
+    if probe is not None and engine == "auto":
+        engine = "reference"
+    executable = load_parallel_executable(
+        program,
         replicas=replicas,
         partitions=partitions,
+        engine=engine,
         handlers=handlers,
+        name=name,
+        provider=provider,
+        trusted=trusted,
     )
-
-
-def devices_of(
-    program: ProgramSource,
-    *,
-    replicas: int | None = None,
-    partitions: int | None = None,
-    name: str | None = None,
-    provider: str | None = None,
-    trusted: bool = False,
-) -> int:
-    """Return how many sequences of inputs :func:`run_parallel` takes: one for each device, or one of whole values.
-
-    Args:
-        program: As for :func:`run_parallel`.
-        replicas: As for :func:`run_parallel`.
-        partitions: As for :func:`run_parallel`.
-        name: As for :func:`run_parallel`.
-        provider: As for :func:`run_parallel`.
-        trusted: As for :func:`run_parallel`.
-
-    Raises:
-        EngineError: If so many devices cannot run it.
-        InvalidProgramError: If it is no valid program.
-        MalformedArtifactError: If it is a damaged artifact.
-    """
-    from vhlo_tools.interpreter import count_inputs
-    from vhlo_tools.program import load_program
-
-    loaded = load_program(
-        as_program(program, name=name, provider=provider), name=name, provider=provider, trusted=trusted
-    )
-    return count_inputs(loaded, replicas=replicas, partitions=partitions)
+    return executable.run(inputs, timeout=timeout, probe=probe)

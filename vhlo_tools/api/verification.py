@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.api.execution import EngineChoice, load_executable
 
 if TYPE_CHECKING:
+    from vhlo_tools.interpreter import Handler
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
 
@@ -25,6 +26,7 @@ def verify(
     drawing: Drawing | None = None,
     tolerance: Tolerance | None = None,
     engine: EngineChoice = "auto",
+    handlers: Mapping[str, Handler] | None = None,
     bisect: bool = False,
     names: tuple[str | None, str | None] = (None, None),
     provider: str | None = None,
@@ -43,6 +45,7 @@ def verify(
         drawing: How inputs are drawn; ``seed`` takes the place of the seed in it.
         tolerance: How far apart floats may be, by default four units in the last place.
         engine: What runs both, as for :func:`run`.
+        handlers: Functions that compute custom calls of both, as for :func:`run`.
         bisect: Whether to find the first op where they part, if they do, on the reference interpreter.
         names: What to call the programs in messages, by default their paths.
         provider: The bindings to use, by default the installed ones.
@@ -62,7 +65,7 @@ def verify(
     from vhlo_tools.verification import Drawing, Tolerance, find_divergence, verify_executables
     from vhlo_tools.verification import draw_inputs as draw
 
-    loading: Any = {"provider": provider, "trusted": trusted}
+    loading: Any = {"handlers": handlers, "provider": provider, "trusted": trusted}
     one = load_executable(before, engine=engine, name=names[0], **loading)
     other = load_executable(after, engine=engine, name=names[1], **loading)
     if one.engine != other.engine:

@@ -9,6 +9,7 @@ import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
+from vhlo_tools.cli.handlers import handler_option, load_handlers
 from vhlo_tools.cli.run import input_option, read_inputs
 from vhlo_tools.cli.verify import comparison_as_json, drawing_options, tolerance_options
 
@@ -31,6 +32,7 @@ def golden() -> None:
 )
 @drawing_options
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
+@handler_option
 @tolerance_options
 @options.provider_option
 @options.force_option
@@ -45,6 +47,7 @@ def record(
     non_finite: bool,
     size: int,
     engine: api.EngineChoice,
+    handlers: tuple[str, ...],
     ulp: int,
     rtol: float,
     atol: float,
@@ -69,6 +72,7 @@ def record(
         drawing=Drawing(seed, edges, non_finite, size),
         tolerance=Tolerance(ulp, rtol, atol),
         engine=engine,
+        handlers=load_handlers(handlers),
         force=force,
         provider=provider,
     )
@@ -78,12 +82,19 @@ def record(
 @golden.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), help="By default what each was recorded on.")
+@handler_option
 @options.provider_option
 @options.format_option
-def check(folder: Path, engine: api.EngineChoice | None, provider: str | None, output_format: str) -> int:
+def check(
+    folder: Path,
+    engine: api.EngineChoice | None,
+    handlers: tuple[str, ...],
+    provider: str | None,
+    output_format: str,
+) -> int:
     """Replay every record in DIR: exit code 1 if one has other outputs now, or cannot be run any more."""
     replayed = []
-    for each in api.check_golden(folder, engine=engine, provider=provider):
+    for each in api.check_golden(folder, engine=engine, handlers=load_handlers(handlers), provider=provider):
         replayed.append(each)
         if output_format == "text":
             click.echo(each)

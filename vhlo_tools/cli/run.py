@@ -110,26 +110,25 @@ def run(
     functions = load_handlers(handlers)
     loading: Any = {"engine": engine, "handlers": functions, "name": name, "provider": provider, "trusted": trusted}
     outputs: tuple[Any, ...]
+    if probe is not None and engine == "auto":
+        loading["engine"] = "reference"
+
+    def probed() -> Probe | None:
+        return None if probe is None else Probe(probe_ops, probe_function, probe, replace=force)
+
     if replicas is not None or partitions is not None:
-        if donated or report or timeout or probe:
-            raise click.UsageError(
-                "--donate, --report, --timeout and --probe are of one device: leave --replicas and --partitions out"
-            )
-        devices = api.devices_of(
-            program, replicas=replicas, partitions=partitions, name=name, provider=provider, trusted=trusted
-        )
-        given = inputs_of_devices(inputs, devices)
-        outputs = api.run_parallel(program, given, replicas=replicas, partitions=partitions, **loading)
+        if donated or report:
+            raise click.UsageError("--donate and --report are of one device: leave --replicas and --partitions out")
+        several = api.load_parallel_executable(program, replicas=replicas, partitions=partitions, **loading)
+        given = inputs_of_devices(inputs, several.inputs)
+        outputs = several.run(given, timeout=timeout, probe=probed())
         word = "device"
     else:
         values, donate = read_inputs(inputs), [_donated(text) for text in donated]
-        probed = None if probe is None else Probe(probe_ops, probe_function, probe, replace=force)
-        if probed is not None and engine == "auto":
-            loading["engine"] = "reference"
         executable = api.load_executable(program, **loading)
         with warnings.catch_warnings(action="ignore", category=DonationWarning):
             # The report says it.
-            execution = executable.execute(values, donate=donate, timeout=timeout, probe=probed)
+            execution = executable.execute(values, donate=donate, timeout=timeout, probe=probed())
         if report or donate:
             click.echo(execution.report, err=True)
         outputs, word = execution.outputs, "result"

@@ -11,6 +11,7 @@ import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
+from vhlo_tools.cli.handlers import handler_option, load_handlers
 from vhlo_tools.cli.run import input_option, read_inputs
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def tolerance_options(function: _F) -> _F:
 @drawing_options
 @click.option("--rounds", type=click.IntRange(min=1), default=1, show_default=True, help="How often they are drawn.")
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
+@handler_option
 @tolerance_options
 @click.option("--bisect", is_flag=True, help="If they differ, find the first op where they part.")
 @options.provider_option
@@ -68,6 +70,7 @@ def verify(
     non_finite: bool,
     size: int,
     engine: api.EngineChoice,
+    handlers: tuple[str, ...],
     ulp: int,
     rtol: float,
     atol: float,
@@ -93,6 +96,7 @@ def verify(
         drawing=Drawing(seed, edges, non_finite, size),
         tolerance=Tolerance(ulp, rtol, atol),
         engine=engine,
+        handlers=load_handlers(handlers),
         bisect=bisect,
         names=(programs[0][1], programs[1][1]),
         provider=provider,

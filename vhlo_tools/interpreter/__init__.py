@@ -6,7 +6,7 @@ from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.executable import Donate, Executable, Execution
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
 from vhlo_tools.interpreter.nesting import nested_values
-from vhlo_tools.interpreter.parallel import count_inputs, run_parallel
+from vhlo_tools.interpreter.parallel import ParallelExecutable
 from vhlo_tools.interpreter.probing import ARGUMENT, Probe, ProbedValue, ProbeSite, read_probes
 from vhlo_tools.interpreter.reference import evaluate
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
@@ -23,6 +23,7 @@ __all__ = [
     "Execution",
     "Handler",
     "OutputReport",
+    "ParallelExecutable",
     "Placement",
     "Probe",
     "ProbeSite",
@@ -31,12 +32,10 @@ __all__ = [
     "UnusableDonation",
     "as_saved",
     "choose_executable",
-    "count_inputs",
     "evaluate",
     "main_of",
     "nested_values",
     "parse_tensor_type",
     "parse_value_type",
     "read_probes",
-    "run_parallel",
 ]

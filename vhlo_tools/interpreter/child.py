@@ -5,21 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from vhlo_tools.bindings import Provider, get_provider, isolation
-from vhlo_tools.errors import EngineCrashError, EngineTimeoutError
 from vhlo_tools.interpreter.driver.evaluation import evaluate_here
+from vhlo_tools.interpreter.isolated import call_isolated, limits_of
 from vhlo_tools.interpreter.reference import Prepared, prepare
 from vhlo_tools.program import Program, load_program
 
-__all__ = ["EVALUATION", "LIMITS", "IsolatedProgram", "IsolatedSegments", "evaluate_segment_here", "run_here"]
-
-#: What a run may take, if nothing else is said: ten minutes, 8 GiB of memory, 4 GiB of results.
-LIMITS: Final = isolation.Limits(seconds=600.0, memory=8 << 30, output=4 << 30)
+__all__ = ["EVALUATION", "IsolatedProgram", "IsolatedSegments", "evaluate_segment_here", "run_here"]
 
 _RUN: Final = "vhlo_tools.interpreter.child:run_here"
 _EVALUATE: Final = "vhlo_tools.interpreter.child:evaluate_segment_here"
@@ -65,28 +61,16 @@ class IsolatedProgram:
             EngineTimeoutError: If it takes longer than it may.
             EngineError: If it holds what the interpreter cannot run, or takes more memory than it may.
         """
-        limits = LIMITS if timeout is None else replace(LIMITS, seconds=timeout)
         small = len(self._bytecode) <= _SMALL
-        try:
-            results = self._call(self._bytecode if small else None, inputs, limits)
-            if results == _MISSING:
-                results = self._call(self._bytecode, inputs, limits)
-        except EngineCrashError as error:
-            raise EngineCrashError(
-                f"{self._name}: {error}",
-                signal=error.signal,
-                exit_code=error.exit_code,
-                op=error.op,
-                output=error.output,
-            ) from error
-        except EngineTimeoutError as error:
-            said = f"{self._name}: {error}: give it more time (timeout=, --timeout), or use the engine xla"
-            raise EngineTimeoutError(said, seconds=error.seconds, op=error.op) from error
+        results = self._call(self._bytecode if small else None, inputs, timeout)
+        if results == _MISSING:
+            results = self._call(self._bytecode, inputs, timeout)
         return tuple(results)
 
-    def _call(self, bytecode: bytes | None, inputs: Sequence[Any], limits: isolation.Limits) -> Any:
+    def _call(self, bytecode: bytes | None, inputs: Sequence[Any], timeout: float | None) -> Any:
         whole = None if bytecode is None else memoryview(bytecode)
-        return isolation.call(_RUN, self._key, whole, self._provider, self._name, list(inputs), limits=limits)
+        arguments = self._key, whole, self._provider, self._name, list(inputs)
+        return call_isolated(_RUN, self._name, *arguments, timeout=timeout)
 
 
 class IsolatedSegments:
@@ -109,10 +93,9 @@ class IsolatedSegments:
             EngineTimeoutError: If it takes longer than it may.
             EngineError: If the interpreter refuses it.
         """
-        limits = LIMITS if self.timeout is None else replace(LIMITS, seconds=self.timeout)
         whole = memoryview(bytecode)
         results: list[np.ndarray[Any, Any]] = isolation.call(
-            _EVALUATE, provider.prefix, digest, whole, list(arrays), limits=limits
+            _EVALUATE, provider.prefix, digest, whole, list(arrays), limits=limits_of(self.timeout)
         )
         return results
 

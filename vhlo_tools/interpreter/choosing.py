@@ -11,13 +11,14 @@ from vhlo_tools.interpreter.driver import has_special
 from vhlo_tools.interpreter.entry import main_of, valid_module
 from vhlo_tools.interpreter.executable import Executable
 from vhlo_tools.interpreter.handlers import Handler
+from vhlo_tools.interpreter.isolated import bytecode_of, call_isolated
 from vhlo_tools.interpreter.known_calls import known_handler
 from vhlo_tools.interpreter.lowering import fit, lower
 from vhlo_tools.interpreter.preflight import check_runnable
 from vhlo_tools.interpreter.values import parse_value_type
 from vhlo_tools.interpreter.work import estimated_steps
 from vhlo_tools.portable import make_plain
-from vhlo_tools.program import Program, explain_failure
+from vhlo_tools.program import Program, explain_failure, load_program
 
 __all__ = ["choose_executable"]
 
@@ -25,6 +26,8 @@ __all__ = ["choose_executable"]
 #: take.
 _STEPS_A_SECOND: Final = 4_000_000
 _SECONDS: Final = 0.05
+
+_REFUSAL: Final = "vhlo_tools.interpreter.choosing:refusal_here"
 
 
 def choose_executable(program: Program, handlers: Mapping[str, Handler] | None = None) -> Executable:
@@ -62,7 +65,7 @@ def _refusal(program: Program, module: Module, handlers: Mapping[str, Handler] |
 
     Args:
         program: The program.
-        module: It, which is used up.
+        module: It.
         handlers: What computes its custom calls.
     """
     provider, name = program.provider, program.name
@@ -70,19 +73,39 @@ def _refusal(program: Program, module: Module, handlers: Mapping[str, Handler] |
         targets = (each.attributes["call_target_name"].value for each in provider.walk(module) if _is_call(each))
         lacking = [each for each in targets if each not in (handlers or {}) and known_handler(each) is None]
         return f"nothing computes {', '.join(dict.fromkeys(lacking))} for the interpreter" if lacking else None
+    try:
+        refusal: str | None = call_isolated(
+            _REFUSAL, name, memoryview(bytecode_of(provider, module)), provider.prefix, name
+        )
+    except EngineError as error:
+        return str(error)
+    return refusal
+
+
+def refusal_here(bytecode: memoryview, provider: str, name: str) -> str | None:
+    """Return why the reference interpreter cannot run a program, after rewriting it in this process.
+
+    Args:
+        bytecode: The program.
+        provider: The import prefix of the bindings.
+        name: What to call it in messages.
+    """
+    program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
+    bindings = program.provider
+    module = bindings.as_module(program.load())
     kind = main_of(module, name).attributes["function_type"].value
     arguments, results = ([parse_value_type(str(each)) for each in types] for types in (kind.inputs, kind.results))
     try:
-        plain = provider.as_module(make_plain(provider, module, name))
-        if "?" in provider.text(plain, largest_constant=0):
+        plain = bindings.as_module(make_plain(bindings, module, name))
+        if "?" in bindings.text(plain, largest_constant=0):
             return None
-        fit(provider, plain, arguments, results, [], name)
-        lower(provider, plain, name)
-        check_runnable(provider, plain, name)
+        fit(bindings, plain, arguments, results, [], name)
+        lower(bindings, plain, name)
+        check_runnable(bindings, plain, name)
     except EngineError as error:
         return str(error)
     except MLIRFailure as failure:
-        return explain_failure(name, provider, failure)
+        return explain_failure(name, bindings, failure)
     return None
 
 

@@ -15,7 +15,7 @@ from vhlo_tools.interpreter.donation import Aliased
 from vhlo_tools.interpreter.driver import Driver, has_manual, needs_driver
 from vhlo_tools.interpreter.grid import Grid
 from vhlo_tools.interpreter.handlers import Handler
-from vhlo_tools.interpreter.known_calls import with_known
+from vhlo_tools.interpreter.isolated import bytecode_of
 from vhlo_tools.interpreter.probing import Probe
 from vhlo_tools.interpreter.protocols import Engine, EngineName, Ran, Values
 from vhlo_tools.interpreter.xla import XlaEngine
@@ -34,20 +34,25 @@ class ReferenceEngine:
 
     def __init__(self, program: Program, handlers: Mapping[str, Handler] | None = None) -> None:
         provider = program.provider
-        bytecode = b"".join(provider.bytecode(program.load(), provider.library.current))
-        self._isolated = IsolatedProgram(bytecode, provider.prefix, program.name)
+        self._isolated = IsolatedProgram(bytecode_of(provider, program.load()), provider.prefix, program.name)
         self._segments = IsolatedSegments()
-        self._driver = Driver(program, with_known(handlers or {}), self._segments.evaluate)
+        self._driver = Driver(program, handlers, self._segments.evaluate)
         self._is_walked = needs_driver(program)
 
     def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Do nothing: the child process prepares the program for its first run."""
 
     def execute_parallel(
-        self, inputs: Sequence[Sequence[np.ndarray[Any, Any] | None]], replicas: int, partitions: int
+        self,
+        inputs: Sequence[Sequence[np.ndarray[Any, Any] | None]],
+        replicas: int,
+        partitions: int,
+        timeout: float | None = None,
+        probe: Probe | None = None,
     ) -> list[list[np.ndarray[Any, Any] | None]]:
         """Run it on several devices (see :meth:`Driver.run_parallel`)."""
-        return self._driver.run_parallel(inputs, replicas, partitions)
+        self._segments.timeout = self._driver.timeout = timeout
+        return self._driver.run_parallel(inputs, replicas, partitions, probe)
 
     def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
         """Run it in a child process, or in pieces where it is walked (see :meth:`Engine.call`)."""
@@ -85,7 +90,7 @@ class ReferenceEngine:
                 # not tried here, where programs that are walked are rewritten.
                 if error.op != EVALUATION:
                     raise
-        self._segments.timeout = timeout
+        self._segments.timeout = self._driver.timeout = timeout
         return self._driver.run(arrays, probe)
 
 
@@ -117,7 +122,12 @@ class ParallelReferenceEngine:
         self._engine, self._grid = ReferenceEngine(program, handlers), grid
         self._is_manual = has_manual(program.provider, program.provider.as_module(program.load()))
 
-    def execute_parallel(self, inputs: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+    def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Do nothing: a child process prepares the program for its first run."""
+
+    def execute_parallel(
+        self, inputs: Sequence[Sequence[Any]], timeout: float | None, probe: Probe | None
+    ) -> tuple[tuple[Any, ...], ...]:
         """Run it (see :meth:`ParallelEngine.execute_parallel`).
 
         Inputs that are whole, for a program that says how devices share them, are those of one device; but if it says
@@ -125,11 +135,12 @@ class ParallelReferenceEngine:
         """
         replicas, partitions = self._grid.replicas, self._grid.partitions
         if len(inputs) < self._grid.size and self._is_manual:
-            (whole,) = self._engine.execute_parallel(list(inputs) * self._grid.size, replicas, partitions)[:1]
-            return (tuple(whole),)
+            everywhere = list(inputs) * self._grid.size
+            results = self._engine.execute_parallel(everywhere, replicas, partitions, timeout, probe)
+            return (tuple(results[0]),)
         if len(inputs) < self._grid.size:
             replicas = partitions = 1
-        return tuple(map(tuple, self._engine.execute_parallel(inputs, replicas, partitions)))
+        return tuple(map(tuple, self._engine.execute_parallel(inputs, replicas, partitions, timeout, probe)))
 
 
 #: What makes an engine of a program, and of what computes its custom calls.

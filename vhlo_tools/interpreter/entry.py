@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+from typing import Final
+
 from vhlo_tools.bindings import MLIRFailure, Module, Operation
-from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.errors import EngineError, InvalidProgramError
 from vhlo_tools.program import Program, explain_failure
 
 __all__ = ["main_of", "valid_module"]
+
+#: Values are taken apart by functions that call themselves.
+_DEEPEST: Final = 100
 
 
 def valid_module(program: Program) -> Module:
@@ -14,6 +20,7 @@ def valid_module(program: Program) -> Module:
 
     Raises:
         InvalidProgramError: If it is not valid.
+        EngineError: If it takes or gives tuples that are too deep.
         MalformedArtifactError: If it is a damaged artifact.
     """
     provider = program.provider
@@ -23,7 +30,22 @@ def valid_module(program: Program) -> Module:
     except MLIRFailure as failure:
         said = explain_failure(program.name, provider, failure)
         raise InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics) from failure
+    for op in module.body.operations:
+        if (
+            op.operation.name == "func.func"
+            and (depth := _depth(str(op.operation.attributes["function_type"]))) > _DEEPEST
+        ):
+            raise EngineError(
+                f"{program.name}: @{op.operation.attributes['sym_name'].value} takes or gives tuples that are {depth} "
+                f"deep, one in the other: at most {_DEEPEST} are run"
+            )
     return module
+
+
+def _depth(text: str) -> int:
+    """Return how deep types are, one in the other."""
+    starts_and_ends = (1 if each == "<" else -1 for each in text.replace("->", "") if each in "<>")
+    return max(accumulate(starts_and_ends), default=0)
 
 
 def main_of(module: Module, name: str) -> Operation:

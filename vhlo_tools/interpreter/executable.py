@@ -119,14 +119,20 @@ class Executable:
         one = not isinstance(result, Tuple) or self.signature.results == 1
         return (result,) if one else cast(Tuple, result).elements
 
+    @property
+    def static_shapes(self) -> list[tuple[int, ...]] | None:
+        """The shapes of the arrays that it takes; ``None`` if these depend on the inputs."""
+        tensors = [each for each in self._types if isinstance(each, ArgumentType)]
+        return [each.static_shape for each in tensors] if all(each.is_static for each in tensors) else None
+
     def prepare(self) -> None:
         """Do now what the first run would have to wait for, if it does not depend on inputs.
 
         Raises:
             EngineError: If the engine cannot run the program.
         """
-        if all(not isinstance(each, ArgumentType) or each.is_static for each in self._types):
-            self._engine.prepare([each.static_shape for each in self._types if isinstance(each, ArgumentType)])
+        if (shapes := self.static_shapes) is not None:
+            self._engine.prepare(shapes)
 
     def run(
         self, inputs: Sequence[Any], *, donate: Donate = (), timeout: float | None = None, probe: Probe | None = None

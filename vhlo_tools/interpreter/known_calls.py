@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from vhlo_tools.interpreter.assertions import expect_almost_eq, expect_close, ex
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
 from vhlo_tools.interpreter.lapack import lapack
 
-__all__ = ["KNOWN_CALLS", "OF_PARTITIONER", "known_handler", "with_known"]
+__all__ = ["KNOWN_CALLS", "OF_PARTITIONER", "known_handler"]
 
 
 def _same(_: CustomCall, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -40,20 +39,6 @@ KNOWN_CALLS: Final[Mapping[str, Handler]] = {
     "check.expect_close": expect_close,
     "check.expect_eq": expect_eq,
 }
-
-
-def with_known(handlers: Mapping[str, Handler]) -> Mapping[str, Handler]:
-    """Return handlers together with those that the toolkit has, which come after them."""
-    return ChainMap(dict(handlers), _Known(KNOWN_CALLS))
-
-
-class _Known(dict[str, Handler]):
-    """The handlers of the toolkit, those of LAPACK by their targets."""
-
-    def __missing__(self, target: str) -> Handler:
-        if is_lapack(target):
-            return lapack
-        raise KeyError(target)
 
 
 def known_handler(target: str) -> Handler | None:

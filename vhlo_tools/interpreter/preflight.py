@@ -5,14 +5,16 @@ The interpreter ends the process where it meets what it does not know; an error 
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
 from vhlo_tools.interpreter.lowering.calls import passes_only_tensors
 from vhlo_tools.interpreter.refusals import refusal
 
-__all__ = ["check_runnable"]
+__all__ = ["TOO_LARGE", "check_runnable", "is_too_large"]
 
 #: The ops of StableHLO that it evaluates on one device and without effects: those that `eval` in
 #: ``stablehlo/reference/Ops.cpp`` dispatches on. Collectives and infeed need what only `interpreter` ops provide.
@@ -33,6 +35,12 @@ _RUNNABLE: Final = frozenset({
 
 #: What it has beside, or never comes to: attributes refer to meshes, and nothing runs them.
 _HARMLESS: Final = frozenset({"builtin.module", "func.call", "func.return", "sdy.mesh"})
+
+#: So many elements of the largest types have no number of bytes of 63 bits.
+_LARGEST: Final = 2**59
+_SIZES: Final = re.compile(r"tensor<((?:[0-9?]+x)*)")
+#: Why a value that large is refused.
+TOO_LARGE: Final = "its result has more bytes than there are numbers for"
 
 #: Why ops that others run are not rewritten.
 _REASONS: Final[Mapping[str, str]] = {
@@ -61,6 +69,8 @@ def _reason(provider: Provider, op: Operation) -> str | None:
     for result in op.results:
         if "?" in str(result.type):
             return f"the inputs do not resolve the shape of its result {result.type}"
+        if is_too_large(result):
+            return TOO_LARGE
     if str(op.name) in ("func.call", "stablehlo.composite") and not passes_only_tensors(op):
         return "it passes tokens or tuples to a function that calls itself, and the interpreter passes only tensors"
     if str(op.name) in _HARMLESS:
@@ -74,3 +84,10 @@ def _reason(provider: Provider, op: Operation) -> str | None:
     if mnemonic == "constant" and provider.is_in_resource(op):
         return "the program does not hold the bytes of its dense_resource"
     return None
+
+
+def is_too_large(value: Any) -> bool:
+    """Tell whether a value has more bytes than there are numbers for: sizes overflow in either engine."""
+    shapes = ([int(size) for size in text.split("x") if size.isdecimal()] for text in _SIZES.findall(str(value.type)))
+    # A dimension without elements does not keep the product of the others from overflowing.
+    return any(math.prod(size or 1 for size in sizes) >= _LARGEST for sizes in shapes)

@@ -22,7 +22,7 @@ from vhlo_tools.interpreter.values import as_saved
 __all__ = ["ARGUMENT", "COLUMNS", "INDEX", "Probe", "ProbeSite", "ProbedValue", "read_probes"]
 
 #: The columns of the index.
-COLUMNS: Final = ("file", "op", "result", "dtype", "shape", "location", "path", "function", "iteration")
+COLUMNS: Final = ("file", "op", "result", "dtype", "shape", "location", "path", "function", "iteration", "device")
 
 #: What stands for the name of an op where a value is an argument of a block.
 ARGUMENT: Final = "argument"
@@ -66,6 +66,7 @@ class ProbedValue:
         iteration: The iterations, counted from zero, of the loops that it was in, from the outermost.
         dtype: The type of its elements, by the name that numpy or ml_dtypes has for it.
         shape: Its shape.
+        device: The number of the device that came to it: zero if there is only one.
         file: The file that it stands in; ``None`` if it is in memory.
         array: The value, if it is in memory.
     """
@@ -74,6 +75,7 @@ class ProbedValue:
     iteration: tuple[int, ...]
     dtype: str
     shape: tuple[int, ...]
+    device: int = 0
     file: Path | None = None
     array: np.ndarray[Any, Any] | None = None
 
@@ -150,18 +152,19 @@ class Probe:
             return False
         return bool(self._pattern.search(op) or self._pattern.search(location))
 
-    def take(self, site: ProbeSite, iteration: tuple[int, ...], array: np.ndarray[Any, Any]) -> None:
+    def take(self, site: ProbeSite, iteration: tuple[int, ...], array: np.ndarray[Any, Any], device: int = 0) -> None:
         """Keep a value.
 
         Args:
             site: What gave it.
             iteration: The iterations of the loops that it was in.
             array: The value.
+            device: The number of the device that it is of.
 
         Raises:
             EngineError: If more would stay in memory than may.
         """
-        described = site, iteration, array.dtype.name, array.shape
+        described = site, iteration, array.dtype.name, array.shape, device
         if self._folder is None:
             self._left -= array.nbytes
             if self._left < 0:
@@ -191,13 +194,25 @@ def read_probes(folder: str | Path) -> Iterator[ProbedValue]:
         for row in csv.DictReader(file):
             site = ProbeSite(row["op"], int(row["result"]), row["location"], row["path"], row["function"])
             iteration, shape = (tuple(json.loads(row[name])) for name in ("iteration", "shape"))
-            yield ProbedValue(site, iteration, row["dtype"], shape, Path(folder) / row["file"])
+            device = int(row["device"])
+            yield ProbedValue(site, iteration, row["dtype"], shape, device, Path(folder) / row["file"])
 
 
 def _row(value: ProbedValue, name: str) -> list[object]:
     site = value.site
     shape, iteration = (json.dumps(list(each)) for each in (value.shape, value.iteration))
-    return [name, site.op, site.result, value.dtype, shape, site.location, site.path, site.function, iteration]
+    return [
+        name,
+        site.op,
+        site.result,
+        value.dtype,
+        shape,
+        site.location,
+        site.path,
+        site.function,
+        iteration,
+        value.device,
+    ]
 
 
 def _dtype(name: str) -> np.dtype[Any]:

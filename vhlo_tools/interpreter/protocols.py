@@ -67,16 +67,28 @@ class Engine(Protocol):
 class ParallelEngine(Protocol):
     """A program, ready to be run by several devices at once."""
 
-    def execute_parallel(self, inputs: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+    def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Do what the first run with inputs of some shapes would have to wait for.
+
+        Raises:
+            EngineError: If the engine cannot run the program.
+        """
+
+    def execute_parallel(
+        self, inputs: Sequence[Sequence[Any]], timeout: float | None, probe: Probe | None
+    ) -> tuple[tuple[Any, ...], ...]:
         """Run it.
 
         Args:
             inputs: For each device the leaves of its inputs as arrays, ``None`` for a token; device
                 ``r * partitions + p`` is partition ``p`` of replica ``r``.
+            timeout: How many seconds each segment may take, if the engine can be ended.
+            probe: What keeps intermediate values.
 
         Returns:
             The leaves of the results of each device, in the same form.
 
         Raises:
             EngineError: If the engine cannot run it, or fails.
+            EngineTimeoutError: If it takes longer than it may.
         """

@@ -14,6 +14,8 @@ __all__ = ["estimated_steps"]
 
 #: How often a loop runs, and how large a dimension is, that nobody knows before the program runs.
 _MANY: Final = 32
+#: What is further within regions and calls is not looked at.
+_DEEPEST: Final = 100
 
 
 def estimated_steps(module: Module) -> int:
@@ -40,6 +42,7 @@ class _Estimate:
     def __init__(self, functions: Mapping[str, Operation]) -> None:
         self._functions = functions
         self._steps: dict[str, int] = {}
+        self._depth = 0
 
     def of_function(self, name: str) -> int:
         """Return the steps of a function; of one that calls itself, those of one call."""
@@ -50,7 +53,12 @@ class _Estimate:
         return self._steps[name]
 
     def _of_regions(self, op: Operation) -> int:
-        return sum(self._of_op(each.operation) for region in op.regions for block in region for each in block)
+        if self._depth == _DEEPEST:
+            return 1
+        self._depth += 1
+        steps = sum(self._of_op(each.operation) for region in op.regions for block in region for each in block)
+        self._depth -= 1
+        return steps
 
     def _of_op(self, op: Any) -> int:
         name = str(op.name)

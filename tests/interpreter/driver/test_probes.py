@@ -196,7 +196,8 @@ def test_the_command_line_writes_an_index_that_tables_are_read_from(tmp_path: Pa
     assert [(row["file"], row["iteration"]) for row in rows] == [
         ("000000.npy", "[0, 0]"), ("000001.npy", "[0, 1]"), ("000002.npy", "[1, 0]")
     ]  # fmt: skip
-    assert list(rows[0]) == ["file", "op", "result", "dtype", "shape", "location", "path", "function", "iteration"]
+    columns = ["file", "op", "result", "dtype", "shape", "location", "path", "function", "iteration", "device"]
+    assert list(rows[0]) == columns
     assert np.load(folder / "000001.npy") == 81
     assert main(arguments) == 2
     assert main([*arguments, "--force"]) == 0

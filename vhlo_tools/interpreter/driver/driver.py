@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from vhlo_tools.bindings import MLIRFailure, Module
 from vhlo_tools.errors import EngineError, InvalidInputError
 from vhlo_tools.interpreter.driver.evaluation import Evaluate, evaluate_here
@@ -16,14 +18,17 @@ from vhlo_tools.interpreter.driver.steps import Block, Device
 from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.grid import Grid
 from vhlo_tools.interpreter.handlers import Handler
+from vhlo_tools.interpreter.isolated import bytecode_of, call_isolated
 from vhlo_tools.interpreter.lowering import fit, lower
 from vhlo_tools.interpreter.lowering.shapes import is_dynamic, may_be_sizes
 from vhlo_tools.interpreter.markers import mark
 from vhlo_tools.interpreter.probing import Probe, ProbeSite
 from vhlo_tools.portable import make_plain
-from vhlo_tools.program import Program, explain_failure
+from vhlo_tools.program import Program, explain_failure, load_program
 
 __all__ = ["Driver", "needs_driver"]
+
+_REWRITE: Final = "vhlo_tools.interpreter.driver.driver:rewrite_here"
 
 #: The name of what was ``main``: segments have one of their own.
 _MAIN: Final = "vhlo_tools.walked"
@@ -47,6 +52,9 @@ class Driver:
         program: The program, whose ``main`` takes and gives arrays and tokens.
         handlers: What computes custom calls, by their targets.
         evaluate: What evaluates segments.
+
+    Attributes:
+        timeout: How many seconds the program may take to be rewritten, by default as many as a run may take.
     """
 
     def __init__(
@@ -55,6 +63,7 @@ class Driver:
         self._program = program
         self._handlers = dict(handlers or {})
         self._evaluate = evaluate
+        self.timeout: float | None = None
         self._plans: dict[_Key, tuple[dict[str, Block], Module]] = {}
         self._is_dynamic: bool | None = None
 
@@ -74,13 +83,16 @@ class Driver:
         (results,) = self._run([inputs], Grid(), probe)
         return results
 
-    def run_parallel(self, inputs: Sequence[Sequence[Any]], replicas: int, partitions: int) -> list[list[Any]]:
+    def run_parallel(
+        self, inputs: Sequence[Sequence[Any]], replicas: int, partitions: int, probe: Probe | None = None
+    ) -> list[list[Any]]:
         """Run it on several devices: device ``r * partitions + p`` is partition ``p`` of replica ``r``.
 
         Args:
             inputs: For each device what :meth:`run` takes.
             replicas: How many replicas there are.
             partitions: How many partitions each has.
+            probe: What keeps intermediate values.
 
         Returns:
             The results of each device.
@@ -100,14 +112,14 @@ class Driver:
                     f"the inputs of device {number} are not of the same shapes and sizes as those of device 0: all "
                     "devices run the same program"
                 )
-        return self._run(inputs, grid, None)
+        return self._run(inputs, grid, probe)
 
     def _run(self, inputs: Sequence[Sequence[Any]], grid: Grid, probe: Probe | None) -> list[list[Any]]:
         functions = self._planned(inputs[0], probe)
 
-        def emit(site: ProbeSite, iteration: tuple[int, ...], value: Any) -> None:
+        def emit(site: ProbeSite, iteration: tuple[int, ...], value: Any, device: int) -> None:
             if probe is not None:
-                probe.take(site, iteration, value)
+                probe.take(site, iteration, value, device)
 
         devices = [Device(number, *grid.place(number), functions, self._evaluate, emit) for number in range(grid.size)]
         walks = [functions[_MAIN].walk(device, {}, each) for device, each in zip(devices, inputs, strict=True)]
@@ -137,22 +149,57 @@ class Driver:
         loaded = program.load()
         sites = mark(provider, loaded, probe) if probe else []
         try:
-            module = provider.as_module(make_plain(provider, loaded, name))
-            fit(provider, module, (), (), inputs, name)
-        except MLIRFailure as failure:
-            raise self._failed(failure, "does not fit these inputs") from failure
-        try:
-            keep_shardings(provider, module)
-            lower(provider, module, name)
-            main_of(module, name)
-            provider.rename_function(module, "main", _MAIN)
+            whole = memoryview(bytecode_of(provider, loaded))
+            arguments = whole, provider.prefix, name, [_outline(each) for each in inputs], tuple(self._handlers)
+            module = provider.parse(
+                provider.new_context(), call_isolated(_REWRITE, name, *arguments, timeout=self.timeout)
+            )
             return plan(provider, module, _MAIN, self._handlers, sites, name), module
         except MLIRFailure as failure:
-            raise self._failed(failure, "cannot be rewritten for the reference interpreter") from failure
+            raise _failed(program, failure, "cannot be rewritten for the reference interpreter") from failure
 
-    def _failed(self, failure: MLIRFailure, how: str) -> EngineError:
-        said = explain_failure(self._program.name, self._program.provider, failure)
-        return EngineError(f"{self._program.name} {how}: {said}", failure.diagnostics)
+
+def rewrite_here(
+    bytecode: memoryview, provider: str, name: str, inputs: Sequence[Any], handled: Sequence[str]
+) -> bytes:
+    """Return a program as it is walked, rewritten in this process.
+
+    Args:
+        bytecode: The program.
+        provider: The import prefix of the bindings.
+        name: What to call it in messages.
+        inputs: For each argument of ``main`` an array, or its shape if no size follows from it; for a token ``None``.
+        handled: The targets of custom calls that stay, though their meaning is known: something computes them.
+
+    Raises:
+        EngineError: If it holds what cannot be rewritten, or does not fit the inputs.
+    """
+    program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
+    bindings = program.provider
+    shown = [np.broadcast_to(np.float32(0), each) if isinstance(each, tuple) else each for each in inputs]
+    try:
+        module = bindings.as_module(make_plain(bindings, program.load(), name))
+        fit(bindings, module, (), (), shown, name)
+    except MLIRFailure as failure:
+        raise _failed(program, failure, "does not fit these inputs") from failure
+    try:
+        keep_shardings(bindings, module)
+        lower(bindings, module, name, frozenset(handled))
+        main_of(module, name)
+        bindings.rename_function(module, "main", _MAIN)
+    except MLIRFailure as failure:
+        raise _failed(program, failure, "cannot be rewritten for the reference interpreter") from failure
+    return bytecode_of(bindings, module)
+
+
+def _outline(value: Any) -> Any:
+    """Return of an input what the shapes of values follow from."""
+    return value if value is None or may_be_sizes(value) else value.shape
+
+
+def _failed(program: Program, failure: MLIRFailure, how: str) -> EngineError:
+    said = explain_failure(program.name, program.provider, failure)
+    return EngineError(f"{program.name} {how}: {said}", failure.diagnostics)
 
 
 def _unshared(results: list[list[Any]], inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from vhlo_tools.errors import EngineError, VhloToolsError
 from vhlo_tools.interpreter.driver.steps import Device, Frame, Immediate, Keys
 from vhlo_tools.interpreter.handlers import CustomCall, Handler, checked_results
 from vhlo_tools.interpreter.probing import ProbeSite
+from vhlo_tools.interpreter.values import TokenType, TupleType, ValueType
 
 __all__ = ["Emit", "HandlerCall", "Identify"]
 
@@ -30,7 +32,7 @@ class Emit(Immediate):
         return frozenset((self.operand,))
 
     def take(self, device: Device, frame: Frame) -> None:
-        device.emit(self.site, tuple(device.iterations), frame[self.operand])
+        device.emit(self.site, tuple(device.iterations), frame[self.operand], device.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class HandlerCall(Immediate):
         handler: The handler.
         operands: Those of the call that are no tokens.
         results: Those of the call that are no tokens.
+        kinds: The types of these.
         tokens: Those that are.
     """
 
@@ -49,6 +52,7 @@ class HandlerCall(Immediate):
     handler: Handler
     operands: Keys
     results: Keys
+    kinds: tuple[ValueType, ...]
     tokens: Keys
 
     @property
@@ -56,7 +60,7 @@ class HandlerCall(Immediate):
         return frozenset(self.operands)
 
     def take(self, device: Device, frame: Frame) -> None:
-        arrays = [_shown(frame[key]) for key in self.operands]
+        arrays = [each for key in self.operands for each in _shown(frame[key])]
         try:
             returned = self.handler(self.call, *arrays)
         except VhloToolsError:
@@ -64,8 +68,8 @@ class HandlerCall(Immediate):
         except Exception as error:
             raise EngineError(f"{self.call}: its handler raised {type(error).__name__}: {error}") from error
         # The handler may have returned what it was given, or may use the memory again.
-        arrays = [each.copy() for each in checked_results(self.call, returned)]
-        frame.update(zip(self.results, arrays, strict=True))
+        leaves = iter([each.copy() for each in checked_results(self.call, returned)])
+        frame.update(zip(self.results, [_nested(kind, leaves) for kind in self.kinds], strict=True))
         frame.update(dict.fromkeys(self.tokens))
 
 
@@ -84,10 +88,19 @@ class Identify(Immediate):
         frame[self.results[0]] = np.asarray(device.replica if self.of_replica else device.partition, np.uint32)
 
 
-def _shown(value: Any) -> Any:
-    """Return a value that a handler cannot change."""
+def _shown(value: Any) -> Iterator[np.ndarray[Any, Any]]:
+    """Yield the arrays of a value, those in tuples one by one, such that a handler cannot change them."""
     if isinstance(value, tuple):
-        return tuple(map(_shown, value))
-    view = np.asarray(value).view()
-    view.flags.writeable = False
-    return view
+        for each in value:
+            yield from _shown(each)
+    elif value is not None:
+        view = np.asarray(value).view()
+        view.flags.writeable = False
+        yield view
+
+
+def _nested(kind: ValueType, leaves: Iterator[np.ndarray[Any, Any]]) -> Any:
+    """Return a value of a type, made of the next leaves."""
+    if isinstance(kind, TupleType):
+        return tuple(_nested(part, leaves) for part in kind.parts)
+    return None if isinstance(kind, TokenType) else next(leaves)

@@ -20,12 +20,13 @@ from vhlo_tools.interpreter.driver.segments import Segment
 from vhlo_tools.interpreter.driver.specials import Specials
 from vhlo_tools.interpreter.driver.steps import Block, Keys, Step
 from vhlo_tools.interpreter.handlers import Handler, call_of
+from vhlo_tools.interpreter.known_calls import known_handler
 from vhlo_tools.interpreter.lowering.calls import CALLEES
 from vhlo_tools.interpreter.markers import is_marker, site_of
 from vhlo_tools.interpreter.meshes import meshes_of
 from vhlo_tools.interpreter.probing import ProbeSite
 from vhlo_tools.interpreter.refusals import described, refusal
-from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type
+from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type, parse_value_type
 from vhlo_tools.program import place_of
 
 __all__ = ["plan"]
@@ -200,7 +201,7 @@ class _Planner:
         target = str(op.attributes["call_target_name"].value)
         if target in MANUAL_CALLS and (step := cut_or_join(self, op)) is not None:
             return step
-        handler = self._handlers.get(target)
+        handler = self._handlers.get(target) or known_handler(target)
         if handler is None:
             known = (
                 f"there are handlers for {', '.join(sorted(self._handlers))}" if self._handlers else "there are none"
@@ -210,12 +211,14 @@ class _Planner:
             )
         tokens, results = _parted(op.results)
         _, operands = _parted(op.operands)
-        for result in results:
-            if not parse_tensor_type(str(result.type)).is_static:
-                raise self.refusal(op, f"the inputs do not resolve the shape of its result {result.type}")
         call = call_of(op)
         call = replace(call, location=place_of(call.location, self._name))
-        return HandlerCall(call, handler, self.used(operands), self.defined(results), self.defined(tokens))
+        for kind in call.results:
+            if not kind.is_static:
+                raise self.refusal(op, f"the inputs do not resolve the shape of its result {kind.text}")
+        kinds = tuple(parse_value_type(str(result.type)) for result in results)
+        keys = self.used(operands), self.defined(results)
+        return HandlerCall(call, handler, *keys, kinds, self.defined(tokens))
 
     def _call(self, op: Operation) -> Step:
         function = str(op.attributes[CALLEES[str(op.name)]].value)

@@ -41,7 +41,7 @@ class Device:
     partition: int
     functions: Mapping[str, Block]
     evaluate: Evaluate
-    emit: Callable[[ProbeSite, tuple[int, ...], Any], None]
+    emit: Callable[[ProbeSite, tuple[int, ...], Any, int], None]
     iterations: list[int] = field(default_factory=list)
     depth: int = 0
 

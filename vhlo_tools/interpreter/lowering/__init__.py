@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vhlo_tools.bindings import Module, Provider
+from vhlo_tools.interpreter.lowering.annotations import placed_unless
 from vhlo_tools.interpreter.lowering.bounds import has_bounds, release_bounds
 from vhlo_tools.interpreter.lowering.narrow_floats import has_narrow_floats, widen_narrow_floats
 from vhlo_tools.interpreter.lowering.quantization import is_quantized, store_quantized
@@ -52,13 +53,14 @@ def fit(
         resolve_shapes(provider, module, inputs)
 
 
-def lower(provider: Provider, module: Module, name: str) -> None:
+def lower(provider: Provider, module: Module, name: str, handled: frozenset[str] = frozenset()) -> None:
     """Rewrite what the interpreter lacks or dies of, in place, as far as it can be rewritten.
 
     Args:
         provider: The bindings.
         module: The program, with its shapes resolved.
         name: What to call it in messages.
+        handled: The targets of custom calls that stay, though their meaning is known.
 
     Raises:
         EngineError: Naming an op whose form has no meaning that is known.
@@ -67,4 +69,4 @@ def lower(provider: Provider, module: Module, name: str) -> None:
     text = provider.text(module, largest_constant=0)
     if has_narrow_floats(text):
         widen_narrow_floats(provider, module, name)
-    apply_rules(provider, module, RULES, name)
+    apply_rules(provider, module, {**RULES, "stablehlo.custom_call": placed_unless(handled)}, name)

@@ -15,10 +15,13 @@ __all__ = ["convolution"]
 
 
 def convolution(site: Site) -> list[Any] | None:
-    """Compute in the type of the result, or in that of the operands where that has fewer numbers."""
+    """Compute in the type of the result, or in that of the operands where that has fewer numbers; zeros of nothing."""
     one, other = tensors(site)[:2]
     kind = site.op.results[0].type
     element = kind.element_type
+    if 0 in other.shape and 0 not in site.static(kind):
+        # The interpreter dies of sums of nothing.
+        return [site.constant(kind, 0)]
     if one.element == other.element == element:
         return None
     computed = one.element if _is_narrower(site, element, one.element) else element

@@ -7,11 +7,12 @@ Sources: ``shardy/dialect/sdy/ir/ops.td`` in openxla/shardy; for custom calls ``
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container
 from typing import Any, Final
 
 from vhlo_tools.portable.site import Site
 
-__all__ = ["annotated", "declared", "placed"]
+__all__ = ["annotated", "declared", "placed_unless"]
 
 #: Targets of custom calls that only place their operand.
 _PLACING: Final = frozenset({"LayoutConstraint", "MoveToDevice", "MoveToHost", "Sharding", "annotate_device_placement"})
@@ -27,8 +28,17 @@ def declared(_: Site) -> list[Any]:
     return []
 
 
-def placed(site: Site) -> list[Any] | None:
-    """Return the operand of a custom call that only places it."""
-    op = site.op
-    is_same = len(op.operands) == len(op.results) == 1 and op.operands[0].type == op.results[0].type
-    return annotated(site) if is_same and op.attributes["call_target_name"].value in _PLACING else None
+def placed_unless(handled: Container[str]) -> Callable[[Site], list[Any] | None]:
+    """Return what gives the operand of a custom call that only places it.
+
+    Args:
+        handled: The targets of calls that stay as they are: something else computes them.
+    """
+
+    def placed(site: Site) -> list[Any] | None:
+        op = site.op
+        target = str(op.attributes["call_target_name"].value)
+        is_same = len(op.operands) == len(op.results) == 1 and op.operands[0].type == op.results[0].type
+        return annotated(site) if is_same and target in _PLACING and target not in handled else None
+
+    return placed

@@ -1,4 +1,4 @@
-"""Ops that say in a short form what newer ones say in full: `dot`, `einsum`, `broadcast`, `torch_index_select`.
+"""Products of tensors, and ops that say in a short form what newer ones say in full: `dot`, `einsum` and their kin.
 
 Sources: the operations of those names in the XLA documentation (``docs/operation_semantics.md`` in openxla/xla), and
 for the selection of indices the comments of ``xla/hlo/builder/lib/slicing.h``.
@@ -6,15 +6,17 @@ for the selection of indices the comments of ``xla/hlo/builder/lib/slicing.h``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 from vhlo_tools.interpreter.lowering.tensor import Tensor, tensors
 from vhlo_tools.portable.site import Site, Unfit
 
-__all__ = ["broadcast", "dot", "einsum", "torch_index_select", "unary_einsum"]
+__all__ = ["broadcast", "dot", "dot_general", "einsum", "torch_index_select", "unary_einsum"]
 
 _REST: Final = "..."
+_CONTRACTED: Final = re.compile(r"lhs_contracting_dimensions = \[([0-9, ]*)\]")
 
 
 def dot(site: Site) -> list[Any]:
@@ -23,6 +25,17 @@ def dot(site: Site) -> list[Any]:
     contracted = ([len(one.shape) - 1], [0])
     held = {name: site.op.attributes[name] for name in ("precision_config",) if name in site.op.attributes}
     return [_dot_general(one, other, ([], []), contracted, site.op.results[0].type, held).value]
+
+
+def dot_general(site: Site) -> list[Any] | None:
+    """Give zeros for a sum of nothing, of which the interpreter dies."""
+    one, _ = tensors(site)
+    kind = site.op.results[0].type
+    match = _CONTRACTED.search(str(site.op.attributes["dot_dimension_numbers"]))
+    contracted = [int(each) for each in match[1].split(",") if each.strip()] if match else []
+    if all(one.shape[each] for each in contracted):
+        return None
+    return [site.constant(kind, 0)]
 
 
 def broadcast(site: Site) -> list[Any]:

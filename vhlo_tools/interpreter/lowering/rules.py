@@ -7,12 +7,20 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider
 from vhlo_tools.interpreter.lowering.accumulation import convolution
-from vhlo_tools.interpreter.lowering.annotations import annotated, declared, placed
+from vhlo_tools.interpreter.lowering.annotations import annotated, declared
 from vhlo_tools.interpreter.lowering.decomposition import cholesky
 from vhlo_tools.interpreter.lowering.division import divide, remainder
+from vhlo_tools.interpreter.lowering.indices import signed_from
 from vhlo_tools.interpreter.lowering.normalization import batch_norm_grad, batch_norm_inference, batch_norm_training
 from vhlo_tools.interpreter.lowering.ordering import compare
-from vhlo_tools.interpreter.lowering.products import broadcast, dot, einsum, torch_index_select, unary_einsum
+from vhlo_tools.interpreter.lowering.products import (
+    broadcast,
+    dot,
+    dot_general,
+    einsum,
+    torch_index_select,
+    unary_einsum,
+)
 from vhlo_tools.interpreter.lowering.random_bits import rng_bit_generator
 from vhlo_tools.interpreter.lowering.solving import triangular_solve
 from vhlo_tools.interpreter.lowering.transform import fft
@@ -39,6 +47,12 @@ def _get_tuple_element(site: Site) -> list[Any] | None:
     return [made.operands[int(site.op.attributes["index"].value)]]
 
 
+def _scatter(site: Site) -> Sequence[Any] | None:
+    """Before the indices there are as many operands as after them."""
+    middle = len(site.op.operands) // 2
+    return signed_from(middle, middle + 1)(site)
+
+
 #: How ops are replaced, in regions too.
 RULES: Final[Mapping[str, Rule]] = {
     "sdy.propagation_barrier": annotated,
@@ -53,15 +67,20 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.compare": compare,
     "stablehlo.convolution": convolution,
     "stablehlo.create_token": _create_token,
-    "stablehlo.custom_call": placed,
     "stablehlo.divide": divide,
     "stablehlo.dot": dot,
+    "stablehlo.dot_general": dot_general,
     "stablehlo.dynamic_conv": convolution,
+    "stablehlo.dynamic_gather": signed_from(1, 2),
+    "stablehlo.dynamic_slice": signed_from(1),
+    "stablehlo.dynamic_update_slice": signed_from(2),
     "stablehlo.einsum": einsum,
     "stablehlo.fft": fft,
+    "stablehlo.gather": signed_from(1, 2),
     "stablehlo.get_tuple_element": _get_tuple_element,
     "stablehlo.remainder": remainder,
     "stablehlo.rng_bit_generator": rng_bit_generator,
+    "stablehlo.scatter": _scatter,
     "stablehlo.torch_index_select": torch_index_select,
     "stablehlo.triangular_solve": triangular_solve,
     "stablehlo.unary_einsum": unary_einsum,

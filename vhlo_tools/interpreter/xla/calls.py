@@ -20,8 +20,10 @@ from vhlo_tools.bindings.xla_client import CALLBACK_TARGET
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.handlers import CustomCall, Handler, call_of, checked_results
 from vhlo_tools.interpreter.known_calls import KNOWN_CALLS
+from vhlo_tools.interpreter.refusals import refusal
 from vhlo_tools.interpreter.values import TokenType, TupleType, ValueType, parse_value_type
 from vhlo_tools.interpreter.xla.functions import CALLEES, function_of
+from vhlo_tools.interpreter.xla.hazards import hazard_of_call
 from vhlo_tools.program import Program, place_of
 
 __all__ = ["Callbacks", "take_calls"]
@@ -149,6 +151,8 @@ def take_calls(
             if handler is not None:
                 kinds = [parse_value_type(str(each.type)) for each in op.results]
                 _call_back(provider, op, callbacks.add(call, handler, tuple(_tokens(kinds))))
+            elif hazard := hazard_of_call(op):
+                raise refusal(op, program.name, hazard, "the engine xla")
             else:
                 if is_lapack(target):
                     register_lapack()

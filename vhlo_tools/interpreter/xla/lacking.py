@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation, Provider
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
+from vhlo_tools.interpreter.preflight import TOO_LARGE, is_too_large
 from vhlo_tools.interpreter.refusals import refusal
-from vhlo_tools.interpreter.xla.functions import CALLEES, function_of
+from vhlo_tools.interpreter.xla.hazards import CallGraph
 from vhlo_tools.program import Program
 
 __all__ = ["check_ops", "refused"]
@@ -27,6 +28,7 @@ _OPS: Final[Mapping[str, str]] = {
     "stablehlo.send": _UNKNOWN,
 }
 _OF_SIX_BITS: Final = "xf6E"
+_OF_TWO_BITS: Final = re.compile(r"[<x]u?i2[,>]")
 #: Element types that XLA has not always had.
 _NARROW: Final = re.compile(r"(f4E2M1FN|f6E2M3FN|f6E3M2FN)\b")
 
@@ -43,10 +45,12 @@ def check_ops(provider: Provider, module: Any, name: str) -> None:
         EngineError: Naming the first op, and where it stands.
     """
     ops = provider.walk(module)
-    recursive = _recursive(ops)
+    graph = CallGraph(ops)
     for op in ops:
-        if reason := _reason(provider, op, recursive):
+        if reason := _reason(provider, op, graph.recursive):
             raise refusal(op, name, reason, "the engine xla")
+    if hazard := graph.hazard():
+        raise EngineError(f"{name}: the engine xla cannot run it: {hazard}")
 
 
 def _reason(provider: Provider, op: Operation, recursive: frozenset[str]) -> str | None:
@@ -59,25 +63,11 @@ def _reason(provider: Provider, op: Operation, recursive: frozenset[str]) -> str
         return "the program does not hold the bytes of its dense_resource"
     if name.startswith("stablehlo.") and any(_OF_SIX_BITS in str(each.type) for each in (*op.operands, *op.results)):
         return "XLA does not compute with floats of six bits on a CPU, and the engine reference does"
+    if name == "stablehlo.sort" and any(_OF_TWO_BITS.search(str(each.type)) for each in op.operands):
+        return "XLA takes what is packed in a byte for one element of two bits, and the engine reference does not"
+    if any(map(is_too_large, op.results)):
+        return TOO_LARGE
     return _OPS.get(name)
-
-
-def _recursive(ops: Sequence[Operation]) -> frozenset[str]:
-    """Return the functions that call themselves, by way of others too."""
-    called: dict[str, set[str]] = {}
-    for op in ops:
-        if str(op.name) in CALLEES:
-            called.setdefault(function_of(op), set()).add(str(op.attributes[CALLEES[str(op.name)]].value))
-
-    def reached(name: str) -> set[str]:
-        found, pending = set[str](), [name]
-        while pending:
-            new = called.get(pending.pop(), set()) - found
-            found |= new
-            pending += new
-        return found
-
-    return frozenset(name for name in called if name in reached(name))
 
 
 def refused(
@@ -104,5 +94,9 @@ def refused(
         return EngineError(
             f"{program.name}: XLA in {library} has no elements of {' and '.join(narrow)}: take the engine reference "
             f"({said})"
+        )
+    if said.startswith("UNIMPLEMENTED"):
+        return EngineError(
+            f"{program.name} needs what XLA does not implement on a CPU, take the engine reference: {said}"
         )
     return EngineError(f"{program.name} is not compiled by XLA: {said}")

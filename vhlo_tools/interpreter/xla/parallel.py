@@ -18,6 +18,7 @@ from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.grid import Grid
 from vhlo_tools.interpreter.handlers import Handler
 from vhlo_tools.interpreter.known_calls import OF_PARTITIONER
+from vhlo_tools.interpreter.probing import Probe
 from vhlo_tools.interpreter.values import ArgumentType
 from vhlo_tools.interpreter.xla.calls import Callbacks, take_calls
 from vhlo_tools.interpreter.xla.lacking import refused
@@ -45,8 +46,16 @@ class XlaParallelEngine:
         self._handlers = handlers
         self._compiled: dict[tuple[tuple[int, ...], ...], _Compiled] = {}
 
-    def execute_parallel(self, inputs: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
-        """Run it (see :meth:`ParallelEngine.execute_parallel`)."""
+    def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Compile it (see :meth:`ParallelEngine.prepare`)."""
+        self._compile(tuple(shapes))
+
+    def execute_parallel(
+        self, inputs: Sequence[Sequence[Any]], timeout: float | None, probe: Probe | None
+    ) -> tuple[tuple[Any, ...], ...]:
+        """Run it in this process, which cannot be ended (see :meth:`ParallelEngine.execute_parallel`)."""
+        if probe is not None:
+            raise EngineError(f"{self._program.name}: XLA shows no intermediate values: probe on the engine reference")
         arrays = [[each for each in given if each is not None] for given in inputs]
         shapes = {tuple(each.shape for each in given) for given in arrays}
         if len(shapes) != 1:

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from vhlo_tools.aliasing import Alias, AliasConfig, Donor, Opaque, Signature, leaves
 from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.entry import main_of
+from vhlo_tools.interpreter.isolated import bytecode_of, call_isolated
 from vhlo_tools.interpreter.lowering.bounds import has_bounds, release_bounds
 from vhlo_tools.interpreter.lowering.quantization import is_quantized, store_quantized
+from vhlo_tools.interpreter.lowering.shapes import is_dynamic
 from vhlo_tools.interpreter.refining import refine_shapes
 from vhlo_tools.interpreter.values import ArgumentType, TokenType, ValueType, parse_value_type
 from vhlo_tools.interpreter.xla.lacking import check_ops
+from vhlo_tools.interpreter.xla.mending import mend
 from vhlo_tools.portable import make_plain
-from vhlo_tools.program import Program, explain_failure, read_module_aliases, write_module_aliases
+from vhlo_tools.program import Program, explain_failure, load_program, read_module_aliases, write_module_aliases
 
-__all__ = ["Prepared", "prepared"]
+__all__ = ["Prepared", "prepared", "rewrite_here"]
+
+_REWRITE: Final = "vhlo_tools.interpreter.xla.preparing:rewrite_here"
+_RESOURCE: Final = "dense_resource"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +50,63 @@ def prepared(program: Program, shapes: Sequence[tuple[int, ...]]) -> Prepared:
     Raises:
         EngineError: If XLA cannot run it, or not with these inputs.
     """
-    provider = program.provider
+    provider, name = program.provider, program.name
     module = provider.as_module(program.load())
-    text = provider.text(module, largest_constant=0)
-    try:
-        if has_bounds(text) or is_quantized(text) or "dense_resource" in text:
-            module = provider.as_module(make_plain(provider, module, program.name))
-        if has_bounds(text):
-            release_bounds(provider, module, program.name)
-        if is_quantized(text):
-            store_quantized(provider, module, program.name)
-    except MLIRFailure as failure:
-        said = explain_failure(program.name, provider, failure)
-        raise EngineError(f"{program.name} cannot be rewritten for XLA: {said}", failure.diagnostics) from failure
-    check_ops(provider, module, program.name)
-    main = main_of(module, program.name)
-    arguments, results = _signature(main)
-    _drop_tokens(provider, module, main)
-    tensors = [each for each in arguments if isinstance(each, ArgumentType)]
-    refine_shapes(program, module, [each.with_shape(shape) for each, shape in zip(tensors, shapes, strict=True)])
-    _, given = _signature(main_of(module, program.name))
+    _, results = _signature(main_of(module, name))
+    check_ops(provider, module, name)
+    if _is_rewritten(provider.text(module, largest_constant=0)):
+        # The passes do not survive everything.
+        whole = memoryview(bytecode_of(provider, module))
+        module = provider.parse(
+            provider.new_context(),
+            call_isolated(_REWRITE, name, whole, provider.prefix, name, [tuple(shape) for shape in shapes]),
+        )
+        check_ops(provider, module, name)
+    else:
+        _drop_tokens(provider, module, main_of(module, name))
+    mend(provider, module, name)
+    _, given = _signature(main_of(module, name))
     pending = iter([each for each in given if isinstance(each, ArgumentType)])
     return Prepared(module, tuple(None if isinstance(each, TokenType) else next(pending) for each in results))
+
+
+def rewrite_here(bytecode: memoryview, provider: str, name: str, shapes: Sequence[tuple[int, ...]]) -> bytes:
+    """Return a program with static shapes and without tokens, rewritten in this process.
+
+    Args:
+        bytecode: The program.
+        provider: The import prefix of the bindings.
+        name: What to call it in messages.
+        shapes: The shape of each array that it takes.
+
+    Raises:
+        EngineError: If it cannot be rewritten, or does not fit.
+    """
+    program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
+    bindings = program.provider
+    module = bindings.as_module(program.load())
+    text = bindings.text(module, largest_constant=0)
+    try:
+        if has_bounds(text) or is_quantized(text) or _RESOURCE in text:
+            module = bindings.as_module(make_plain(bindings, module, name))
+        if has_bounds(text):
+            release_bounds(bindings, module, name)
+        if is_quantized(text):
+            store_quantized(bindings, module, name)
+    except MLIRFailure as failure:
+        said = explain_failure(name, bindings, failure)
+        raise EngineError(f"{name} cannot be rewritten for XLA: {said}", failure.diagnostics) from failure
+    main = main_of(module, name)
+    arguments, _ = _signature(main)
+    _drop_tokens(bindings, module, main)
+    tensors = [each for each in arguments if isinstance(each, ArgumentType)]
+    refine_shapes(program, module, [each.with_shape(shape) for each, shape in zip(tensors, shapes, strict=True)])
+    return bytecode_of(bindings, module)
+
+
+def _is_rewritten(text: str) -> bool:
+    """Tell whether passes of the library are run on a program, which is printed as ``text``."""
+    return has_bounds(text) or is_quantized(text) or is_dynamic(text) or _RESOURCE in text
 
 
 def _is_token(kind: Any) -> bool:
