@@ -25,6 +25,7 @@ class Segment(Immediate):
         name: What to call the program in messages.
 
     Attributes:
+        operands: The values that it takes.
         results: The values that are needed of it.
     """
 
@@ -34,13 +35,8 @@ class Segment(Immediate):
         self._ops = ops
         self._name = name
         self._kernel: Kernel | None = None
-        self._inputs: Keys = ()
+        self.operands: Keys = ()
         self.results: Keys = ()
-
-    @property
-    def uses(self) -> frozenset[int]:
-        """The values that it takes."""
-        return frozenset(self._inputs)
 
     def prepare(self, needed: Callable[[int], bool]) -> None:
         """Make what is evaluated.
@@ -52,7 +48,7 @@ class Segment(Immediate):
             EngineError: Naming an op that the interpreter cannot run, and where it stands.
         """
         outputs = [value for op in self._ops for value in op.results if needed(self._key_of(value))]
-        self._kernel, self._inputs, self.results = self._made(self._ops, outputs)
+        self._kernel, self.operands, self.results = self._made(self._ops, outputs)
 
     def take(self, device: Device, frame: Frame) -> None:
         """Evaluate it (see :meth:`Immediate.take`).
@@ -63,7 +59,7 @@ class Segment(Immediate):
         """
         if self.results:
             assert self._kernel is not None
-            values = [frame[key] for key in self._inputs]
+            values = [frame[key] for key in self.operands]
             try:
                 found = self._kernel.run(device.evaluate, values)
             except (EngineCrashError, EngineTimeoutError) as error:
