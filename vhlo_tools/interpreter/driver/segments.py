@@ -72,13 +72,18 @@ class Segment(Immediate):
 
     def _named(self, error: EngineCrashError | EngineTimeoutError, evaluate: Evaluate, frame: Frame) -> EngineError:
         """Return the error with the op that it came from, which is found by halves: each lives, or dies."""
-        ops, values = self._ops, dict(frame)
-        while len(ops) > 1:
-            first, rest = ops[: len(ops) // 2], ops[len(ops) // 2 :]
-            ops = rest if self._survives(first, evaluate, values) else first
+        ops, values, kind = self._ops, dict(frame), type(error)
+        try:
+            while len(ops) > 1:
+                first, rest = ops[: len(ops) // 2], ops[len(ops) // 2 :]
+                ops = rest if self._survives(first, evaluate, values, kind) else first
+            if len(self._ops) > 1 and self._survives(ops, evaluate, values, kind):
+                return error  # each part alone does well: it is all of it together
+        except (EngineCrashError, EngineTimeoutError):
+            return (
+                error  # what ends otherwise than all of it, such as in a process that is slow to start, tells nothing
+            )
         (op,) = ops
-        if len(self._ops) > 1 and self._survives(ops, evaluate, values):
-            return error  # each part alone does well: it is all of it together
         place = place_of(source_of(op.location), self._name) or self._name
         what = f"{op.name} at {place}"
         if isinstance(error, EngineTimeoutError):
@@ -91,12 +96,12 @@ class Segment(Immediate):
             output=error.output,
         )
 
-    def _survives(self, ops: Sequence[Operation], evaluate: Evaluate, values: Frame) -> bool:
-        """Tell whether ops can be evaluated, and add what they give to ``values``."""
+    def _survives(self, ops: Sequence[Operation], evaluate: Evaluate, values: Frame, kind: type[EngineError]) -> bool:
+        """Tell whether ops can be evaluated without an error of a kind, and add what they give to ``values``."""
         kernel, inputs, outputs = self._made(ops, [value for op in ops for value in op.results])
         try:
             found = kernel.run(evaluate, [values[key] for key in inputs])
-        except (EngineCrashError, EngineTimeoutError):
+        except kind:
             return False
         values.update(zip(outputs, found, strict=True))
         return True
