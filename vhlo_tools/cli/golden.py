@@ -15,6 +15,7 @@ from vhlo_tools.cli.verify import comparison_as_json, drawing_options, tolerance
 
 if TYPE_CHECKING:
     from vhlo_tools.golden import Replayed
+    from vhlo_tools.verification import Drawing, Tolerance
 
 
 @click.group()
@@ -42,23 +43,16 @@ def record(
     inputs: tuple[str, ...],
     name: str | None,
     target: str,
-    seed: int,
-    edges: bool,
-    non_finite: bool,
-    size: int,
+    drawing: Drawing,
     engine: api.EngineChoice,
     handlers: tuple[str, ...],
-    ulp: int,
-    rtol: float,
-    atol: float,
+    tolerance: Tolerance,
     provider: str | None,
     force: bool,
 ) -> None:
     """Record MODEL in DIR: its artifact, its inputs, the outputs that it has now, and what they were made with."""
     program, said = options.read_program(model)
     values = read_inputs(inputs)
-    from vhlo_tools.verification import Drawing, Tolerance
-
     name = name or (Path(said).name.partition(".")[0] if model != options.STANDARD else "stdin")
     if Path(name).name != name or name.startswith("."):
         raise click.UsageError(f"{name!r} is no name of a folder")
@@ -68,9 +62,9 @@ def record(
         values if inputs else None,
         name=name,
         target=target,
-        seed=seed,
-        drawing=Drawing(seed, edges, non_finite, size),
-        tolerance=Tolerance(ulp, rtol, atol),
+        seed=drawing.seed,
+        drawing=drawing,
+        tolerance=tolerance,
         engine=engine,
         handlers=load_handlers(handlers),
         force=force,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import reduce
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import reduce, wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
@@ -15,7 +16,7 @@ from vhlo_tools.cli.handlers import handler_option, load_handlers
 from vhlo_tools.cli.run import input_option, read_inputs
 
 if TYPE_CHECKING:
-    from vhlo_tools.verification import Comparison, VerificationReport
+    from vhlo_tools.verification import Comparison, Drawing, Tolerance, VerificationReport
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -38,13 +39,36 @@ _TOLERANCE: Final = (
 
 
 def drawing_options(function: _F) -> _F:
-    """Add the options for how inputs are drawn."""
-    return reduce(lambda wrapped, option: option(wrapped), reversed(_DRAWING), function)
+    """Add the options for how inputs are drawn, which the function takes as ``drawing``."""
+
+    def drawing(seed: int, edges: bool, non_finite: bool, size: int) -> Drawing:
+        from vhlo_tools.verification import Drawing
+
+        return Drawing(seed, edges, non_finite, size)
+
+    return _gathered(function, _DRAWING, "drawing", drawing)
 
 
 def tolerance_options(function: _F) -> _F:
-    """Add the options for how far apart floats may be."""
-    return reduce(lambda wrapped, option: option(wrapped), reversed(_TOLERANCE), function)
+    """Add the options for how far apart floats may be, which the function takes as ``tolerance``."""
+
+    def tolerance(ulp: int, rtol: float, atol: float) -> Tolerance:
+        from vhlo_tools.verification import Tolerance
+
+        return Tolerance(ulp, rtol, atol)
+
+    return _gathered(function, _TOLERANCE, "tolerance", tolerance)
+
+
+def _gathered(function: _F, options: Sequence[Callable[[Any], Any]], name: str, make: Callable[..., Any]) -> _F:
+    """Return a function with options, which are one argument to the function that it calls."""
+    taken = list(inspect.signature(make).parameters)
+
+    @wraps(function)
+    def gathered(*args: Any, **given: Any) -> Any:
+        return function(*args, **{name: make(**{each: given.pop(each) for each in taken})}, **given)
+
+    return cast(_F, reduce(lambda wrapped, option: option(wrapped), reversed(options), gathered))
 
 
 @click.command()
@@ -64,16 +88,11 @@ def verify(
     source: str,
     after: str,
     inputs: tuple[str, ...],
-    seed: int,
+    drawing: Drawing,
     rounds: int,
-    edges: bool,
-    non_finite: bool,
-    size: int,
     engine: api.EngineChoice,
     handlers: tuple[str, ...],
-    ulp: int,
-    rtol: float,
-    atol: float,
+    tolerance: Tolerance,
     bisect: bool,
     provider: str | None,
     trusted: bool,
@@ -85,16 +104,14 @@ def verify(
     """
     programs = [options.read_program(each) for each in (source, after)]
     values = read_inputs(inputs)
-    from vhlo_tools.verification import Drawing, Tolerance
-
     report = api.verify(
         programs[0][0],
         programs[1][0],
         values if inputs else None,
-        seed,
+        drawing.seed,
         rounds=rounds,
-        drawing=Drawing(seed, edges, non_finite, size),
-        tolerance=Tolerance(ulp, rtol, atol),
+        drawing=drawing,
+        tolerance=tolerance,
         engine=engine,
         handlers=load_handlers(handlers),
         bisect=bisect,

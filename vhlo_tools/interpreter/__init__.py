@@ -4,6 +4,7 @@ from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.choosing import choose_executable
 from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.executable import Donate, Executable, Execution
+from vhlo_tools.interpreter.functions import functions_of
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
 from vhlo_tools.interpreter.nesting import nested_values
 from vhlo_tools.interpreter.parallel import ParallelExecutable
@@ -33,6 +34,7 @@ __all__ = [
     "as_saved",
     "choose_executable",
     "evaluate",
+    "functions_of",
     "main_of",
     "nested_values",
     "parse_tensor_type",

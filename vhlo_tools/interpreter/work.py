@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from vhlo_tools.bindings import Module, Operation
-from vhlo_tools.interpreter.xla.functions import CALLEES
+from vhlo_tools.interpreter.functions import CALLEES, functions_of
 
 __all__ = ["estimated_steps"]
 
@@ -24,12 +24,7 @@ def estimated_steps(module: Module) -> int:
     Args:
         module: The module.
     """
-    functions = {
-        str(op.operation.attributes["sym_name"].value): op.operation
-        for op in module.body.operations
-        if op.operation.name == "func.func"
-    }
-    return _Estimate(functions).of_function("main")
+    return _Estimate(functions_of(module)).of_function("main")
 
 
 class _Estimate:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.interpreter import ArgumentType, Executable, main_of, nested_values, parse_value_type
+from vhlo_tools.interpreter import ArgumentType, Executable, functions_of, main_of, nested_values, parse_value_type
 from vhlo_tools.verification.domains import Domain, domain_of
 from vhlo_tools.verification.floats import is_complex, is_float
 
@@ -44,11 +44,7 @@ def draw_inputs(executable: Executable, drawing: Drawing) -> tuple[Any, ...]:
         executable: The program.
         drawing: How to draw.
     """
-    functions = {
-        op.operation.attributes["sym_name"].value: op.operation
-        for op in executable.module.body.operations
-        if op.operation.name == "func.func"
-    }
+    functions = functions_of(executable.module)
     main = main_of(executable.module, executable.name)
     chance = np.random.default_rng(drawing.seed)
     drawn: list[Any] = []

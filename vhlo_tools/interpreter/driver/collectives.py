@@ -59,10 +59,6 @@ class Collective(Step):
     results: Keys
     types: tuple[ArgumentType, ...]
 
-    @property
-    def uses(self) -> frozenset[int]:
-        return frozenset(self.operands)
-
     def walk(self, device: Device, frame: Frame) -> Walk:
         values = yield Rendezvous(self, tuple(frame[key] for key in self.operands))
         for number, (key, value, kind) in enumerate(zip(self.results, values, self.types, strict=True)):

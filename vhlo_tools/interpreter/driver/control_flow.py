@@ -34,10 +34,6 @@ class FunctionCall(Step):
     operands: Keys
     results: Keys
 
-    @property
-    def uses(self) -> frozenset[int]:
-        return frozenset(self.operands)
-
     def walk(self, device: Device, frame: Frame) -> Walk:
         if device.depth == _DEEPEST:
             raise EngineError(
@@ -61,8 +57,8 @@ class While(Step):
     results: Keys
 
     @property
-    def uses(self) -> frozenset[int]:
-        return frozenset(self.operands) | self.condition.uses | self.body.uses
+    def blocks(self) -> tuple[Block, ...]:
+        return self.condition, self.body
 
     def walk(self, device: Device, frame: Frame) -> Walk:
         values = [frame[key] for key in self.operands]
@@ -81,21 +77,21 @@ class While(Step):
 class Branch(Step):
     """One of several blocks: by a boolean the first if it is true, by an index the last if it is none of them."""
 
-    index: int
-    blocks: tuple[Block, ...]
+    branches: tuple[Block, ...]
+    operands: Keys
     results: Keys
 
     @property
-    def uses(self) -> frozenset[int]:
-        return frozenset((self.index,)).union(*(block.uses for block in self.blocks))
+    def blocks(self) -> tuple[Block, ...]:
+        return self.branches
 
     def walk(self, device: Device, frame: Frame) -> Walk:
-        chosen = frame[self.index]
+        chosen = frame[self.operands[0]]
         if chosen.dtype == np.bool_:
             number = 0 if chosen else 1
         else:
-            number = int(chosen) if 0 <= chosen < len(self.blocks) else len(self.blocks) - 1
-        values = yield from self.blocks[number].walk(device, frame, ())
+            number = int(chosen) if 0 <= chosen < len(self.branches) else len(self.branches) - 1
+        values = yield from self.branches[number].walk(device, frame, ())
         frame.update(zip(self.results, values, strict=True))
 
 
@@ -108,8 +104,8 @@ class Asynchronous(Step):
     results: Keys
 
     @property
-    def uses(self) -> frozenset[int]:
-        return frozenset(self.operands) | self.block.uses
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.block,)
 
     def walk(self, device: Device, frame: Frame) -> Walk:
         values = yield from self.block.walk(device, frame, [frame[key] for key in self.operands])
@@ -121,12 +117,8 @@ class Asynchronous(Step):
 class Unpack(Immediate):
     """The values of a future."""
 
-    future: int
+    operands: Keys
     results: Keys
 
-    @property
-    def uses(self) -> frozenset[int]:
-        return frozenset((self.future,))
-
     def take(self, device: Device, frame: Frame) -> None:
-        frame.update(zip(self.results, frame[self.future], strict=True))
+        frame.update(zip(self.results, frame[self.operands[0]], strict=True))

@@ -24,15 +24,11 @@ class Emit(Immediate):
     """A value is given to the probe."""
 
     site: ProbeSite
-    operand: int
+    operands: Keys
     results: Keys = ()
 
-    @property
-    def uses(self) -> frozenset[int]:
-        return frozenset((self.operand,))
-
     def take(self, device: Device, frame: Frame) -> None:
-        device.emit(self.site, tuple(device.iterations), frame[self.operand], device.number)
+        device.emit(self.site, tuple(device.iterations), frame[self.operands[0]], device.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +51,6 @@ class HandlerCall(Immediate):
     kinds: tuple[ValueType, ...]
     tokens: Keys
 
-    @property
-    def uses(self) -> frozenset[int]:
-        return frozenset(self.operands)
-
     def take(self, device: Device, frame: Frame) -> None:
         arrays = [each for key in self.operands for each in _shown(frame[key])]
         try:
@@ -79,10 +71,7 @@ class Identify(Immediate):
 
     of_replica: bool
     results: Keys
-
-    @property
-    def uses(self) -> frozenset[int]:
-        return frozenset()
+    operands: Keys = ()
 
     def take(self, device: Device, frame: Frame) -> None:
         frame[self.results[0]] = np.asarray(device.replica if self.of_replica else device.partition, np.uint32)

@@ -26,8 +26,8 @@ class Map(Step):
     types: tuple[ArgumentType, ...]
 
     @property
-    def uses(self) -> frozenset[int]:
-        return frozenset(self.operands) | self.body.uses
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.body,)
 
     def walk(self, device: Device, frame: Frame) -> Walk:
         operands = [frame[key] for key in self.operands]
@@ -44,23 +44,23 @@ class Reduce(Step):
 
     body: Block
     operands: Keys
-    initial: Keys
     dimensions: tuple[int, ...]
     results: Keys
     types: tuple[ArgumentType, ...]
 
     @property
-    def uses(self) -> frozenset[int]:
-        return frozenset((*self.operands, *self.initial)) | self.body.uses
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.body,)
 
     def walk(self, device: Device, frame: Frame) -> Walk:
+        keys, initial = self.operands[: len(self.types)], self.operands[len(self.types) :]
         # The dimensions that are reduced come last.
         last = range(-len(self.dimensions), 0)
-        operands = [np.moveaxis(frame[key], self.dimensions, tuple(last)) for key in self.operands]
+        operands = [np.moveaxis(frame[key], self.dimensions, tuple(last)) for key in keys]
         results = _empty(self.types)
         kept = results[0].ndim
         for index in np.ndindex(results[0].shape):
-            values = [frame[key] for key in self.initial]
+            values = [frame[key] for key in initial]
             for along in np.ndindex(operands[0].shape[kept:]):
                 values = yield from self.body.walk(device, frame, [*values, *_scalars(operands, (*index, *along))])
             _put(results, index, values)

@@ -43,21 +43,17 @@ class Cut(Immediate):
     Attributes:
         place: The op and where it stands, for messages.
         tiling: How the value is cut up.
-        operand: The value.
+        operands: The value.
         results: Its part.
     """
 
     place: str
     tiling: Tiling
-    operand: int
+    operands: Keys
     results: Keys
 
-    @property
-    def uses(self) -> frozenset[int]:
-        return frozenset({self.operand})
-
     def take(self, device: Device, frame: Frame) -> None:
-        whole = frame[self.operand]
+        whole = frame[self.operands[0]]
         part = self.tiling.part(whole, device.number)
         if part is None:
             raise EngineError(
@@ -73,6 +69,7 @@ class ManualComputation(Step):
     """A body that each device runs on its parts.
 
     Attributes:
+        operands: The values of which parts are taken.
         cuts: Take the parts, as the arguments of the body.
         body: The body.
         returned: What it gives.
@@ -80,6 +77,7 @@ class ManualComputation(Step):
         results: What they give.
     """
 
+    operands: Keys
     cuts: tuple[Cut, ...]
     body: Block
     returned: Keys
@@ -87,8 +85,8 @@ class ManualComputation(Step):
     results: Keys
 
     @property
-    def uses(self) -> frozenset[int]:
-        return frozenset(each.operand for each in self.cuts) | self.body.uses
+    def blocks(self) -> tuple[Block, ...]:
+        return (self.body,)
 
     def walk(self, device: Device, frame: Frame) -> Walk:
         for cut in self.cuts:
@@ -131,14 +129,14 @@ def manual_computation(planning: Planning, op: Operation, body: Block) -> Step:
             raise planning.refusal(op, f"its {name} are not understood: {op.attributes[name]}")
         tilings.append(found)
     used, parts = planning.used(op.operands), planning.defined(block.arguments)
-    cuts = tuple(Cut(place, tiling, key, (part,)) for tiling, key, part in zip(tilings[0], used, parts, strict=True))
+    cuts = tuple(Cut(place, tiling, (key,), (part,)) for tiling, key, part in zip(tilings[0], used, parts, strict=True))
     # One value may be given twice, and each of these is put together.
     returned = planning.used(ends)
     results = planning.defined(op.results)
     joins = tuple(
         _join(op, place, *each) for each in zip(tilings[1], returned, results, planning.types(op), strict=True)
     )
-    return ManualComputation(cuts, body, returned, joins, results)
+    return ManualComputation(used, cuts, body, returned, joins, results)
 
 
 def cut_or_join(planning: Planning, op: Operation) -> Step | None:
@@ -159,7 +157,7 @@ def cut_or_join(planning: Planning, op: Operation) -> Step | None:
     (key,) = planning.used(op.operands)
     results = planning.defined(op.results)
     place = planning.place(op)
-    return Cut(place, tiling, key, results) if is_cut else _join(op, place, tiling, key, results[0], kind)
+    return Cut(place, tiling, (key,), results) if is_cut else _join(op, place, tiling, key, results[0], kind)
 
 
 def _join(op: Operation, place: str, tiling: Tiling, operand: int, result: int, kind: ArgumentType) -> Collective:

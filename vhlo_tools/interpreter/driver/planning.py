@@ -19,9 +19,9 @@ from vhlo_tools.interpreter.driver.manual import MANUAL_CALLS, MANUAL_COMPUTATIO
 from vhlo_tools.interpreter.driver.segments import Segment
 from vhlo_tools.interpreter.driver.specials import Specials
 from vhlo_tools.interpreter.driver.steps import Block, Keys, Step
+from vhlo_tools.interpreter.functions import CALLEES, functions_of
 from vhlo_tools.interpreter.handlers import Handler, call_of
 from vhlo_tools.interpreter.known_calls import known_handler
-from vhlo_tools.interpreter.lowering.calls import CALLEES
 from vhlo_tools.interpreter.markers import is_marker, site_of
 from vhlo_tools.interpreter.meshes import meshes_of
 from vhlo_tools.interpreter.probing import ProbeSite
@@ -75,11 +75,7 @@ class _Planner:
         self._handlers = handlers
         self._sites = sites
         self._name = name
-        self._functions = {
-            str(each.operation.attributes["sym_name"].value): each.operation
-            for each in module.body.operations
-            if str(each.operation.name) == "func.func"
-        }
+        self._functions = functions_of(module)
         self._meshes = meshes_of(module)
         self._specials = Specials(provider, module)
         self._keys: dict[Any, int] = {}
@@ -161,8 +157,7 @@ class _Planner:
         *inner, end = (each.operation for each in block.operations)
         for op in inner:
             if is_marker(op):
-                (operand,) = self.used(op.operands)
-                emits.append(Emit(self._sites[site_of(op)], operand))
+                emits.append(Emit(self._sites[site_of(op)], self.used(op.operands)))
                 probed += _bytes_of(op.operands[0])
                 if probed > _PROBED:
                     flush()
@@ -230,8 +225,7 @@ class _Planner:
         return While(condition, body, self.used(op.operands), self.defined(op.results))
 
     def _branch(self, op: Operation) -> Step:
-        (index,) = self.used(op.operands)
-        return Branch(index, tuple(self._regions(op)), self.defined(op.results))
+        return Branch(tuple(self._regions(op)), self.used(op.operands), self.defined(op.results))
 
     def _manual(self, op: Operation) -> Step:
         (body,) = self._regions(op)
@@ -243,18 +237,15 @@ class _Planner:
 
     def _reduce(self, op: Operation) -> Step:
         (body,) = self._regions(op)
-        keys = self.used(op.operands)
-        operands, initial = keys[: len(keys) // 2], keys[len(keys) // 2 :]
         dimensions = tuple(int(each) for each in op.attributes["dimensions"])
-        return Reduce(body, operands, initial, dimensions, self.defined(op.results), self.types(op))
+        return Reduce(body, self.used(op.operands), dimensions, self.defined(op.results), self.types(op))
 
     def _asynchronous(self, op: Operation) -> Step:
         (block,) = self._regions(op)
         return Asynchronous(block, self.used(op.operands), self.defined(op.results))
 
     def _unpack(self, op: Operation) -> Step:
-        (future,) = self.used(op.operands)
-        return Unpack(future, self.defined(op.results))
+        return Unpack(self.used(op.operands), self.defined(op.results))
 
 
 _STEPS: Final[Mapping[str, Callable[[_Planner, Operation], Step]]] = {

@@ -25,6 +25,7 @@ class Segment(Immediate):
         name: What to call the program in messages.
 
     Attributes:
+        operands: The values that it takes.
         results: The values that are needed of it.
     """
 
@@ -34,13 +35,8 @@ class Segment(Immediate):
         self._ops = ops
         self._name = name
         self._kernel: Kernel | None = None
-        self._inputs: Keys = ()
+        self.operands: Keys = ()
         self.results: Keys = ()
-
-    @property
-    def uses(self) -> frozenset[int]:
-        """The values that it takes."""
-        return frozenset(self._inputs)
 
     def prepare(self, needed: Callable[[int], bool]) -> None:
         """Make what is evaluated.
@@ -52,7 +48,7 @@ class Segment(Immediate):
             EngineError: Naming an op that the interpreter cannot run, and where it stands.
         """
         outputs = [value for op in self._ops for value in op.results if needed(self._key_of(value))]
-        self._kernel, self._inputs, self.results = self._made(self._ops, outputs)
+        self._kernel, self.operands, self.results = self._made(self._ops, outputs)
 
     def take(self, device: Device, frame: Frame) -> None:
         """Evaluate it (see :meth:`Immediate.take`).
@@ -63,7 +59,7 @@ class Segment(Immediate):
         """
         if self.results:
             assert self._kernel is not None
-            values = [frame[key] for key in self._inputs]
+            values = [frame[key] for key in self.operands]
             try:
                 found = self._kernel.run(device.evaluate, values)
             except (EngineCrashError, EngineTimeoutError) as error:
@@ -76,13 +72,18 @@ class Segment(Immediate):
 
     def _named(self, error: EngineCrashError | EngineTimeoutError, evaluate: Evaluate, frame: Frame) -> EngineError:
         """Return the error with the op that it came from, which is found by halves: each lives, or dies."""
-        ops, values = self._ops, dict(frame)
-        while len(ops) > 1:
-            first, rest = ops[: len(ops) // 2], ops[len(ops) // 2 :]
-            ops = rest if self._survives(first, evaluate, values) else first
+        ops, values, kind = self._ops, dict(frame), type(error)
+        try:
+            while len(ops) > 1:
+                first, rest = ops[: len(ops) // 2], ops[len(ops) // 2 :]
+                ops = rest if self._survives(first, evaluate, values, kind) else first
+            if len(self._ops) > 1 and self._survives(ops, evaluate, values, kind):
+                return error  # each part alone does well: it is all of it together
+        except (EngineCrashError, EngineTimeoutError):
+            return (
+                error  # what ends otherwise than all of it, such as in a process that is slow to start, tells nothing
+            )
         (op,) = ops
-        if len(self._ops) > 1 and self._survives(ops, evaluate, values):
-            return error  # each part alone does well: it is all of it together
         place = place_of(source_of(op.location), self._name) or self._name
         what = f"{op.name} at {place}"
         if isinstance(error, EngineTimeoutError):
@@ -95,12 +96,12 @@ class Segment(Immediate):
             output=error.output,
         )
 
-    def _survives(self, ops: Sequence[Operation], evaluate: Evaluate, values: Frame) -> bool:
-        """Tell whether ops can be evaluated, and add what they give to ``values``."""
+    def _survives(self, ops: Sequence[Operation], evaluate: Evaluate, values: Frame, kind: type[EngineError]) -> bool:
+        """Tell whether ops can be evaluated without an error of a kind, and add what they give to ``values``."""
         kernel, inputs, outputs = self._made(ops, [value for op in ops for value in op.results])
         try:
             found = kernel.run(evaluate, [values[key] for key in inputs])
-        except (EngineCrashError, EngineTimeoutError):
+        except kind:
             return False
         values.update(zip(outputs, found, strict=True))
         return True

@@ -6,7 +6,7 @@ from typing import Final
 
 from vhlo_tools.bindings import Module, Operation, Provider
 from vhlo_tools.interpreter.driver.manual import MANUAL_COMPUTATION
-from vhlo_tools.interpreter.lowering.calls import CALLEES
+from vhlo_tools.interpreter.functions import CALLEES, functions_of
 
 __all__ = ["SPECIAL", "Specials", "has_special"]
 
@@ -37,11 +37,7 @@ class Specials:
     def __init__(self, provider: Provider, module: Module) -> None:
         self._provider = provider
         self._functions: frozenset[str] = frozenset()
-        bodies = {
-            str(each.operation.attributes["sym_name"].value): each.operation
-            for each in module.body.operations
-            if str(each.operation.name) == "func.func"
-        }
+        bodies = functions_of(module)
         # A function is walked if it holds what is walked, calls of those found before included.
         while True:
             found = frozenset(name for name, function in bodies.items() if self.includes(function))

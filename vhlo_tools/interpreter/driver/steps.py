@@ -67,16 +67,23 @@ class Step(ABC):
     """A step.
 
     Attributes:
+        operands: The values that it reads.
         results: The values that it writes.
     """
 
     __slots__ = ()
+    operands: Keys
     results: Keys
 
     @property
-    @abstractmethod
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks within it."""
+        return ()
+
+    @property
     def uses(self) -> frozenset[int]:
         """The values that it reads, blocks within it too."""
+        return frozenset(self.operands).union(*(block.uses for block in self.blocks))
 
     @abstractmethod
     def walk(self, device: Device, frame: Frame) -> Walk:

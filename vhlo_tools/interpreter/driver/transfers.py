@@ -36,10 +36,6 @@ class Send(Step):
     operands: Keys
     results: Keys
 
-    @property
-    def uses(self) -> frozenset[int]:
-        return frozenset(self.operands)
-
     def walk(self, device: Device, frame: Frame) -> Walk:
         yield Rendezvous(self, tuple(frame[key] for key in self.operands))
         frame.update(dict.fromkeys(self.results))
@@ -66,10 +62,7 @@ class Receive(Step):
     channel: int
     results: Keys
     types: tuple[ArgumentType, ...]
-
-    @property
-    def uses(self) -> frozenset[int]:
-        return frozenset()
+    operands: Keys = ()
 
     def walk(self, device: Device, frame: Frame) -> Walk:
         values = yield Rendezvous(self, ())

@@ -13,6 +13,7 @@ from typing import Any, Final
 from vhlo_tools.bindings import ModuleOp, Provider
 from vhlo_tools.interpreter.lowering.retyping import retype
 from vhlo_tools.interpreter.lowering.rules import Rule, apply_rules
+from vhlo_tools.interpreter.lowering.tensor import spread
 from vhlo_tools.portable.site import DIMENSION_BITS, Site, Unfit
 
 __all__ = ["has_bounds", "release_bounds"]
@@ -96,9 +97,7 @@ def _broadcast(site: Site, kind: Any) -> Any:
         if size is None and index not in along:
             raise Unfit("a size that does not follow from those of the operand")
         sizes.append(site.dimension(operand, along.index(index)) if size is None else site.size(size))
-    held = {"broadcast_dimensions": site.integers(along)}
-    of_sizes = site.joined(sizes, site.integer(DIMENSION_BITS))
-    return site.make("stablehlo.dynamic_broadcast_in_dim", [operand, of_sizes], kind, **held)
+    return spread(operand, kind, along, sizes, site)
 
 
 _RULES: Final[Mapping[str, Rule]] = {

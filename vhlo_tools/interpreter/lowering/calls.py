@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
+from vhlo_tools.interpreter.functions import CALLEES, functions_of
 
-__all__ = ["CALLEES", "inline_calls", "passes_only_tensors"]
-
-#: The attribute that names the function, of the ops that call one.
-CALLEES: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+__all__ = ["inline_calls", "passes_only_tensors"]
 
 
 def passes_only_tensors(op: Operation) -> bool:
@@ -26,7 +24,7 @@ def inline_calls(provider: Provider, module: ModuleOp, wanted: Callable[[Operati
         module: The program.
         wanted: Tells which calls to replace.
     """
-    functions = {op.attributes["sym_name"].value: op for op in provider.walk(module) if str(op.name) == "func.func"}
+    functions = functions_of(module)
     # Each with the functions that it came from, and stands in by now.
     pending: list[tuple[Operation, tuple[str, ...]]] = []
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
 from vhlo_tools.interpreter.lowering.retyping import retype, values_of
-from vhlo_tools.interpreter.lowering.tensor import Tensor
+from vhlo_tools.interpreter.lowering.tensor import Tensor, spread
 from vhlo_tools.interpreter.markers import is_marker
 from vhlo_tools.interpreter.refusals import refusal
-from vhlo_tools.portable.site import DIMENSION_BITS, Site, Unfit
+from vhlo_tools.portable.site import Site, Unfit
 
 __all__ = ["is_quantized", "store_quantized"]
 
@@ -216,14 +216,10 @@ def _spread(value: Tensor, quantization: _Quantization, numbers: Sequence[float]
     """Return one number for all elements, or one for each slice, in the shape of ``value``, which may be dynamic."""
     site, axis, shape = value.site, quantization.axis, value.site.shape(value.kind)
     if axis is None:
-        steps, along = site.constant(site.tensor((), element), numbers[0]), site.integers([])
+        steps, along = site.constant(site.tensor((), element), numbers[0]), []
     else:
         parts = [site.constant(site.tensor((1,), element), number) for number in numbers]
         kind = site.tensor((len(numbers),), element)
-        steps, along = site.make("stablehlo.concatenate", parts, kind, dimension=site.number(0)), site.integers([axis])
-    name, sizes = "stablehlo.broadcast_in_dim", []
-    if None in shape:
-        name = "stablehlo.dynamic_broadcast_in_dim"
-        extents = [site.dimension(value.value, index) for index in range(len(shape))]
-        sizes = [site.joined(extents, site.integer(DIMENSION_BITS))]
-    return Tensor(site, site.make(name, [steps, *sizes], site.tensor(shape, element), broadcast_dimensions=along))
+        steps, along = site.make("stablehlo.concatenate", parts, kind, dimension=site.number(0)), [axis]
+    sizes = [site.dimension(value.value, index) for index in range(len(shape))] if None in shape else []
+    return Tensor(site, spread(steps, site.tensor(shape, element), along, sizes, site))

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vhlo_tools.portable.site import Site
+from vhlo_tools.portable.site import DIMENSION_BITS, Site
 
-__all__ = ["Tensor", "concatenate", "iota", "loop", "select", "tensors"]
+__all__ = ["Tensor", "concatenate", "iota", "loop", "select", "spread", "tensors"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,6 +193,22 @@ def select(where: Tensor, one: Tensor | complex, other: Tensor | complex) -> Ten
     site = where.site
     values = [each.value if isinstance(each, Tensor) else site.constant(typed.kind, each) for each in (one, other)]
     return Tensor(site, site.make("stablehlo.select", [where.value, *values], typed.kind))
+
+
+def spread(value: Any, kind: Any, along: Sequence[int], sizes: Sequence[Any], site: Site) -> Any:
+    """Return a tensor broadcast to a type, which may be dynamic.
+
+    Args:
+        value: The tensor.
+        kind: The type.
+        along: For each dimension of the tensor, that of the result.
+        sizes: The sizes of the result as numbers, if it is dynamic.
+        site: Where it is built.
+    """
+    name, operands = "stablehlo.broadcast_in_dim", [value]
+    if None in site.shape(kind):
+        name, operands = "stablehlo.dynamic_broadcast_in_dim", [value, site.joined(sizes, site.integer(DIMENSION_BITS))]
+    return site.make(name, operands, kind, broadcast_dimensions=site.integers(along))
 
 
 def iota(site: Site, shape: Sequence[int], element: Any, dimension: int = 0) -> Tensor:

@@ -18,11 +18,11 @@ from vhlo_tools.bindings import Operation, Provider
 from vhlo_tools.bindings.lapack import is_lapack, register_lapack
 from vhlo_tools.bindings.xla_client import CALLBACK_TARGET
 from vhlo_tools.errors import EngineError
+from vhlo_tools.interpreter.functions import CALLEES, function_of
 from vhlo_tools.interpreter.handlers import CustomCall, Handler, call_of, checked_results
 from vhlo_tools.interpreter.known_calls import KNOWN_CALLS
 from vhlo_tools.interpreter.refusals import refusal
 from vhlo_tools.interpreter.values import TokenType, TupleType, ValueType, parse_value_type
-from vhlo_tools.interpreter.xla.functions import CALLEES, function_of
 from vhlo_tools.interpreter.xla.hazards import hazard_of_call
 from vhlo_tools.program import Program, place_of
 

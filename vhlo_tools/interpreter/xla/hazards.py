@@ -12,8 +12,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation
+from vhlo_tools.interpreter.functions import CALLEES, function_of
 from vhlo_tools.interpreter.values import ArgumentType, TupleType, parse_value_type
-from vhlo_tools.interpreter.xla.functions import CALLEES, function_of
 
 __all__ = ["CallGraph", "hazard_of_call"]
 
@@ -62,8 +62,8 @@ class CallGraph:
             for callee, level in self._calls[name]:
                 ops[name] += ops[callee]
                 levels[name] = max(levels.get(name, 0), level + levels.get(callee, 0))
-        if (deepest := max(levels.values(), default=0)) > _DEEPEST:
-            return f"regions and calls are {deepest} levels deep, and XLA does not survive many more than {_DEEPEST}"
+        if max(levels.values(), default=0) > _DEEPEST:
+            return f"regions and calls are more than {_DEEPEST} levels deep, and XLA does not survive many more"
         if (most := max(ops.values(), default=0)) > _MOST_OPS:
             return f"it has {most} ops once calls are replaced by what they call, which XLA does: at most {_MOST_OPS}"
         return None

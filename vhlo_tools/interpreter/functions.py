@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-__all__ = ["CALLEES", "function_of"]
+from vhlo_tools.bindings import ModuleOp, Operation
+
+__all__ = ["CALLEES", "function_of", "functions_of"]
 
 #: The attribute that names the function, of the ops that call one.
 CALLEES: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
@@ -16,3 +18,9 @@ def function_of(op: Any) -> str:
     while parent.name != "func.func":
         parent = parent.parent
     return str(parent.attributes["sym_name"].value)
+
+
+def functions_of(module: ModuleOp) -> dict[str, Operation]:
+    """Return the functions of a module, by their names."""
+    ops = [each.operation for each in module.operation.regions[0].blocks[0].operations]
+    return {str(op.attributes["sym_name"].value): op for op in ops if str(op.name) == "func.func"}
