@@ -1,4 +1,4 @@
-"""Custom calls whose meaning the toolkit knows: annotations, and the assertions of StableHLO's own tests."""
+"""Custom calls whose meaning the toolkit knows: annotations, assertions of StableHLO's own tests, and LAPACK."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import vhlo_tools as vt
+from vhlo_tools.api import EngineChoice
+
+ENGINES: tuple[EngineChoice, ...] = ("reference", "xla")
 
 
 def asserting(target: str, kind: str) -> str:
@@ -125,3 +128,21 @@ def test_routines_of_lapack_need_no_handlers(engine: Any) -> None:
     }"""
     (given,) = vt.run(text, [np.array([[4, 2], [2, 5]], np.float32)], engine=engine)
     assert np.tril(given).tolist() == [[2, 0], [1, 2]]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lapack_makes_nothing_of_nothing(engine: EngineChoice) -> None:
+    """Where jaxlib's own routine divides by zero."""
+    result = vt.run(
+        """func.func @main(%a: tensor<0x0xf32>) -> (tensor<0x0xf32>, tensor<i32>) {
+          %r:3 = stablehlo.custom_call @lapack_ssyevd_ffi(%a) {
+            mhlo.backend_config = {mode = 86 : ui8, uplo = 85 : ui8}, api_version = 4 : i32,
+            operand_layouts = [dense<[0, 1]> : tensor<2xindex>],
+            result_layouts = [dense<[0, 1]> : tensor<2xindex>, dense<0> : tensor<1xindex>, dense<> : tensor<0xindex>]
+          } : (tensor<0x0xf32>) -> (tensor<0x0xf32>, tensor<0xf32>, tensor<i32>)
+          return %r#0, %r#2 : tensor<0x0xf32>, tensor<i32>
+        }""",
+        [np.zeros((0, 0), np.float32)],
+        engine=engine,
+    )
+    assert (result[0].shape, int(result[1])) == ((0, 0), 0)

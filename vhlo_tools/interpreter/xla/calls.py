@@ -21,8 +21,9 @@ from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.functions import CALLEES, function_of
 from vhlo_tools.interpreter.handlers import CustomCall, Handler, call_of, checked_results
 from vhlo_tools.interpreter.known_calls import KNOWN_CALLS
+from vhlo_tools.interpreter.lapack import lapack
 from vhlo_tools.interpreter.refusals import refusal
-from vhlo_tools.interpreter.values import TokenType, TupleType, ValueType, parse_value_type
+from vhlo_tools.interpreter.values import ArgumentType, TokenType, TupleType, ValueType, parse_value_type
 from vhlo_tools.interpreter.xla.hazards import hazard_of_call
 from vhlo_tools.program import Program, place_of
 
@@ -141,6 +142,8 @@ def take_calls(
         for op in calls:
             target = str(op.attributes["call_target_name"].value)
             handler = handlers.get(target) or KNOWN_CALLS.get(target)
+            if handler is None and is_lapack(target) and _takes_nothing(op):
+                handler = lapack
             call = call_of(op)
             call = replace(call, location=place_of(call.location, program.name))
             if target in own and target not in handlers:
@@ -158,6 +161,12 @@ def take_calls(
                     register_lapack()
                 left.setdefault(target, call)
     return left
+
+
+def _takes_nothing(op: Operation) -> bool:
+    """Tell whether a call takes an array without elements."""
+    kinds = [parse_value_type(str(each.type)) for each in op.operands]
+    return any(isinstance(each, ArgumentType) and 0 in each.shape for each in kinds)
 
 
 def _call_back(provider: Provider, op: Operation, index: int) -> None:
