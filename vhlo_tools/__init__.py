@@ -21,7 +21,9 @@ if TYPE_CHECKING:
         externalize_constants,
         extract_constants,
         load_executable,
+        migrate,
         open_artifact,
+        plan_migration,
         record_golden,
         require,
         resolve_target,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
         run,
         run_parallel,
         serialize,
+        store_status,
         strip,
         verify,
     )
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
         InvalidSpecificationError,
         InvalidVersionError,
         MalformedArtifactError,
+        MigrationError,
         MissingExtraError,
         ProviderError,
         UnknownTargetError,
@@ -68,6 +72,7 @@ if TYPE_CHECKING:
         RunReport,
         read_probes,
     )
+    from vhlo_tools.migration import MigrationRecord, MigrationSummary, StoreFile
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
     from vhlo_tools.version import Version
     from vhlo_tools.weights import Constant, Externalized, Extracted
@@ -102,6 +107,9 @@ __all__ = [
     "InvalidSpecificationError",
     "InvalidVersionError",
     "MalformedArtifactError",
+    "MigrationError",
+    "MigrationRecord",
+    "MigrationSummary",
     "MissingExtraError",
     "Probe",
     "ProbeSite",
@@ -109,6 +117,7 @@ __all__ = [
     "ProviderError",
     "RunReport",
     "SourceLocation",
+    "StoreFile",
     "Tolerance",
     "UnknownTargetError",
     "UnsupportedFeatureError",
@@ -125,7 +134,9 @@ __all__ = [
     "externalize_constants",
     "extract_constants",
     "load_executable",
+    "migrate",
     "open_artifact",
+    "plan_migration",
     "read_probes",
     "record_golden",
     "require",
@@ -135,6 +146,7 @@ __all__ = [
     "run",
     "run_parallel",
     "serialize",
+    "store_status",
     "strip",
     "verify",
 ]
@@ -161,7 +173,8 @@ _HOME_OF = {
     ),
     **dict.fromkeys(["load_executable", "retarget", "run", "serialize", "strip", "verify", "draw_inputs"], "api"),
     **dict.fromkeys(["constants", "diff", "externalize_constants", "extract_constants", "restore_constants"], "api"),
-    "run_parallel": "api",
+    **dict.fromkeys(["migrate", "plan_migration", "run_parallel", "store_status"], "api"),
+    **dict.fromkeys(["MigrationRecord", "MigrationSummary", "StoreFile"], "migration"),
     **dict.fromkeys(["Artifact", "Difference"], "artifact"),
     "Version": "version",
     **dict.fromkeys(["Drawing", "Tolerance", "VerificationReport"], "verification"),
