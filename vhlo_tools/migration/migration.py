@@ -80,11 +80,12 @@ class Migration:
         files, _ = self._journal.totals()
         # Small stores are shared out too.
         most = max(1, min(_FILES, files // (workers.count * 4)))
-        for tasks, results in work_through(workers, work, _tasks_in_batches(self._journal.tasks(), most)):
-            prepared = (
-                results if results is not None else [Prepared(self._unread(task, "failed", _DIED)) for task in tasks]
-            )
-            yield from self._put(list(zip(tasks, prepared, strict=True)))
+        # What is written beside comes to what may have been moved before.
+        for beside in (False, True):
+            batches = _in_batches(self._journal.tasks(beside=beside), most)
+            for tasks, results in work_through(workers, work, batches):
+                died = [Prepared(self._unread(task, "failed", _DIED)) for task in tasks] if results is None else []
+                yield from self._put(list(zip(tasks, results or died, strict=True)))
 
     def _put(self, batch: list[tuple[Task, Prepared]]) -> list[MigrationRecord]:
         """Put results in their places, and note that before and afterwards."""
