@@ -1,7 +1,7 @@
 """Kill migrations at random moments, and see that a second run brings the store to the same end.
 
-Each time a store is migrated by `vhlo migrate`, which is killed with SIGKILL at a moment drawn from a seed: by turns its
-first process alone, and all of them. Then every file must be whole, old or new; and after the same command has run
+Each time a store is migrated by `vhlo migrate`, which is killed with SIGKILL at a moment drawn from a seed: by turns
+its first process alone, and all of them. Then every file must be whole, old or new; and after the same command has run
 again, every file must be what it is after a migration that nobody disturbed, by its digest: none lost, none
 half-written, none done twice, and nothing left behind.
 """

@@ -54,7 +54,7 @@ def migrate(
     Artifacts and files of jax.export are replaced where they stand, symbolic links and permissions staying as they are.
     Of any other program an artifact ``NAME.mlirbc`` is written beside it. The work is done as what this returns is
     iterated over, with so many files under way as the executor has use for. A journal in the store says what was done:
-    after an interruption, the same call finishes what was begun, and yields what is new. It is removed in the end.
+    after an interruption, the same call finishes what was begun. It is removed in the end.
 
     >>> import vhlo_tools as vt
     >>> for record in vt.migrate("store", "1.13.0", jobs=4):  # doctest: +SKIP
@@ -83,7 +83,7 @@ def migrate(
         trusted: Whether MLIR may parse bytes at once, as for :func:`serialize`.
 
     Yields:
-        What became of each file that was not finished before, as it is finished.
+        What became of each file: of those that an interrupted run had finished, then of others as they are finished.
 
     Raises:
         MigrationError: If a path means no file, another migration is under way, or one was begun otherwise.
@@ -113,6 +113,8 @@ def _migrated(
     with opened_migration(settings, journal, restart=restart) as migration, Workers(executor, jobs) as workers:
         for _ in migration.find():
             pass
+        # Of earlier runs, and what was in conflict.
+        yield from migration.records()
         yield from migration.execute(workers)
 
 
@@ -206,6 +208,7 @@ def _planned(settings: Settings, executor: Executor | None, jobs: int | None) ->
     with opened_migration(settings, dry=True) as migration, Workers(executor, jobs) as workers:
         for _ in migration.find():
             pass
+        yield from migration.records()
         yield from migration.plan(workers)
 
 

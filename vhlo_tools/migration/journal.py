@@ -48,10 +48,12 @@ CREATE TABLE IF NOT EXISTS files (
 );
 """
 
-# A file that is no longer as it was seen last is worked on anew.
+# A file that is no longer as it was seen last is worked on anew. What a run has written beside others is none of the
+# files to work on when it is met by the next run.
 _ADD: Final = f"""
 INSERT INTO files (path, source, destination, kind, version, size, modified, inode, state)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, {_PLANNED})
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, {_PLANNED} WHERE NOT EXISTS
+    (SELECT 1 FROM files WHERE destination = ?2 AND source != ?2 AND status = 'moved')
 ON CONFLICT (destination, source) DO UPDATE SET
     kind = excluded.kind, version = excluded.version, size = excluded.size, modified = excluded.modified,
     inode = excluded.inode, state = {_PLANNED}, status = NULL, record = NULL
@@ -117,41 +119,31 @@ class Journal:
     def __init__(self, path: str | None, settings: Settings, *, restart: bool = False) -> None:
         self.path = path
         try:
-            self._database = self._opened(path, restart)
-            pinned = json.loads(self._header("settings") or "null")
-            if pinned is not None and pinned != settings.pinned():
-                raise MigrationError(_other_settings(path, pinned, settings.pinned()))
-            self.key = self._header("key") or secrets.token_hex(4)
-            self.run = int(self._header("run") or 0) + 1
-            with self._database:
-                values = {"settings": json.dumps(settings.pinned()), "key": self.key, "run": str(self.run)}
-                self._database.executemany("INSERT OR REPLACE INTO header VALUES (?, ?)", values.items())
-                marks = ", ".join("?" * len(_WORTH_ANOTHER_ATTEMPT))
-                self._database.execute(
-                    f"UPDATE files SET state = {_PLANNED} WHERE status IN ({marks})", _WORTH_ANOTHER_ATTEMPT
-                )
+            self._database = sqlite3.connect(path or "", timeout=0, isolation_level="IMMEDIATE")
         except sqlite3.Error as error:
             raise MigrationError(_unusable(path, error)) from error
+        try:
+            _prepare(self._database, restart=restart)
+            self._begin(settings)
+        except BaseException as error:
+            self._database.close()
+            if isinstance(error, sqlite3.Error):
+                raise MigrationError(_unusable(path, error)) from error
+            raise
 
-    def _opened(self, path: str | None, restart: bool) -> sqlite3.Connection:
-        database = sqlite3.connect(path or "", timeout=0, isolation_level="IMMEDIATE")
-        database.execute("PRAGMA locking_mode = EXCLUSIVE")
-        (owner,) = database.execute("PRAGMA application_id").fetchone()
-        if owner != _APPLICATION and database.execute("SELECT 1 FROM sqlite_master").fetchone():
-            raise sqlite3.DatabaseError("file is a database of something else")
-        # What is committed is safe from the death of the process at once, and from that of the machine a little later.
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
-        # The lock is taken with the first transaction that writes.
-        database.execute("BEGIN IMMEDIATE")
-        database.execute(f"PRAGMA application_id = {_APPLICATION}")
-        database.commit()
-        database.executescript(_TABLES)
-        # One that has come to its end is a record, until the next begins.
-        ended = database.execute("SELECT 1 FROM header WHERE name = 'ended'").fetchone()
-        if restart or ended:
-            database.executescript("DELETE FROM files; DELETE FROM header;")
-        return database
+    def _begin(self, settings: Settings) -> None:
+        pinned = json.loads(self._header("settings") or "null")
+        if pinned is not None and pinned != settings.pinned():
+            raise MigrationError(_other_settings(self.path, pinned, settings.pinned()))
+        self.key = self._header("key") or secrets.token_hex(4)
+        self.run = int(self._header("run") or 0) + 1
+        with self._database:
+            values = {"settings": json.dumps(settings.pinned()), "key": self.key, "run": str(self.run)}
+            self._database.executemany("INSERT OR REPLACE INTO header VALUES (?, ?)", values.items())
+            marks = ", ".join("?" * len(_WORTH_ANOTHER_ATTEMPT))
+            self._database.execute(
+                f"UPDATE files SET state = {_PLANNED} WHERE status IN ({marks})", _WORTH_ANOTHER_ATTEMPT
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -269,6 +261,26 @@ class Journal:
 
     def _task(self, number: int) -> Task:
         return _task(self._database.execute(f"SELECT {_COLUMNS} FROM files WHERE id = ?", (number,)).fetchone())
+
+
+def _prepare(database: sqlite3.Connection, *, restart: bool) -> None:
+    """Make a database a journal, if it is empty or one already, and lock it."""
+    database.execute("PRAGMA locking_mode = EXCLUSIVE")
+    (owner,) = database.execute("PRAGMA application_id").fetchone()
+    if owner != _APPLICATION and database.execute("SELECT 1 FROM sqlite_master").fetchone():
+        raise sqlite3.DatabaseError("file is a database of something else")
+    # What is committed is safe from the death of the process at once, and from that of the machine a little later.
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = NORMAL")
+    # The lock is taken with the first transaction that writes.
+    database.execute("BEGIN IMMEDIATE")
+    database.execute(f"PRAGMA application_id = {_APPLICATION}")
+    database.commit()
+    database.executescript(_TABLES)
+    # One that has come to its end is a record, until the next begins.
+    ended = database.execute("SELECT 1 FROM header WHERE name = 'ended'").fetchone()
+    if restart or ended:
+        database.executescript("DELETE FROM files; DELETE FROM header;")
 
 
 _COLUMNS: Final = "id, path, source, destination, kind, version, size, modified, inode, record"
