@@ -31,6 +31,7 @@ from corpus_files import corpus_files
 
 VHLO: Final = [sys.executable, "-m", "vhlo_tools.cli.main"]
 TARGET: Final = "1.13.0"
+JOURNAL: Final = ".vhlo-migration"
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,14 @@ def command(store: Path, report: Path) -> list[str]:
 
 def killed(template: Path, end: dict[str, str], statuses: dict[str, str], longest: float, seed: int) -> Killed:
     """Migrate a copy of a store, kill that, look, finish it, and look again."""
-    moment = random.Random(seed).uniform(0.2, longest)
+    moment = random.Random(seed).uniform(0, longest)
     start = digests(template)
     with tempfile.TemporaryDirectory() as folder:
         store, report = Path(folder) / "store", Path(folder) / "report.json"
         shutil.copytree(template, store)
         quiet = subprocess.DEVNULL
         process = subprocess.Popen(command(store, report), stdout=quiet, stderr=quiet, start_new_session=True)
+        await_journal(store, process)
         time.sleep(moment)
         if seed % 2:
             process.kill()
@@ -98,6 +100,12 @@ def killed(template: Path, end: dict[str, str], statuses: dict[str, str], longes
             problems += [f"{name} was {statuses[name]} and is told as {told.get(name)}" for name in wrong]
         new = sum(seen.get(name) == end[name] != start[name] for name in start)
         return Killed(moment if early else None, new, tuple(problems))
+
+
+def await_journal(store: Path, process: subprocess.Popen[bytes]) -> None:
+    """Wait until a migration has begun; until then its process only starts."""
+    while not (store / JOURNAL).exists() and process.poll() is None:
+        time.sleep(0.01)
 
 
 def read_statuses(store: Path, report: Path) -> dict[str, str]:
@@ -123,8 +131,10 @@ def check(kills: int, files: int, seed: int) -> Iterator[Killed]:
         report = Path(folder) / "report.json"
         fill(template, files)
         shutil.copytree(template, whole)
+        process = subprocess.Popen(command(whole, report), stderr=subprocess.DEVNULL)
+        await_journal(whole, process)
         started = time.perf_counter()
-        subprocess.run(command(whole, report), capture_output=True, check=False)
+        process.wait()
         longest = time.perf_counter() - started
         end, statuses = digests(whole), read_statuses(whole, report)
         assert "moved" in statuses.values()
