@@ -14,8 +14,7 @@ import vhlo_tools as vt
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.migration import Journal, Migration, Settings, Workers
 from vhlo_tools.migration.discovery import hash_at
-from vhlo_tools.migration.journal import Task
-from vhlo_tools.migration.work import part_of
+from vhlo_tools.migration.journal import Task, part_of
 
 TARGET = vt.Version("1.13.0")
 
@@ -52,7 +51,11 @@ def test_other_settings_are_refused_until_it_is_begun_anew(store: Path) -> None:
     list(islice(vt.migrate(store, TARGET), 5))
     with pytest.raises(vt.MigrationError, match=r"begun with target '1\.13\.0' and not '1\.12\.0'.*--restart"):
         list(vt.migrate(store, "1.12.0"))
+    unfinished = next(each for each in store.rglob("*.mlirbc") if vt.open_artifact(each).version != TARGET)
+    left_behind = _part_of(store, unfinished)
+    left_behind.write_bytes(b"half")
     assert len(list(vt.migrate(store, "1.12.0", restart=True))) == 12
+    assert not left_behind.exists()
     assert {vt.open_artifact(each).version for each in store.rglob("*.mlirbc")} <= {vt.Version("1.12.0"), TARGET}
 
 
@@ -133,6 +136,13 @@ def test_a_kill_between_the_journal_and_the_file(store: Path, tmp_path: Path, wh
     assert known[task.found.path] == {"before": "moved", "after": "moved", "instead": "changed"}[when]
     assert when == "instead" or hash_at(task.found.source) == record.new_digest
     assert not part.exists()
+
+
+def _part_of(store: Path, path: Path) -> Path:
+    """Return where the first run of a migration that was interrupted would have written a result."""
+    with Journal(str(store / ".vhlo-migration"), Settings((str(store),), TARGET)) as journal:
+        task = next(each for each in journal.tasks(beside=False) if each.found.path == str(path))
+        return Path(part_of(task, journal.key, 1))
 
 
 def _intended(task: Task) -> vt.MigrationRecord:

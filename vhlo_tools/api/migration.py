@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from os import PathLike, fspath
 
 from vhlo_tools.api.functions import resolve_target
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
+from vhlo_tools.errors import MigrationError
 from vhlo_tools.migration import (
     WINDOWS,
     Journal,
@@ -137,10 +139,15 @@ def opened_migration(
     with Journal(path, settings, restart=restart) as used:
         try:
             yield Migration(settings, MIGRATION_TOOLS, used)
-        except BaseException:
+        except MigrationError:
             if used.is_empty:
                 used.remove()
             raise
+        except sqlite3.Error as error:
+            raise MigrationError(
+                f"the journal {path} cannot be written any more ({error}): "
+                "every file is whole, and the same call goes on from here once it can"
+            ) from error
         if journal is None:
             used.remove()
         else:

@@ -23,7 +23,7 @@ from vhlo_tools.migration.record import MigrationRecord
 from vhlo_tools.migration.settings import Settings
 from vhlo_tools.version import Version
 
-__all__ = ["Intent", "Journal", "Task", "journal_path"]
+__all__ = ["Intent", "Journal", "Task", "journal_path", "part_of", "remove_parts"]
 
 #: The name of the journal in the store, or in the folder of the results.
 NAME: Final = ".vhlo-migration"
@@ -99,6 +99,27 @@ class Intent:
     record: MigrationRecord
 
 
+def part_of(task: Task, key: str, run: int) -> str:
+    """Return where the result of a file stands before it is put in its place.
+
+    Args:
+        task: The file.
+        key: The word of the journal.
+        run: The number of the run.
+    """
+    return str(Path(task.found.destination).parent / f".vhlo-{key}-{run}-{task.number}.part")
+
+
+def remove_parts(task: Task, key: str, run: int) -> None:
+    """Remove the results that runs before this one had written when they were killed.
+
+    Raises:
+        OSError: If one cannot be removed.
+    """
+    for earlier in range(1, run):
+        Path(part_of(task, key, earlier)).unlink(missing_ok=True)
+
+
 class Journal:
     """What a migration knows of every file; as a context, which lets go of it.
 
@@ -123,7 +144,10 @@ class Journal:
         except sqlite3.Error as error:
             raise MigrationError(_unusable(path, error)) from error
         try:
-            _prepare(self._database, restart=restart)
+            _prepare(self._database)
+            # One that has come to its end is a record, until the next begins.
+            if restart or self._header("ended"):
+                self._forget()
             self._begin(settings)
         except BaseException as error:
             self._database.close()
@@ -144,6 +168,14 @@ class Journal:
             self._database.execute(
                 f"UPDATE files SET state = {_PLANNED} WHERE status IN ({marks})", _WORTH_ANOTHER_ATTEMPT
             )
+
+    def _forget(self) -> None:
+        """Forget all, and remove what was written for files that were not put in their places."""
+        key, run = self._header("key"), int(self._header("run") or 0)
+        for row in self._rows(f"state != {_FINISHED}"):
+            with suppress(OSError):
+                remove_parts(_task(row), key or "", run + 1)
+        self._database.executescript("DELETE FROM files; DELETE FROM header;")
 
     def __enter__(self) -> Self:
         return self
@@ -172,11 +204,6 @@ class Journal:
     def is_empty(self) -> bool:
         """Whether it knows of no file."""
         return self._database.execute("SELECT 1 FROM files").fetchone() is None
-
-    @property
-    def resumed(self) -> bool:
-        """Whether an earlier run did not come to its end."""
-        return self.run > 1
 
     def add(self, files: Iterable[Found]) -> None:
         """Take files to work on; those that are known, and have not changed since, stay as they are."""
@@ -263,7 +290,7 @@ class Journal:
         return _task(self._database.execute(f"SELECT {_COLUMNS} FROM files WHERE id = ?", (number,)).fetchone())
 
 
-def _prepare(database: sqlite3.Connection, *, restart: bool) -> None:
+def _prepare(database: sqlite3.Connection) -> None:
     """Make a database a journal, if it is empty or one already, and lock it."""
     database.execute("PRAGMA locking_mode = EXCLUSIVE")
     (owner,) = database.execute("PRAGMA application_id").fetchone()
@@ -277,10 +304,6 @@ def _prepare(database: sqlite3.Connection, *, restart: bool) -> None:
     database.execute(f"PRAGMA application_id = {_APPLICATION}")
     database.commit()
     database.executescript(_TABLES)
-    # One that has come to its end is a record, until the next begins.
-    ended = database.execute("SELECT 1 FROM header WHERE name = 'ended'").fetchone()
-    if restart or ended:
-        database.executescript("DELETE FROM files; DELETE FROM header;")
 
 
 _COLUMNS: Final = "id, path, source, destination, kind, version, size, modified, inode, record"

@@ -13,10 +13,10 @@ from typing import Final
 
 from vhlo_tools.migration.discovery import Found, Stamp, found_at, hash_at
 from vhlo_tools.migration.execution import work_through
-from vhlo_tools.migration.journal import Journal, Task
+from vhlo_tools.migration.journal import Journal, Task, remove_parts
 from vhlo_tools.migration.record import MigrationRecord, Status
 from vhlo_tools.migration.settings import Settings, Tools
-from vhlo_tools.migration.work import CHANGED, Prepared, Work, backup_reason, part_of
+from vhlo_tools.migration.work import CHANGED, Prepared, Work, backup_reason
 from vhlo_tools.migration.workers import Workers
 
 __all__ = ["Migration"]
@@ -125,8 +125,7 @@ class Migration:
     def _settle(self, task: Task, record: MigrationRecord) -> None:
         """Find out whether an earlier run had still replaced a file that it was about to replace."""
         with suppress(OSError):
-            for earlier in range(1, self._journal.run):
-                Path(part_of(task, self._journal.key, earlier)).unlink(missing_ok=True)
+            remove_parts(task, self._journal.key, self._journal.run)
         found = task.found
         digest = hash_at(found.destination)
         if digest is not None and digest == record.new_digest:

@@ -27,12 +27,12 @@ from vhlo_tools.errors import (
 from vhlo_tools.files import write_chunks
 from vhlo_tools.mapping import slices
 from vhlo_tools.migration.discovery import IN_PLACE, Stamp, hash_at
-from vhlo_tools.migration.journal import Task
+from vhlo_tools.migration.journal import Task, part_of, remove_parts
 from vhlo_tools.migration.record import MigrationRecord, Status
 from vhlo_tools.migration.settings import Settings, Tools
 from vhlo_tools.version import Version
 
-__all__ = ["CHANGED", "Prepared", "Work", "backup_reason", "part_of"]
+__all__ = ["CHANGED", "Prepared", "Work", "backup_reason"]
 
 CHANGED: Final = "somebody else changed it while it was worked on: it was left as it is now"
 
@@ -54,11 +54,6 @@ class Prepared:
 
     record: MigrationRecord
     part: str | None = None
-
-
-def part_of(task: Task, key: str, run: int) -> str:
-    """Return where the result of a file stands before it is put in its place."""
-    return str(Path(task.found.destination).parent / f".vhlo-{key}-{run}-{task.number}.part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +85,7 @@ class Work:
         record = MigrationRecord(found.path, "unreadable", self.settings.target, found.kind, found.version, size)
         opened: tuple[Kind, Buffer] | None = None
         try:
-            self._clean(task)
+            remove_parts(task, self.key, self.run)
             opened = _opened(found.source, found.path)
             if Stamp.of(found.source) != found.stamp:
                 return Prepared(replace(record, status="changed", reason=CHANGED))
@@ -103,11 +98,6 @@ class Work:
             return Prepared(_ended(record, error, reading=opened is None))
         seconds = None if self.dry and prepared.record.seconds is None else time.perf_counter() - started
         return replace(prepared, record=replace(prepared.record, seconds=seconds))
-
-    def _clean(self, task: Task) -> None:
-        """Remove what runs left behind that were killed."""
-        for earlier in range(1, self.run):
-            Path(part_of(task, self.key, earlier)).unlink(missing_ok=True)
 
     def _worked(
         self, task: Task, record: MigrationRecord, data: Buffer, kind: Kind, before: Artifact | JaxContainer | None
