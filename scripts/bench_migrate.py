@@ -34,6 +34,9 @@ CONSTANTS: Final = (20_000, 60_000, 120_000, 190_000)
 #: So many files are moved by the shell loop, whose time grows with their number.
 LOOPED: Final = 40
 
+#: So many names has a file.
+LINKED: Final = 10_000
+
 _RAW: Final = """
 import sys
 import vhlo_tools as vt
@@ -131,11 +134,11 @@ def shell_loop(store: Path) -> None:
 def peak(store: Path, number: int) -> int:
     """Return the most memory that a process of the migration of many small files takes."""
     store.mkdir()
-    small = store / "0.mlirbc"
-    vt.serialize("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }", FROM).save(small)
-    for index in range(1, number):
-        # Names of one file, each of which becomes a file of its own.
-        os.link(small, store / f"{index}.mlirbc")
+    artifact = vt.serialize("func.func @main(%a: tensor<f32>) -> tensor<f32> { return %a : tensor<f32> }", FROM)
+    for index in range(number):
+        # Names of one file, of which there cannot be too many; each becomes a file of its own.
+        place, first = (store / f"{each}.mlirbc" for each in (index, index - index % LINKED))
+        artifact.save(place) if place == first else os.link(first, place)
     return run_measured([*VHLO, "migrate", str(store), "--target", TARGET, "-j", "2"]).peak
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from vhlo_tools.mapping import copy
 
-__all__ = ["write_atomically", "write_chunks"]
+__all__ = ["joined", "write_atomically", "write_chunks"]
 
 _SMALL = 1 << 16
 _PERMISSIONS = 0o666
@@ -54,7 +54,7 @@ def write_chunks(handle: int, chunks: Iterable[bytes | memoryview]) -> None:
     Raises:
         OSError: If they cannot be written.
     """
-    for chunk in _joined(chunks):
+    for chunk in joined(chunks):
         copy(chunk, handle)
 
 
@@ -96,7 +96,7 @@ def _open_nameless(folder: Path) -> int | None:
         raise
 
 
-def _joined(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+def joined(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
     """Yield ``chunks``, small ones together."""
     small: list[bytes | memoryview] = []
     size = 0

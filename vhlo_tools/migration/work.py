@@ -25,7 +25,7 @@ from vhlo_tools.errors import (
     VerificationError,
     VhloToolsError,
 )
-from vhlo_tools.files import write_chunks
+from vhlo_tools.files import joined, write_chunks
 from vhlo_tools.mapping import slices
 from vhlo_tools.migration.discovery import IN_PLACE, Stamp, hash_at
 from vhlo_tools.migration.journal import Task, part_of, remove_parts
@@ -123,13 +123,14 @@ class Work:
                 # The first time has paid for what is only loaded once.
                 started = time.perf_counter()
                 moved = self.tools.move(data, kind, found.path, settings)
-                _write_nowhere(list(moved.chunks), Path(found.source).parent)
+                _write_nowhere(list(joined(moved.chunks)), Path(found.source).parent)
                 record = replace(record, seconds=time.perf_counter() - started)
             if settings.verify and not self.dry:
                 record = self._proven(record, kind, data, moved)
                 if record.status in ("mismatch", "unverified"):
                     return Prepared(record)
-            chunks = list(moved.chunks)
+            # There are thousands of small ones, each of which would be a call.
+            chunks = list(joined(moved.chunks))
         if chunks is not None:
             record = replace(record, new_size=sum(map(len, chunks)), new_digest=_digest(chunks))
             there = hash_at(found.destination) if beside else record.digest
