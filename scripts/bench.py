@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import bench_large
+import bench_migrate
 import bench_reference
 import bench_torch
 import bench_xla
@@ -263,13 +264,16 @@ NOTES = {
 def main() -> None:
     """Run a suite and print a line for each case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("suite", choices=[*SUITES, "large", "reference", "torch"])
+    parser.add_argument("suite", choices=[*SUITES, "large", "migrate", "reference", "torch"])
     parser.add_argument("--pairs", type=int, default=9, help="how often each is run (default 9)")
     parser.add_argument("--plot", type=Path, metavar="PNG", help="draw `large` too (needs matplotlib)")
-    parser.add_argument("--quick", action="store_true", help="leave 4 GB and 300,000 ops out of `large`")
+    parser.add_argument("--quick", action="store_true", help="leave the largest out of `large` and `migrate`")
     arguments = parser.parse_args()
     if arguments.suite == "large":
         bench_large.run(arguments.pairs, arguments.plot, quick=arguments.quick)
+        return
+    if arguments.suite == "migrate":
+        bench_migrate.run(arguments.pairs, quick=arguments.quick)
         return
     if arguments.suite == "reference":
         bench_reference.run(arguments.pairs)

@@ -96,6 +96,8 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> str:
         ["spec", "show", "all_reduce"],
         ["spec", "diff", "1.13.0", "1.22.0"],
         ["spec", "lint"],
+        ["migrate", "{artifact}", "--target", "1.22.0", "--output-dir", "{output}"],
+        ["store", "status", "{artifact}", "--window", "backward", "--horizon", "0d"],
         ["targets"],
         ["targets", "jaxlib==0.4.31,12w"],
     ],

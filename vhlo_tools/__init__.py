@@ -22,7 +22,9 @@ if TYPE_CHECKING:
         extract_constants,
         load_executable,
         load_parallel_executable,
+        migrate,
         open_artifact,
+        plan_migration,
         record_golden,
         require,
         resolve_target,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
         run,
         run_parallel,
         serialize,
+        store_status,
         strip,
         verify,
     )
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
         InvalidSpecificationError,
         InvalidVersionError,
         MalformedArtifactError,
+        MigrationError,
         MissingExtraError,
         ProviderError,
         SettingsError,
@@ -71,6 +75,7 @@ if TYPE_CHECKING:
         RunReport,
         read_probes,
     )
+    from vhlo_tools.migration import MigrationRecord, MigrationSummary, StoreFile
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
     from vhlo_tools.version import Version
     from vhlo_tools.weights import Constant, Externalized, Extracted
@@ -105,6 +110,9 @@ __all__ = [
     "InvalidSpecificationError",
     "InvalidVersionError",
     "MalformedArtifactError",
+    "MigrationError",
+    "MigrationRecord",
+    "MigrationSummary",
     "MissingExtraError",
     "ParallelExecutable",
     "Probe",
@@ -114,6 +122,7 @@ __all__ = [
     "RunReport",
     "SettingsError",
     "SourceLocation",
+    "StoreFile",
     "Tolerance",
     "UnknownTargetError",
     "UnsupportedFeatureError",
@@ -131,7 +140,9 @@ __all__ = [
     "extract_constants",
     "load_executable",
     "load_parallel_executable",
+    "migrate",
     "open_artifact",
+    "plan_migration",
     "read_probes",
     "record_golden",
     "require",
@@ -141,6 +152,7 @@ __all__ = [
     "run",
     "run_parallel",
     "serialize",
+    "store_status",
     "strip",
     "verify",
 ]
@@ -169,6 +181,8 @@ _HOME_OF = {
     **dict.fromkeys(["load_executable", "retarget", "run", "serialize", "strip", "verify", "draw_inputs"], "api"),
     **dict.fromkeys(["constants", "diff", "externalize_constants", "extract_constants", "restore_constants"], "api"),
     **dict.fromkeys(["load_parallel_executable", "run_parallel"], "api"),
+    **dict.fromkeys(["migrate", "plan_migration", "run_parallel", "store_status"], "api"),
+    **dict.fromkeys(["MigrationRecord", "MigrationSummary", "StoreFile"], "migration"),
     **dict.fromkeys(["Artifact", "Difference"], "artifact"),
     "Version": "version",
     **dict.fromkeys(["Drawing", "Tolerance", "VerificationReport"], "verification"),

@@ -26,6 +26,7 @@ __all__ = [
     "InvalidSpecificationError",
     "InvalidVersionError",
     "MalformedArtifactError",
+    "MigrationError",
     "MissingExtraError",
     "ProviderError",
     "SettingsError",
@@ -214,3 +215,7 @@ class VerificationError(VhloToolsError):
 
 class GoldenError(VhloToolsError):
     """A record of a program and its outputs that cannot be used, or a folder that holds none."""
+
+
+class MigrationError(VhloToolsError):
+    """A migration of many files that cannot begin or go on as it is asked for; no file is at fault."""

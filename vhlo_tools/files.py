@@ -15,7 +15,7 @@ from pathlib import Path
 
 from vhlo_tools.mapping import copy
 
-__all__ = ["write_atomically"]
+__all__ = ["joined", "write_atomically", "write_chunks"]
 
 _SMALL = 1 << 16
 _PERMISSIONS = 0o666
@@ -48,6 +48,16 @@ def write_atomically(path: Path, chunks: Iterable[bytes | memoryview], *, force:
         raise type(error)(error.errno, error.strerror, str(path)) from error
 
 
+def write_chunks(handle: int, chunks: Iterable[bytes | memoryview]) -> None:
+    """Write ``chunks`` to the end of an open file; the kernel copies what stands in a mapped file.
+
+    Raises:
+        OSError: If they cannot be written.
+    """
+    for chunk in joined(chunks):
+        copy(chunk, handle)
+
+
 def _write_beside(path: Path, chunks: Iterable[bytes | memoryview], *, force: bool) -> None:
     part = path.with_name(f".{secrets.token_hex(8)}.part")
     handle = _open_nameless(path.parent)
@@ -56,8 +66,7 @@ def _write_beside(path: Path, chunks: Iterable[bytes | memoryview], *, force: bo
         # As for any new file, the kernel takes the umask off these permissions.
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PERMISSIONS)
     try:
-        for chunk in _joined(chunks):
-            copy(chunk, handle)
+        write_chunks(handle, chunks)
         if path.exists():
             os.fchmod(handle, path.stat().st_mode & 0o777)
             # Or a power cut could take the old file and the new one.
@@ -87,7 +96,7 @@ def _open_nameless(folder: Path) -> int | None:
         raise
 
 
-def _joined(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+def joined(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
     """Yield ``chunks``, small ones together."""
     small: list[bytes | memoryview] = []
     size = 0

@@ -16,6 +16,7 @@ from vhlo_tools.api.functions import (
     strip,
 )
 from vhlo_tools.api.golden import check_golden, record_golden
+from vhlo_tools.api.migration import migrate, opened_migration, plan_migration, store_status
 from vhlo_tools.api.parallel import load_parallel_executable, run_parallel
 from vhlo_tools.api.verification import draw_inputs, verify
 from vhlo_tools.api.weights import (
@@ -44,7 +45,10 @@ __all__ = [
     "linted",
     "load_executable",
     "load_parallel_executable",
+    "migrate",
     "open_artifact",
+    "opened_migration",
+    "plan_migration",
     "prepare_check",
     "program_of",
     "record_golden",
@@ -55,6 +59,7 @@ __all__ = [
     "run",
     "run_parallel",
     "serialize",
+    "store_status",
     "strip",
     "verify",
     "with_aliases",

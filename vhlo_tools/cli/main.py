@@ -28,6 +28,8 @@ _COMMANDS = {
     "run": "Evaluate a program.",
     "golden": "Record programs with their outputs, and replay them.",
     "verify": "Compare two programs by what they compute.",
+    "migrate": "Bring a store of programs to another version.",
+    "store": "Watch the compatibility windows of a store.",
     "targets": "Show versions, releases, and what a target means.",
     "spec": "Show, compare, check and extend the specification of VHLO.",
 }

@@ -1,0 +1,44 @@
+"""What migrations of tests are done with beside the real tools: some that die, lie or dawdle, by the names of files."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import vhlo_tools as vt
+from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
+from vhlo_tools.artifact import Artifact, Buffer, JaxContainer, Kind
+from vhlo_tools.migration import Settings, Tools
+
+__all__ = ["CHANGING", "DEADLY", "LYING"]
+
+#: What stands in the place of every program that :data:`LYING` moves.
+OTHER = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.multiply %a, %a : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+
+
+def _die_of_deadly(data: Buffer, kind: Kind, name: str, settings: Settings) -> Artifact | JaxContainer:
+    if "deadly" in Path(name).name:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return MIGRATION_TOOLS.move(data, kind, name, settings)
+
+
+def _give_another(data: Buffer, kind: Kind, name: str, settings: Settings) -> Artifact | JaxContainer:
+    return vt.serialize(OTHER, settings.target)
+
+
+def _change_the_file(data: Buffer, kind: Kind, name: str, settings: Settings) -> Artifact | JaxContainer:
+    moved = MIGRATION_TOOLS.move(data, kind, name, settings)
+    Path(name).write_bytes(b"written by somebody else")
+    return moved
+
+
+#: Kills the process that moves a file with `deadly` in its name.
+DEADLY = Tools(_die_of_deadly, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove)
+#: Makes of every program the same other one.
+LYING = Tools(_give_another, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove)
+#: Changes a file while it is worked on, as somebody else might.
+CHANGING = Tools(_change_the_file, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove)

@@ -1,0 +1,122 @@
+"""What ``vhlo migrate`` says of files: lines of text, or of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from typing import Any, Final
+
+from vhlo_tools.cli import options
+from vhlo_tools.findings import findings_lines
+from vhlo_tools.migration import MigrationRecord, MigrationSummary
+
+__all__ = ["as_line", "readable_path", "readable_size", "report", "total"]
+
+_SAID: Final = {
+    "move": "to move",
+    "moved": "moved",
+    "current": "already there",
+    "blocked": "blocked",
+    "mismatch": "with other results",
+    "unverified": "not verified",
+    "changed": "changed meanwhile",
+    "failed": "failed",
+    "unreadable": "unreadable",
+}
+
+
+def report(
+    records: Iterable[MigrationRecord], summary: MigrationSummary, output_format: str, jobs: int, *, dry_run: bool
+) -> Iterator[str]:
+    """Yield the lines of a report.
+
+    Args:
+        records: What became of each file.
+        summary: What became of all.
+        output_format: ``text``, ``json`` or ``jsonl``. The text of a plan has all files, other text those not moved.
+        jobs: How many processes do the work.
+        dry_run: Whether it is a plan.
+    """
+    if output_format == "text":
+        for record in records:
+            if dry_run or not record.ok:
+                yield from _lines(record)
+        yield total(summary, jobs)
+        return
+    if output_format == "jsonl":
+        yield from map(as_line, records)
+        return
+    # One after the other, for there may be very many.
+    yield "{"
+    yield f'"ok": {json.dumps(summary.ok)},'
+    yield '"files": ['
+    last = None
+    for record in records:
+        if last is not None:
+            yield f"{last},"
+        last = as_line(record)
+    if last is not None:
+        yield last
+    yield "],"
+    estimate = {"estimated_seconds": summary.seconds(jobs)} if dry_run else {}
+    yield f'"summary": {json.dumps({**summary.as_json(), **estimate})}'
+    yield "}"
+
+
+def as_line(record: MigrationRecord) -> str:
+    """Return what became of a file as a line of JSON."""
+    return json.dumps(_as_json(record), default=str, allow_nan=False)
+
+
+def _as_json(record: MigrationRecord) -> dict[str, Any]:
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    findings = [options.finding_as_json(each) for each in record.findings]
+    return {"path": record.path, "ok": record.ok, **values, "findings": findings}
+
+
+def total(summary: MigrationSummary, jobs: int) -> str:
+    """Return what became of all files, in a line."""
+    counts = [
+        f"{summary.files[status]} {said} ({readable_size(summary.sizes[status])})"
+        for status, said in _SAID.items()
+        if summary.files[status]
+    ]
+    line = ", ".join(counts) or "no files"
+    seconds = summary.seconds(jobs)
+    if seconds is None:
+        return line
+    processes = f"{jobs} processes" if jobs > 1 else "one process"
+    return f"{line}; about {_readable_seconds(seconds)} with {processes}"
+
+
+def _lines(record: MigrationRecord) -> Iterator[str]:
+    version = str(record.version) if record.version else "-"
+    output = f" -> {readable_path(record.output)}" if record.output else ""
+    place = f"{readable_path(record.path)}{output}"
+    yield f"{record.status:<10} {version:<8} {readable_size(record.size):>9}  {place}"
+    if record.reason:
+        yield from (f"  {line}" for line in record.reason.splitlines())
+    if not record.ok:
+        yield from findings_lines(record.findings)
+
+
+def readable_path(path: str) -> str:
+    """Return a path as it can be printed; the bytes of a name need be no text."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def readable_size(size: int) -> str:
+    """Return a number of bytes for people."""
+    for power, unit in ((9, "GB"), (6, "MB"), (3, "kB")):
+        if size >= 10**power:
+            return f"{size / 10**power:.1f} {unit}"
+    return f"{size} B"
+
+
+def _readable_seconds(seconds: float) -> str:
+    if seconds < 60:
+        return f"{max(seconds, 0.1):.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.1f} h"

@@ -1,0 +1,131 @@
+"""``vhlo store``: a store of programs, watched."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import date
+from typing import Any
+
+import click
+
+from vhlo_tools import api
+from vhlo_tools.cli import options
+from vhlo_tools.cli.migrate_text import readable_path
+from vhlo_tools.migration import WINDOWS, StoreFile, WindowName, horizon_end
+
+
+@click.group()
+def store() -> None:
+    """Watch a store of programs."""
+
+
+@store.command()
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option("--horizon", default="90d", show_default=True, help="How far to look ahead: 90d, 4w, 6m, 2y.")
+@click.option(
+    "--window",
+    "windows",
+    type=click.Choice(WINDOWS),
+    multiple=True,
+    help="Which windows count; by default all. May be repeated.",
+)
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Leave files or folders out. May be repeated.")
+@click.option("-j", "--jobs", type=click.IntRange(min=1), help="How many processes read; by default this one alone.")
+@options.as_of_option
+@options.format_option
+def status(
+    paths: tuple[str, ...],
+    horizon: str,
+    windows: tuple[WindowName, ...],
+    exclude: tuple[str, ...],
+    jobs: int | None,
+    as_of: date | None,
+    output_format: str,
+) -> int:
+    """Show which artifacts and jax.export files at PATH leave their compatibility windows, and who reads them today.
+
+    Windows count from the first day of the version that a file was written for. backward, 5 years: releases made until
+    then are promised to read it. forward, 2 years: releases made until then are promised to write what readers of that
+    version read. jax-export, 6 months: releases of jax made until then are promised to call it.
+
+    Those that leave first come first. Exit code 0: none leaves within the horizon; 1: one does, or has left; 2: a file
+    cannot be read.
+    """
+    today = as_of or date.today()
+    end = horizon_end(horizon, today)
+    counted = windows or WINDOWS
+    counts: Counter[str] = Counter()
+    found = api.store_status(paths, windows=counted, jobs=jobs, exclude=exclude, as_of=today)
+    show = _json if output_format == "json" else _text
+    for line in show(_judged(found, counted, today, end, counts), end, counts):
+        click.echo(line)
+    if counts["unreadable"]:
+        return 2
+    return 1 if counts["left"] or counts["leaves"] else 0
+
+
+_Judged = Iterator[tuple[StoreFile, str, tuple[WindowName, date] | None]]
+
+
+def _judged(
+    files: Iterator[StoreFile], windows: tuple[WindowName, ...], today: date, end: date, counts: Counter[str]
+) -> _Judged:
+    """Yield each file with where it stands, and the window that it leaves first; and count."""
+    for seen in files:
+        leaves = seen.leaves(windows)
+        if seen.error is not None:
+            state = "unreadable"
+        elif leaves is None:
+            state = "none"
+        else:
+            state = "left" if leaves[1] < today else "leaves" if leaves[1] <= end else "within"
+        counts[state] += 1
+        yield seen, state, leaves
+
+
+def _text(judged: _Judged, end: date, counts: Counter[str]) -> Iterator[str]:
+    for seen, state, leaves in judged:
+        version = str(seen.version) if seen.version else "-"
+        last = f"{leaves[1]} {leaves[0]}" if leaves else "-"
+        yield f"{state:<10} {version:<8} {last:<21} {readable_path(seen.path)}"
+        if seen.error is not None:
+            yield f"  {seen.error}"
+        if seen.version is not None:
+            others = ", ".join(f"{name} until {day}" for name, day in seen.windows)
+            yield f"  written {seen.written or 'for a version that is not known'}; {others or 'no windows are known'}"
+            yield f"  read by {', '.join(map(str, seen.readers)) or 'no known release'}"
+    said = {"left": "left", "leaves": f"leave until {end}", "within": "stay longer", "none": "without a window"}
+    said["unreadable"] = "unreadable"
+    yield ", ".join(f"{counts[state]} {text}" for state, text in said.items() if counts[state])
+
+
+def _json(judged: _Judged, end: date, counts: Counter[str]) -> Iterator[str]:
+    yield "{"
+    yield f'"horizon": "{end}",'
+    yield '"files": ['
+    last = None
+    for seen, state, leaves in judged:
+        if last is not None:
+            yield f"{last},"
+        last = json.dumps(_as_json(seen, state, leaves), default=str)
+    if last is not None:
+        yield last
+    yield "],"
+    yield f'"summary": {json.dumps(counts)}'
+    yield "}"
+
+
+def _as_json(seen: StoreFile, state: str, leaves: tuple[WindowName, date] | None) -> dict[str, Any]:
+    values = {field.name: getattr(seen, field.name) for field in fields(seen)}
+    return {
+        "path": seen.path,
+        "status": state,
+        "leaves": leaves and leaves[1],
+        "window": leaves and leaves[0],
+        **values,
+        "windows": dict(seen.windows),
+        "readers": [{"package": each.package, "oldest": each.oldest, "newest": each.newest} for each in seen.readers],
+    }
