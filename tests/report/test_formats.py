@@ -156,6 +156,15 @@ def test_github_says_once_what_many_ops_of_a_line_need(store: Path, capsys: pyte
     assert "the op tan (2 times)\n" in commands[0][2]
 
 
+def test_github_says_once_what_is_of_the_whole_file(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f'  %{n} = stablehlo.negate %a : tensor<f32> loc("model.py":{n}:1 to :9)' for n in range(1, 9)]
+    write(store / "blocked.mlir", "\n".join(["func.func @main(%a: tensor<f32>) {", *lines, "  return", "}"]))
+    _, out, _ = check(capsys, "blocked.mlir", "--target", "1.8.0", "--output-format", "github")
+    ((name, properties, message),) = [read_command(line) for line in out.splitlines()]
+    assert (name, properties["line"], properties["title"]) == ("warning", "1", "vhlo: range_locations")
+    assert "8 times" in message
+
+
 def test_json_lines(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [json.loads(line) for line in report(capsys, "jsonl").splitlines()]
     assert [(row["type"], row["file"]) for row in rows] == [

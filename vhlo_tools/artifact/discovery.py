@@ -62,7 +62,7 @@ def _programs_in(top: str, folder: str, exclude: tuple[str, ...], *, ordered: bo
                 if not entry.is_symlink():
                     below.append(entry.path)
             elif entry.name.endswith(_SUFFIXES) or _holds_program(entry.path):
-                yield entry.path
+                yield str(Path(entry.path))  # without the dot of the folder that one is in
     for each in below:
         yield from _programs_in(top, each, exclude, ordered=ordered)
 

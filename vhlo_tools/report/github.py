@@ -5,7 +5,6 @@ The commands and what must be escaped in them are those of actions/toolkit, pack
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -32,11 +31,18 @@ def github_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings that read the same as one: several ops may come from one line."""
-    counts: Counter[Finding] = Counter()
+    """Return findings that read the same as one: several ops may come from one line.
+
+    What is said of the encoding is said of the whole file, wherever it was noticed: once, at the first place.
+    """
+    merged: dict[Finding, Finding] = {}
     for finding in findings:
-        counts[replace(finding, path=None, count=1)] += finding.count
-    return [replace(finding, count=count) for finding, count in counts.items()]
+        key = replace(finding, path=None, count=1)
+        if finding.kind == "encoding":
+            key = replace(key, op=None, function=None, location=None)
+        first = merged.get(key)
+        merged[key] = replace(first, count=first.count + finding.count) if first else replace(finding, path=None)
+    return list(merged.values())
 
 
 def _finding(scope: Scope, answer: Answer, verdict: Verdict, finding: Finding) -> str:
