@@ -177,7 +177,7 @@ def test_a_file_that_kills_its_process_costs_no_other(store: Path, add: bytes) -
         (store / name).write_bytes(add)
     found = worked(store, DEADLY, jobs=2)
     failed = [each for each in found if each.status != "moved"]
-    assert [(Path(each.path).name, each.status) for each in failed] == [("deadly.mlirbc", "failed")]
+    assert [(Path(each.path).name, each.status) for each in failed] == [("deadly.mlirbc", "failed")], failed
     assert "the process that worked on it died" in (failed[0].reason or "")
     assert len(found) == 8
     assert (store / "deadly.mlirbc").read_bytes() == add
