@@ -200,9 +200,7 @@ def main() -> int:
             (programs / name).symlink_to(str(path))
         search = f"{programs}:{os.environ.get('PATH', os.defpath)}"
         with warm_server(work / "socket"):
-            outcomes = [
-                each for suite in suites for each in run_suite(arguments.path, suite, work, search, arguments)
-            ]
+            outcomes = [each for suite in suites for each in run_suite(arguments.path, suite, work, search, arguments)]
     if arguments.output:
         arguments.output.write_text(json.dumps([vars(each) for each in outcomes], indent=1))
     if not outcomes:

@@ -120,9 +120,7 @@ def _next(rest: Iterable[str], option: Option) -> str:
 
 def _checked(option: Option, value: str) -> str:
     if option.kind == "flag" and _truth(value) is None:
-        raise UsageError(
-            f"for the --{option.name} option: '{value}' is invalid value for boolean argument! Try 0 or 1"
-        )
+        raise UsageError(f"for the --{option.name} option: '{value}' is invalid value for boolean argument! Try 0 or 1")
     if option.is_number and not value.isdecimal():
         raise UsageError(f"for the --{option.name} option: '{value}' value invalid for uint argument!")
     if option.choices and value not in option.choices:

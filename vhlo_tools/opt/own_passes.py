@@ -45,7 +45,9 @@ class OwnPass:
         for each in text.split():
             name, _, value = each.partition("=")
             if name not in options:
-                raise UsageError(f"<Pass-Options-Parser>: no such option {name}; {self.name} takes {', '.join(options)}")
+                raise UsageError(
+                    f"<Pass-Options-Parser>: no such option {name}; {self.name} takes {', '.join(options)}"
+                )
             options[name] = value or "true"
         return options
 

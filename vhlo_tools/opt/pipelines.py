@@ -124,11 +124,7 @@ class Passes:
         if name in PIPELINES:
             if options:
                 raise UsageError(f"for the --{name} option: it takes no options, but was given '{options}'")
-            return [
-                stage
-                for each in PIPELINES[name]
-                for stage in _listed(self._stage(*self._written(each)))
-            ]
+            return [stage for each in PIPELINES[name] for stage in _listed(self._stage(*self._written(each)))]
         element = f"{name}{{{options}}}" if options else name
         return Stage(self._anchored(element))
 

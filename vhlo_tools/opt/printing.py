@@ -20,7 +20,7 @@ PRINTING: Final = (
     Option("mlir-print-local-scope", "Print with local scope and inline information (eliding aliases)"),
     Option(
         "mlir-elide-elementsattrs-if-larger",
-        "Elide ElementsAttrs with \"...\" that have more elements than the given upper limit",
+        'Elide ElementsAttrs with "..." that have more elements than the given upper limit',
         "value",
         "uint",
         is_number=True,

@@ -63,6 +63,11 @@ class Collective(Step):
     def uses(self) -> frozenset[int]:
         return frozenset(self.operands)
 
+    @property
+    def place(self) -> str:
+        """The op and where it stands, for messages."""
+        return self.grouping.place
+
     def walk(self, device: Device, frame: Frame) -> Walk:
         values = yield Rendezvous(self, tuple(frame[key] for key in self.operands))
         for number, (key, value, kind) in enumerate(zip(self.results, values, self.types, strict=True)):

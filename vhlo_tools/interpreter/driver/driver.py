@@ -146,7 +146,7 @@ class Driver:
             lower(provider, module, name)
             main_of(module, name)
             provider.rename_function(module, "main", _MAIN)
-            return plan(provider, module, _MAIN, self._handlers, sites, name), module
+            return plan(provider, module, [_MAIN], self._handlers, sites, name), module
         except MLIRFailure as failure:
             raise self._failed(failure, "cannot be rewritten for the reference interpreter") from failure
 
