@@ -149,6 +149,29 @@ class Toolbox:
         except self._error:
             return None
 
+    def parse_attribute(self, context: Context, text: str) -> Any | None:
+        """Return the attribute in a text; ``None`` if it is none, which was said."""
+        try:
+            return self.provider.ir.Attribute.parse(text, context)
+        except self._error:
+            return None
+
+    def serialize(self, module: Module, target: str, allow_other_dialects: bool) -> bytes | None:
+        """Return a module, which becomes VHLO, as a portable artifact; ``None`` if it cannot be one, which was said."""
+        try:
+            artifact: bytes = self.provider.stablehlo.serialize_portable_artifact(module, target, allow_other_dialects)
+        except self._error:
+            return None
+        return artifact
+
+    def deserialize(self, context: Context, artifact: bytes) -> Module | None:
+        """Return the module in a portable artifact; ``None`` if there is none, which was said."""
+        try:
+            module: Module = self.provider.stablehlo.deserialize_portable_artifact(context, artifact)
+        except self._error:
+            return None
+        return module
+
     def pipeline_problem(self, pipeline: str) -> str | None:
         """Return what is wrong with passes, such as ``builtin.module(inline)``; ``None`` if nothing is."""
         try:

@@ -1,10 +1,13 @@
 """Evaluation: numpy in, numpy out, on StableHLO's reference interpreter or on XLA, in memory given away or not."""
 
+from vhlo_tools.interpreter.assertions import is_near, ulp_difference
 from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.choosing import choose_executable
+from vhlo_tools.interpreter.driver import Driver, run_programs
 from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.executable import Donate, Executable, Execution
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
+from vhlo_tools.interpreter.known_calls import with_known
 from vhlo_tools.interpreter.nesting import nested_values
 from vhlo_tools.interpreter.parallel import count_inputs, run_parallel
 from vhlo_tools.interpreter.probing import ARGUMENT, Probe, ProbedValue, ProbeSite, read_probes
@@ -19,6 +22,7 @@ __all__ = [
     "CustomCall",
     "Donate",
     "DonationWarning",
+    "Driver",
     "Executable",
     "Execution",
     "Handler",
@@ -33,10 +37,14 @@ __all__ = [
     "choose_executable",
     "count_inputs",
     "evaluate",
+    "is_near",
     "main_of",
     "nested_values",
     "parse_tensor_type",
     "parse_value_type",
     "read_probes",
     "run_parallel",
+    "run_programs",
+    "ulp_difference",
+    "with_known",
 ]

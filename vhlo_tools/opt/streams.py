@@ -55,6 +55,11 @@ class Output:
         """Add to the results."""
         self._pieces.append(data if isinstance(data, bytes) else data.encode(errors="surrogateescape"))
 
+    @property
+    def data(self) -> bytes:
+        """All results so far."""
+        return b"".join(self._pieces)
+
     def finish(self, *, is_good: bool) -> None:
         """Write all of it: to a file only if all went well, to stdout what there is.
 
@@ -62,7 +67,7 @@ class Output:
             OSError: If it cannot be written.
         """
         if self.path == STANDARD:
-            self.streams.stdout.write(b"".join(self._pieces))
+            self.streams.stdout.write(self.data)
             self.streams.stdout.flush()
         elif is_good:
             write_atomically(Path(self.path), self._pieces, force=True)
