@@ -129,12 +129,10 @@ def generic_checks(text: str) -> str:
             operands, attributes, types = form(scanner, text)
         except _NoMatchError:
             continue
-        lines = text.count("\n", match.start(), scanner.position)
         listed = ", ".join(each for each in attributes if each)
-        pieces += [
-            text[done : match.start()],
-            f'"check.{match["op"]}"({", ".join(operands)}) {{{listed}}} : ({", ".join(types)}) -> (){chr(10) * lines}',
-        ]
+        written = f'"check.{match["op"]}"({", ".join(operands)}) {{{listed}}} : ({", ".join(types)}) -> ()'
+        lines = text.count("\n", match.start(), scanner.position) - written.count("\n")
+        pieces += [text[done : match.start()], written, "\n" * lines]
         done = scanner.position
     return "".join([*pieces, text[done:]])
 

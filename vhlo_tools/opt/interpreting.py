@@ -142,16 +142,16 @@ class Interpretation:
         op.operation.erase()
         self._handlers[target] = telling
 
-    def constant(self, op: Operation, value: Any) -> Any:
-        """Return a constant that stands before an op."""
+    def constant(self, op: Operation) -> Any:
+        """Return the attribute ``value`` of an op as a constant that stands before it."""
         ir = self._toolbox.provider.ir
-        return ir.Operation.create(
-            "stablehlo.constant",
-            results=[value.type],
-            attributes={"value": value},
-            loc=op.location,
-            ip=ir.InsertionPoint(op),
-        ).results[0]
+        # Of complex elements the bindings have no attributes: they come as text, with the others of the op.
+        printed = op.operation.get_asm(print_generic_op_form=True)
+        attributes = printed[printed.index("{") : printed.rindex("}") + 1]
+        text = f'"stablehlo.constant"() {attributes} : () -> {op.operands[0].type}'
+        constant = ir.Operation.parse(text, context=op.context)
+        ir.InsertionPoint(op).insert(constant)
+        return constant.results[0]
 
     def texts(self, op: Operation, kind: str) -> Callable[[Any], list[str]]:
         """Return what makes text of elements of tensors of a type."""
@@ -163,7 +163,7 @@ class Interpretation:
         operands = list(op.operands)
         texts = self.texts(op, str(operands[0].type))
         if len(operands) == 1:
-            operands.append(self.constant(op, op.attributes["value"]))
+            operands.append(self.constant(op))
         self.replace(op, operands, lambda _, actual, expected: check(actual, expected, texts, *limits))
 
     def probe(self, op: Operation) -> None:

@@ -118,10 +118,9 @@ class _Optimizer:
 
     def _work(self, job: Job, arguments: Arguments, stages: Sequence[Stage]) -> bool:
         toolbox = self._toolbox
-        parsed = parse(toolbox, job, is_single=arguments.flag("no-implicit-module"))
-        if parsed is None:
+        operation = parse(toolbox, job, is_single=arguments.flag("no-implicit-module"))
+        if operation is None:
             return False
-        operation = parsed.operation
         for stage in stages:
             note(f"{job.source.name}: {stage.name}")
             if not stage.run(toolbox, operation, lambda pipeline: self._run(operation, pipeline, arguments)):
@@ -129,7 +128,7 @@ class _Optimizer:
         if arguments.flag("emit-bytecode"):
             job.output.write(toolbox.bytecode(operation, arguments.number("emit-bytecode-version")))
         else:
-            job.output.write(parsed.renamed(printed(operation, settings_of(arguments))))
+            job.output.write(job.named(printed(operation, settings_of(arguments))))
         return True
 
     def _run(self, operation: Any, pipeline: str, arguments: Arguments) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings.toolbox import Toolbox
@@ -11,7 +10,7 @@ from vhlo_tools.opt.check_text import generic_checks
 from vhlo_tools.opt.sources import as_file
 from vhlo_tools.opt.tool import Job
 
-__all__ = ["Parsed", "parse"]
+__all__ = ["parse"]
 
 _CHECK: Final = re.compile(rb"\bcheck\.expect_|\0check\0")
 
@@ -21,26 +20,7 @@ _UNREGISTERED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """A part of the input as an op.
-
-    Attributes:
-        operation: A module, or the only op of the part.
-        name: The name of the part.
-        path: What locations have in the place of that name.
-    """
-
-    operation: Any
-    name: str
-    path: str
-
-    def renamed(self, text: str) -> str:
-        """Return a text that was printed with the name of the part in all locations."""
-        return text if self.path == self.name else text.replace(self.path, self.name)
-
-
-def parse(toolbox: Toolbox, job: Job, *, is_single: bool = False) -> Parsed | None:
+def parse(toolbox: Toolbox, job: Job, *, is_single: bool = False) -> Any | None:
     """Return a part of the input as an op; ``None`` if it is none, which was said.
 
     Args:
@@ -58,14 +38,15 @@ def parse(toolbox: Toolbox, job: Job, *, is_single: bool = False) -> Parsed | No
         context.allow_unregistered_dialects = True
     if is_single:
         text = source.data if data is None else data
-        path = source.name
-        operation = toolbox.parse_op(context, text.decode(errors="replace"), path)
+        operation = toolbox.parse_op(context, text.decode(errors="replace"), source.name)
     else:
         with as_file(source, data) as path:
+            if path != source.name:
+                job.names[path] = source.name
             operation = toolbox.parse_file(context, path)
     if operation is None or (lenient and not _is_registered(toolbox, operation)):
         return None
-    return Parsed(operation, source.name, path)
+    return operation
 
 
 def _is_registered(toolbox: Toolbox, operation: Any) -> bool:

@@ -7,8 +7,8 @@ llvm/llvm-project.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from vhlo_tools.bindings import Context, get_provider
@@ -21,7 +21,7 @@ from vhlo_tools.opt.guard import note
 from vhlo_tools.opt.sources import DEFAULT_MARKER, STANDARD, Source, read_source, split_source
 from vhlo_tools.opt.streams import Output, Streams
 
-__all__ = ["COMMON", "IGNORED", "Job", "Listener", "process", "reported"]
+__all__ = ["COMMON", "IGNORED", "Job", "process", "reported"]
 
 _LEVELS: Final = ("", "all", "only-expected")
 
@@ -62,11 +62,19 @@ class Job:
         source: The part.
         context: A context for it alone.
         output: Where results go.
+        names: What locations have in the place of names, and the names.
     """
 
     source: Source
     context: Context
     output: Output
+    names: dict[str, str] = field(default_factory=dict)
+
+    def named(self, text: str) -> str:
+        """Return a text with names where it has what stands for them."""
+        for written, name in self.names.items():
+            text = text.replace(written, name)
+        return text
 
 
 Listener = Callable[[Remark], None]
@@ -74,10 +82,15 @@ Listener = Callable[[Remark], None]
 
 @contextmanager
 def _judged(
-    toolbox: Toolbox, context: Context, source: Source, arguments: Arguments, streams: Streams
+    toolbox: Toolbox, job: Job, arguments: Arguments, streams: Streams
 ) -> Iterator[Callable[[bool], bool]]:
     """Listen meanwhile; yield what tells whether all is as it should be, of whether the work succeeded."""
     level = arguments.text("verify-diagnostics")
+    source = job.source
+
+    def listening(listener: Listener) -> AbstractContextManager[None]:
+        return toolbox.listening(job.context, lambda remark: listener(_renamed(remark, job)))
+
     if level is None:
         shows = arguments.flag("mlir-print-op-on-diagnostic", default=True)
         printer = DiagnosticPrinter(source, streams.say, shows_ops=shows)
@@ -87,13 +100,27 @@ def _judged(
             if remark.severity == "error" or not errors_only:
                 printer.hear(remark)
 
-        with toolbox.listening(context, hear):
+        with listening(hear):
             yield lambda succeeded: succeeded
         return
     verifier = Verifier(source, streams.say, only_expected=level == "only-expected")
-    with toolbox.listening(context, verifier.hear):
+    with listening(verifier.hear):
         # Whether it succeeded does not matter: that it fails may be expected.
         yield lambda _: verifier.finish()
+
+
+def _renamed(remark: Remark, job: Job) -> Remark:
+    """Return what was said with the names that the user knows."""
+    if not job.names:
+        return remark
+    place = remark.place
+    return replace(
+        remark,
+        location=job.named(remark.location),
+        place=place and replace(place, file=job.named(place.file)),
+        callers=tuple((job.named(text), at and replace(at, file=job.named(at.file))) for text, at in remark.callers),
+        notes=tuple(_renamed(each, job) for each in remark.notes),
+    )
 
 
 def process(
@@ -132,9 +159,9 @@ def process(
         if number:
             output.write(separator if between is None else f"\n{between}\n")
         note(part.name)
-        context = toolbox.new_context(allow_unregistered=allow)
-        with _judged(toolbox, context, part, arguments, streams) as judge:
-            is_good &= judge(work(Job(part, context, output)))
+        job = Job(part, toolbox.new_context(allow_unregistered=allow), output)
+        with _judged(toolbox, job, arguments, streams) as judge:
+            is_good &= judge(work(job))
     output.finish(is_good=is_good)
     return 0 if is_good else 1
 

@@ -96,13 +96,12 @@ class _Translator:
         return _WORK[last](self, job)
 
     def serialize(self, job: Job) -> bool:
-        parsed = parse(self._toolbox, job)
-        if parsed is None:
+        module = parse(self._toolbox, job)
+        if module is None:
             return False
         target = self._arguments.text("target") or ""
         if target == "current":
             target = str(self._toolbox.provider.stablehlo.get_current_version())
-        module = parsed.operation
         if self._arguments.flag("strip-debuginfo") and not self._toolbox.run(
             module, "builtin.module(strip-debuginfo)", verify=True
         ):
@@ -130,15 +129,15 @@ class _Translator:
         from vhlo_tools.opt.interpreting import Interpretation
         from vhlo_tools.opt.tensors import dense_text, tensor_text
 
-        parsed = parse(self._toolbox, job)
-        if parsed is None:
+        module = parse(self._toolbox, job)
+        if module is None:
             return False
         inputs = self._inputs(job)
         if inputs is None:
             return False
         folder = self._arguments.text("probe-output-dir")
         probes = ProbeFolder(Path(folder) if folder else None)
-        interpretation = Interpretation(self._toolbox, parsed.operation, job.source.name, probes, job.output.write)
+        interpretation = Interpretation(self._toolbox, module, job.source.name, probes, job.output.write)
         results = interpretation.run(inputs)
         if results is None:
             return False
