@@ -83,9 +83,12 @@ def _begin(listener: socket.socket, selector: selectors.BaseSelector) -> None:
         for number, fd in enumerate(fds):
             os.dup2(fd, number)
         os.chdir(folder)
-        with open(0, "rb", closefd=False) as stdin, open(1, "wb", closefd=False) as stdout:
-            with open(2, "wb", closefd=False) as stderr:
-                return PROGRAMS[program](arguments, Streams(stdin, stdout, stderr), program=program)
+        with (
+            open(0, "rb", closefd=False) as stdin,
+            open(1, "wb", closefd=False) as stdout,
+            open(2, "wb", closefd=False) as stderr,
+        ):
+            return PROGRAMS[program](arguments, Streams(stdin, stdout, stderr), program=program)
 
     child = start(program, run)
     for fd in fds[:2]:

@@ -1,8 +1,8 @@
 """Run the tests of openxla/stablehlo, unchanged, through `vhlo opt` and `vhlo translate`: `upstream_suite PATH`.
 
-PATH is a checkout, best one of the version that is installed. Needed are `lit` from PyPI, and `FileCheck` and `not`, which
-Debian has in llvm-N-tools. What is expected not to pass stands, with the reason, in upstream_suite.toml; the exit code is
-1 if anything else does not pass, or if what stands there does.
+PATH is a checkout, best one of the version that is installed. Needed are `lit` from PyPI, and `FileCheck` and `not`,
+which Debian has in llvm-N-tools. What is expected not to pass stands, with the reason, in upstream_suite.toml; the exit
+code is 1 if anything else does not pass, or if what stands there does.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Outcome:
 
 
 def find_tool(name: str) -> str | None:
-    """Return the path of a program of LLVM, in the path or where Debian puts it, of the newest version that there is."""
+    """Return the path of a program of LLVM, in the path or of the newest version where Debian puts it."""
     found = shutil.which(name)
     if found:
         return found

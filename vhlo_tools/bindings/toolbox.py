@@ -1,4 +1,4 @@
-"""What upstream's command-line programs do with MLIR: files parsed, passes run and modules printed, all that is said kept.
+"""What upstream's programs do with MLIR: parse files, run passes and print modules, and hand on all that is said.
 
 Unlike :class:`Provider`, which raises an error of ours, this hands over what MLIR says as it is said, because these
 programs print it, or hold it against what a test expects.

@@ -30,6 +30,9 @@ _COMMANDS = {
     "verify": "Compare two programs by what they compute.",
     "targets": "Show versions, releases, and what a target means.",
     "spec": "Show, compare, check and extend the specification of VHLO.",
+    "opt": "Run passes on a program, as stablehlo-opt does.",
+    "translate": "Serialize, deserialize and evaluate programs, as stablehlo-translate does.",
+    "shims": "Write programs named stablehlo-opt and stablehlo-translate.",
 }
 
 

@@ -90,7 +90,7 @@ def is_near(actual: Array, expected: Array, tolerance: float) -> Any:
 
 
 def ulp_difference(actual: Array, expected: Array) -> Any:
-    """Return for each element how many floats there are from the one to the other, of parts of complex numbers the most.
+    """Return for each element how many floats there are from the one to the other; of complex ones for the worse part.
 
     Zero if both are no numbers, and the largest integer where only one of them is finite.
     """

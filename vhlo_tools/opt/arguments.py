@@ -6,7 +6,6 @@ option must have one, as the next argument; ``--`` ends the options.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -78,7 +77,10 @@ class Arguments:
 
 
 def parse_arguments(
-    arguments: Sequence[str], options: Iterable[Option], takes: Callable[[str], bool], known: Iterable[str] = ()
+    arguments: Sequence[str],
+    options: Iterable[Option],
+    takes: Callable[[str], bool],
+    known: Callable[[], Iterable[str]] = tuple,
 ) -> Arguments:
     """Read arguments.
 
@@ -86,7 +88,7 @@ def parse_arguments(
         arguments: The arguments, without the name of the program.
         options: The options of the program.
         takes: Tells which names the program takes beside, as a flag or with a value after ``=``.
-        known: Names beside those of the options, to suggest where one is mistyped.
+        known: Gives names beside those of the options, to suggest where one is mistyped.
 
     Raises:
         UsageError: If there is an option that the program does not take, or a value that the option does not take.
@@ -108,7 +110,7 @@ def parse_arguments(
             elif takes(name):
                 read.others.append((name, value))
             else:
-                raise UsageError(_unknown(argument, name, [*table, *known], table))
+                raise UsageError(_unknown(argument, name, [*table, *known()], table))
     return read
 
 
@@ -134,6 +136,9 @@ def _truth(value: str) -> bool | None:
 
 
 def _unknown(argument: str, name: str, known: Sequence[str], table: Mapping[str, Option]) -> str:
+    # Not at the top: it is seldom needed, and each start would wait for it.
+    import difflib
+
     listed = [each for each in known if each not in table or not table[each].is_secret]
     near = difflib.get_close_matches(name, listed, 1)
     guess = f"  Did you mean '--{near[0]}'?" if near else ""

@@ -74,9 +74,7 @@ def _expect(good: Array, actual: Array, expected: Array, texts: Texts, what: str
         raise CheckFailedError(f"{what}: {one} (actual) vs {other} (expected) at index {list(place)}")
 
 
-def _places(
-    bad: Array, actual: Array, expected: Array, texts: Texts
-) -> list[tuple[tuple[int, ...], str, str]]:
+def _places(bad: Array, actual: Array, expected: Array, texts: Texts) -> list[tuple[tuple[int, ...], str, str]]:
     """Return the first of some places, each with the elements there."""
     places = [tuple(map(int, each)) for each in bad[:_SHOWN]]
     one, other = (texts(np.asarray([array[place] for place in places], array.dtype)) for array in (actual, expected))

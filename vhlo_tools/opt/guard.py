@@ -1,7 +1,7 @@
 """Work in a process of its own, so that what the library dies of becomes an error message.
 
-The process is forked before any bindings are loaded, which costs a few milliseconds, where starting another Python would
-cost as much as the work.
+The process is forked before any bindings are loaded, which costs a few milliseconds, where starting another Python
+would cost as much as the work.
 """
 
 from __future__ import annotations

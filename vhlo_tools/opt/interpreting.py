@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import Context, Operation, elements_of
+from vhlo_tools.bindings import Operation, elements_of
 from vhlo_tools.bindings.toolbox import Toolbox
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.interpreter import CustomCall, Driver, Handler, run_programs, with_known
@@ -180,9 +180,7 @@ class Interpretation:
         """Rewrite a check of what a probe wrote."""
         identifier, kind = str(op.attributes["probe_id"].value), str(op.operands[0].type)
         iteration, texts = int(_number(op, "iteration", 0)), self.texts(op, kind)
-        self.replace(
-            op, op.operands, lambda _, array: self._probes.expect(identifier, iteration, kind, array, texts)
-        )
+        self.replace(op, op.operands, lambda _, array: self._probes.expect(identifier, iteration, kind, array, texts))
 
     def print(self, op: Operation) -> None:
         """Rewrite what prints a value."""
@@ -220,8 +218,8 @@ def _symbol(function: Operation) -> str:
     return str(function.attributes["sym_name"].value)
 
 
-def _number(op: Operation, name: str, default: float) -> float:
-    return op.attributes[name].value if name in op.attributes else default  # type: ignore[no-any-return]
+def _number(op: Operation, name: str, default: float) -> Any:
+    return op.attributes[name].value if name in op.attributes else default
 
 
 def _almost_eq(interpretation: Interpretation, op: Operation) -> None:

@@ -87,4 +87,5 @@ def _options(toolbox: Toolbox, name: str) -> str | None:
 
 def version_text(toolbox: Toolbox) -> str:
     """Return what ``--version`` prints."""
-    return f"vhlo_tools {version('vhlo-tools')}, with {toolbox.provider.library.name} (StableHLO {toolbox.provider.library.current})\n"
+    library = toolbox.provider.library
+    return f"vhlo_tools {version('vhlo-tools')}, with {library.name} (StableHLO {library.current})\n"

@@ -6,13 +6,12 @@ llvm/llvm-project.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings.toolbox import Toolbox
 from vhlo_tools.opt.arguments import Arguments, Option, UsageError, help_text, parse_arguments
 from vhlo_tools.opt.guard import note
-from vhlo_tools.opt.listing import known_passes, list_passes, version_text
 from vhlo_tools.opt.parsing import parse
 from vhlo_tools.opt.pipelines import Passes, Stage
 from vhlo_tools.opt.printing import PRINTING, printed, settings_of
@@ -80,20 +79,12 @@ class _Optimizer:
 
     def run(self, given: Sequence[str]) -> int:
         options = [each for section in _OPTIONS.values() for each in section]
-        arguments = parse_arguments(given, options, self._passes.includes, known_passes())
-        for name in ("help", "help-hidden"):
+        arguments = parse_arguments(given, options, self._passes.includes, _known_passes)
+        for name, text in _INFORMATION.items():
             if arguments.flag(name):
-                self._print(self._help(hidden=name == "help-hidden"))
+                self._streams.stdout.write(text(self).encode())
+                self._streams.stdout.flush()
                 return 0
-        if arguments.flag("version"):
-            self._print(version_text(self._toolbox))
-            return 0
-        if arguments.flag("list-passes"):
-            self._print(list_passes(self._toolbox))
-            return 0
-        if arguments.flag("show-dialects"):
-            self._print("Available Dialects:\n" + "\n".join(self._toolbox.dialects()) + "\n")
-            return 0
         stages = self._stages(arguments)
         if arguments.flag("dump-pass-pipeline"):
             for stage in stages:
@@ -142,11 +133,40 @@ class _Optimizer:
             statistics=arguments.flag("mlir-pass-statistics"),
         )
 
-    def _help(self, *, hidden: bool) -> str:
+    def help(self, *, hidden: bool = False) -> str:
+        """Return what ``--help`` prints."""
         overview = f"StableHLO optimizer driver\nAvailable Dialects: {', '.join(self._toolbox.dialects())}"
         text = help_text(overview, f"{self._program} [options] <input file>", _OPTIONS, hidden=hidden)
-        return f"{text}\nPasses, each an option of its own:\n\n{list_passes(self._toolbox)}"
+        return f"{text}\nPasses, each an option of its own:\n\n{self.passes()}"
 
-    def _print(self, text: str) -> None:
-        self._streams.stdout.write(text.encode())
-        self._streams.stdout.flush()
+    def passes(self) -> str:
+        """Return what ``--list-passes`` prints."""
+        from vhlo_tools.opt.listing import list_passes
+
+        return list_passes(self._toolbox)
+
+    def dialects(self) -> str:
+        """Return what ``--show-dialects`` prints."""
+        return "Available Dialects:\n" + "\n".join(self._toolbox.dialects()) + "\n"
+
+    def version(self) -> str:
+        """Return what ``--version`` prints."""
+        from vhlo_tools.opt.listing import version_text
+
+        return version_text(self._toolbox)
+
+
+#: Options by which the program tells of itself.
+_INFORMATION: Final[Mapping[str, Callable[[_Optimizer], str]]] = {
+    "help": _Optimizer.help,
+    "help-hidden": lambda optimizer: optimizer.help(hidden=True),
+    "list-passes": _Optimizer.passes,
+    "show-dialects": _Optimizer.dialects,
+    "version": _Optimizer.version,
+}
+
+
+def _known_passes() -> list[str]:
+    from vhlo_tools.opt.listing import known_passes
+
+    return known_passes()

@@ -1,7 +1,7 @@
-"""Passes of upstream's program that no provider registers, written here.
+"""Passes of upstream's program that no provider registers, or none in working order, written here.
 
-Sources: ``stablehlo/reference/InterpreterInstrumentWithProbe.cpp`` in openxla/stablehlo, and
-``mlir/lib/Conversion/ReconcileUnrealizedCasts`` in llvm/llvm-project.
+Sources: ``stablehlo/reference/InterpreterInstrumentWithProbe.cpp`` in openxla/stablehlo;
+``mlir/lib/Conversion/ReconcileUnrealizedCasts`` and ``mlir/lib/Transforms/InlinerPass.cpp`` in llvm/llvm-project.
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ def _reconcile(toolbox: Toolbox, module: Any, _: Mapping[str, str]) -> None:
     """Let what is cast there and back be used as it was, and take away casts that nothing uses."""
     casts = [op for op in toolbox.provider.walk(module) if str(op.name) == _CAST]
     for op in casts:
-        source = op.operands[0].owner if len(op.operands) else None
-        origin = source
+        origin: Any = op.operands[0].owner if len(op.operands) else None
         # Through any number of casts, back to values of the types that this one makes.
         while _is_cast(origin):
             before = list(origin.operands)
@@ -95,6 +94,27 @@ def _instrument(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> No
             _probe(ir, op, result, f"{name}{number}")
 
 
+def _inline(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> None:
+    """Put functions in the place of their calls, and take away those that are private and not called any more.
+
+    The provider's own pass inlines nothing: the interface that says how functions of ``func`` are inlined is an
+    extension that no provider registers.
+    """
+    # Not at the top: the interpreter is much to load for those who only parse and print.
+    from vhlo_tools.interpreter.lowering.calls import inline_calls
+
+    provider = toolbox.provider
+    inline_calls(provider, module, _is_inlined)
+    if options["default-pipeline"]:
+        # The pass simplifies functions between its turns.
+        toolbox.run(module, f"builtin.module(func.func({options['default-pipeline']}))", verify=False)
+    toolbox.run(module, "builtin.module(symbol-dce)", verify=False)
+
+
+def _is_inlined(op: Operation) -> bool:
+    return str(op.name) == "func.call" and "no_inline" not in op.attributes
+
+
 def _probe(ir: Any, op: Operation, result: Any, identifier: str) -> None:
     with op.context:
         probe = ir.Operation.create(
@@ -128,6 +148,12 @@ def _is_probed(ir: Any, kind: Any) -> bool:
 OWN_PASSES: Final[Mapping[str, OwnPass]] = {
     each.name: each
     for each in (
+        OwnPass(
+            "inline",
+            "Puts functions in the place of their calls",
+            {"default-pipeline": "canonicalize", "inlining-threshold": "", "max-iterations": "4"},
+            _inline,
+        ),
         OwnPass(
             "interpreter-instrument-with-probe",
             "Inserts interpreter.probe ops in a StableHLO program.",

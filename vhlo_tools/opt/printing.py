@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from vhlo_tools.bindings import MLIRFailure
 from vhlo_tools.opt.arguments import Arguments, Option
 
 __all__ = ["PRINTING", "printed", "settings_of"]

@@ -104,7 +104,7 @@ def as_file(source: Source, data: bytes | None = None) -> Iterator[str]:
     if source.path is not None and data is None:
         yield source.path
         return
-    before = os.getcwd()
+    before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         # A name may go up; then it does so from further below.
         base = Path(folder, *["inner"] * source.name.count(".."))

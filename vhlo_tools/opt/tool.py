@@ -81,9 +81,7 @@ Listener = Callable[[Remark], None]
 
 
 @contextmanager
-def _judged(
-    toolbox: Toolbox, job: Job, arguments: Arguments, streams: Streams
-) -> Iterator[Callable[[bool], bool]]:
+def _judged(toolbox: Toolbox, job: Job, arguments: Arguments, streams: Streams) -> Iterator[Callable[[bool], bool]]:
     """Listen meanwhile; yield what tells whether all is as it should be, of whether the work succeeded."""
     level = arguments.text("verify-diagnostics")
     source = job.source
@@ -147,7 +145,8 @@ def process(
     whole = read_source(arguments.files[0] if arguments.files else STANDARD, streams.stdin)
     output = Output(arguments.text("o", STANDARD) or STANDARD, streams)
     marker = arguments.text("split-input-file")
-    parts, misses = [whole], []
+    parts = [whole]
+    misses: list[int] = []
     if marker is not None and marker.lower() not in ("false", "0"):
         parts, misses = split_source(whole, DEFAULT_MARKER if marker in ("", "true", "1") else marker)
     for line in misses:

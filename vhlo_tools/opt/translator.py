@@ -14,7 +14,6 @@ from vhlo_tools.bindings.toolbox import Toolbox
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.opt.arguments import Arguments, Option, UsageError, help_text, parse_arguments
 from vhlo_tools.opt.guard import note
-from vhlo_tools.opt.listing import version_text
 from vhlo_tools.opt.parsing import parse
 from vhlo_tools.opt.printing import PRINTING, printed, settings_of
 from vhlo_tools.opt.sources import Source
@@ -78,6 +77,8 @@ class _Translator:
                 self._streams.stdout.write(text.encode())
                 return 0
         if arguments.flag("version"):
+            from vhlo_tools.opt.listing import version_text
+
             self._streams.stdout.write(version_text(self._toolbox).encode())
             return 0
         wanted = [name for name in arguments.values if name in _WORK and arguments.flag(name)]
@@ -161,11 +162,12 @@ class _Translator:
         arrays = []
         for each in elements_of(attribute):
             if not isinstance(each, ir.DenseElementsAttr):
-                return self._no("expected dense elements attribute for args elements", job)
+                self._say("expected dense elements attribute for args elements", job)
+                return None
             arrays.append(array_of(self._toolbox, each))
         return arrays
 
-    def _no(self, what: str, job: Job) -> None:
+    def _say(self, what: str, job: Job) -> None:
         self._toolbox.emit_error(job.context, f"{what}, i.e. {_ARGUMENTS}")
 
 

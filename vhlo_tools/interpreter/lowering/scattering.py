@@ -1,7 +1,7 @@
 """Scatters whose inputs the interpreter would write over.
 
-Up to StableHLO 1.17, ``evalScatterOp`` in ``stablehlo/reference/Ops.cpp`` of openxla/stablehlo writes its results into the
-memory of its inputs, which others may use.
+Up to StableHLO 1.17, ``evalScatterOp`` in ``stablehlo/reference/Ops.cpp`` of openxla/stablehlo writes its results into
+the memory of its inputs, which others may use.
 """
 
 from __future__ import annotations
