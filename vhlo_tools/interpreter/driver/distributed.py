@@ -18,6 +18,7 @@ from vhlo_tools.interpreter.driver.collectives import (
     all_to_all,
     collective_broadcast,
     collective_permute,
+    collective_reduce,
     reduce_scatter,
 )
 from vhlo_tools.interpreter.driver.effects import Identify
@@ -154,6 +155,7 @@ DISTRIBUTED: Final[Mapping[str, Callable[[Any, Operation], Step]]] = {
     "stablehlo.all_to_all": _collective(_all_to_all),
     "stablehlo.collective_broadcast": _collective(_broadcast),
     "stablehlo.collective_permute": _collective(lambda _, __: collective_permute),
+    "stablehlo.collective_reduce": _collective(lambda planning, op: collective_reduce(_reductions(planning, op))),
     "stablehlo.infeed": _infeed,
     "stablehlo.outfeed": _outfeed,
     "stablehlo.partition_id": _identify(False),
