@@ -6,14 +6,14 @@ socket, and gets an exit code.
 
 from __future__ import annotations
 
+import gc
+import io
 import os
 import selectors
 import socket
 from pathlib import Path
 from typing import Final
 
-from vhlo_tools.bindings import get_provider
-from vhlo_tools.bindings.toolbox import Toolbox
 from vhlo_tools.opt.guard import Child, start
 from vhlo_tools.opt.optimizer import run_opt
 from vhlo_tools.opt.streams import Streams
@@ -58,8 +58,7 @@ def serve(listener: socket.socket) -> None:
     Args:
         listener: Where clients connect.
     """
-    # What all commands need is loaded once.
-    Toolbox(get_provider()).new_context(allow_unregistered=False)
+    _warm_up()
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
     while True:
@@ -69,6 +68,22 @@ def serve(listener: socket.socket) -> None:
             else:
                 selector.unregister(key.fileobj)
                 _end(key.fd, *key.data)
+
+
+def _warm_up() -> None:
+    """Do each thing once, so that all is loaded that commands need."""
+    kind = "tensor<f32>"
+    body = f"%1 = stablehlo.tanh %0 : {kind} return %1 : {kind}"
+    function = f"func.func @main(%0: {kind}) -> {kind} {{ {body} }}".encode()
+    artifact = io.BytesIO()
+    run_opt(["--inline"], Streams(io.BytesIO(function), io.BytesIO(), io.BytesIO()))
+    run_translate(["--serialize", "--target=current"], Streams(io.BytesIO(function), artifact, io.BytesIO()))
+    run_translate(["--deserialize"], Streams(io.BytesIO(artifact.getvalue()), io.BytesIO(), io.BytesIO()))
+    arguments = ["--interpret", "--args=[dense<1.0> : tensor<f32>]"]
+    run_translate(arguments, Streams(io.BytesIO(function), io.BytesIO(), io.BytesIO()))
+    gc.collect()
+    # What is here by now is never freed, and its pages need not be copied for that.
+    gc.freeze()
 
 
 def _begin(listener: socket.socket, selector: selectors.BaseSelector) -> None:

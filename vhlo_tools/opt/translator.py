@@ -158,7 +158,8 @@ class _Translator:
         ir = self._toolbox.provider.ir
         attribute = self._toolbox.parse_attribute(job.context, text)
         if attribute is None or not isinstance(attribute, ir.ArrayAttr):
-            return self._no("expectected array attribute string for args", job)
+            self._say("expected array attribute string for args", job)
+            return None
         arrays = []
         for each in elements_of(attribute):
             if not isinstance(each, ir.DenseElementsAttr):
