@@ -14,7 +14,16 @@ import numpy as np
 from vhlo_tools.bindings import Operation, elements_of
 from vhlo_tools.bindings.toolbox import Toolbox
 from vhlo_tools.errors import VhloToolsError
-from vhlo_tools.interpreter import CustomCall, Driver, Handler, run_programs, with_known
+from vhlo_tools.interpreter import (
+    ArgumentType,
+    CustomCall,
+    Driver,
+    Handler,
+    parse_tensor_type,
+    parse_value_type,
+    run_programs,
+    with_known,
+)
 from vhlo_tools.opt import tensors
 from vhlo_tools.opt.checks import CheckFailedError, ProbeFolder, expect_almost_eq, expect_close, expect_eq
 from vhlo_tools.opt.guard import note
@@ -36,7 +45,7 @@ class _ToldError(VhloToolsError):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A result of a program.
+    """What a program takes, or a result.
 
     Attributes:
         kind: Its type, as MLIR prints it.
@@ -68,7 +77,7 @@ class Interpretation:
         self._write = write
         self._handlers: dict[str, Handler] = {}
 
-    def run(self, inputs: Sequence[np.ndarray[Any, Any]]) -> list[Value] | None:
+    def run(self, inputs: Sequence[Value]) -> list[Value] | None:
         """Return the results of ``main``; ``None`` if it fails, which was said.
 
         Args:
@@ -84,14 +93,18 @@ class Interpretation:
         if main is None:
             self._module.operation.location.emit_error("module must have entry func with name main")
             return None
-        kinds = [str(each) for each in main.attributes["function_type"].value.results]
+        function = main.attributes["function_type"].value
+        if fault := _misfit(inputs, [str(each) for each in function.inputs]):
+            main.location.emit_error(fault)
+            return None
+        kinds = [str(each) for each in function.results]
         for op in self._toolbox.provider.walk(self._module):
             if rewrite := _REWRITES.get(str(op.name)):
                 rewrite(self, op)
         self._probes.clear()
         note(f"{self._name}: its evaluation")
         try:
-            results = Driver(self._program(), with_known(self._handlers)).run(list(inputs))
+            results = Driver(self._program(), with_known(self._handlers)).run([each.array for each in inputs])
         except _ToldError:
             return None
         except VhloToolsError as error:
@@ -212,6 +225,30 @@ class Interpretation:
             return [each for device in results for each in device if each is not None]
 
         self.replace(op, op.operands, run)
+
+
+def _misfit(inputs: Sequence[Value], kinds: Sequence[str]) -> str | None:
+    """Return why a function that takes values of some types does not take these; ``None`` if it does."""
+    if len(inputs) != len(kinds):
+        return (
+            f"incorrect number of arguments specified, provided {len(inputs)} inputs but function expected {len(kinds)}"
+        )
+    for index, (value, kind) in enumerate(zip(inputs, kinds, strict=True)):
+        wanted = parse_value_type(kind)
+        array = value.array
+        fits = isinstance(wanted, ArgumentType) and array is not None and wanted.takes(array.shape)
+        if not fits or parse_value_type(value.kind) != parse_value_type(_of_shape(kind, value.kind)):
+            return (
+                f"invalid input argument type at index {index}, "
+                f"input type was {value.kind} but entry function expected {kind}"
+            )
+    return None
+
+
+def _of_shape(kind: str, like: str) -> str:
+    """Return a type of tensors with the shape of another."""
+    wanted, given = parse_tensor_type(kind), parse_tensor_type(like)
+    return wanted.with_shape(given.static_shape).text
 
 
 def _symbol(function: Operation) -> str:

@@ -16,7 +16,7 @@ _CHECK: Final = re.compile(rb"\bcheck\.expect_|\0check\0")
 
 _UNREGISTERED: Final = (
     "operation being parsed with an unregistered dialect. If this is intended, please use -allow-unregistered-dialect "
-    "with the MLIR opt tool used"
+    "with the MLIR tool used"
 )
 
 

@@ -150,6 +150,7 @@ class _Translator:
 
     def _inputs(self, job: Job) -> list[Any] | None:
         """Return the arguments that the program is run with; ``None`` if they cannot be read, which was said."""
+        from vhlo_tools.opt.interpreting import Value
         from vhlo_tools.opt.tensors import array_of
 
         text = self._arguments.text("args")
@@ -165,7 +166,7 @@ class _Translator:
             if not isinstance(each, ir.DenseElementsAttr):
                 self._say("expected dense elements attribute for args elements", job)
                 return None
-            arrays.append(array_of(self._toolbox, each))
+            arrays.append(Value(str(each.type), array_of(self._toolbox, each)))
         return arrays
 
     def _say(self, what: str, job: Job) -> None:

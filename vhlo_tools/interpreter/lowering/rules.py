@@ -14,6 +14,7 @@ from vhlo_tools.interpreter.lowering.normalization import batch_norm_grad, batch
 from vhlo_tools.interpreter.lowering.ordering import compare
 from vhlo_tools.interpreter.lowering.products import broadcast, dot, einsum, torch_index_select, unary_einsum
 from vhlo_tools.interpreter.lowering.random_bits import rng_bit_generator
+from vhlo_tools.interpreter.lowering.slicing import real_dynamic_slice
 from vhlo_tools.interpreter.lowering.solving import triangular_solve
 from vhlo_tools.interpreter.lowering.transform import fft
 from vhlo_tools.interpreter.refusals import refusal
@@ -60,6 +61,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.einsum": einsum,
     "stablehlo.fft": fft,
     "stablehlo.get_tuple_element": _get_tuple_element,
+    "stablehlo.real_dynamic_slice": real_dynamic_slice,
     "stablehlo.remainder": remainder,
     "stablehlo.rng_bit_generator": rng_bit_generator,
     "stablehlo.torch_index_select": torch_index_select,
