@@ -45,8 +45,10 @@ class _Scanner:
 
     def is_next(self, literal: str) -> bool:
         """Tell whether something comes next, and go past it if so."""
+        before = self.position
         self.skip()
         if not self.text.startswith(literal, self.position):
+            self.position = before
             return False
         self.position += len(literal)
         return True
@@ -94,8 +96,11 @@ class _Scanner:
 
     def attributes(self) -> str:
         """Return what stands in the braces that may come next, without them."""
+        before = self.position
         self.skip()
         if self.text[self.position : self.position + 1] != "{":
+            # What stands behind the op is none of it.
+            self.position = before
             return ""
         return self.bracketed()[1:-1].strip()
 
