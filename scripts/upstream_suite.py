@@ -20,11 +20,11 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from upstream_server import SOCKET, serve, write_clients
 
@@ -75,7 +75,7 @@ def find_tool(name: str) -> str | None:
 
 
 @contextmanager
-def warm_server(path: Path) -> Any:
+def warm_server(path: Path) -> Iterator[None]:
     """Run the server that does the work, at the socket ``path``."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
@@ -134,7 +134,7 @@ def expected_shortfalls(library: str) -> dict[str, str]:
     shortfalls: dict[str, str] = {}
     for entry in tomllib.loads(EXPECTED.read_text())["shortfall"]:
         if library in entry.get("libraries", [library]):
-            shortfalls |= dict.fromkeys(entry["tests"], entry["reason"])
+            shortfalls.update(dict.fromkeys(entry["tests"], entry["reason"]))
     return shortfalls
 
 

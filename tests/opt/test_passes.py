@@ -17,8 +17,8 @@ from vhlo_tools.opt.listing import described_passes, known_passes
 from vhlo_tools.opt.own_passes import OWN_PASSES
 from vhlo_tools.opt.pipelines import PIPELINES, Passes
 
-#: Every string of the library that could be the name of a pass.
-NAMES = re.compile(rb"(?<=\0)[a-z][a-z0-9]{1,40}(?:-[a-z0-9]{1,40}){0,12}(?=\0)")
+#: Every string of the library that could be the name of a pass; those of one word are among too many others.
+NAMES = re.compile(rb"\0([a-z][a-z0-9]{1,40}(?:-[a-z0-9]{1,40}){1,12})(?=\0)")
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +30,14 @@ def strings_of_library() -> set[str]:
     found: set[str] = set()
     for path in Path(jaxlib.__file__).parent.glob("*.so"):
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
-            found.update(match[0].decode() for match in NAMES.finditer(data))
+            found.update(match[1].decode() for match in NAMES.finditer(data))
     return found
 
 
 def test_the_table_has_every_pass_of_the_library(toolbox: Toolbox) -> None:
     passes = Passes(toolbox)
     registered = {name for name in strings_of_library() if passes.includes(name)}
-    assert len(registered) > 90
+    assert len(registered) > 85
     assert registered - set(known_passes()) == set()
 
 

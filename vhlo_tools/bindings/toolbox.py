@@ -97,6 +97,11 @@ class Toolbox:
         _ = self.provider.has_mhlo_passes
         return self.provider.module("passmanager").PassManager
 
+    @cached_property
+    def _scratch(self) -> Context:
+        """A context in which nothing is made."""
+        return self.provider.ir.Context()  # type: ignore[no-any-return]
+
     def _bare_context(self) -> Context:
         context: Any = self.provider.new_context()
         # Passes report from threads of their own otherwise, into Python.
@@ -175,8 +180,7 @@ class Toolbox:
     def pipeline_problem(self, pipeline: str) -> str | None:
         """Return what is wrong with passes, such as ``builtin.module(inline)``; ``None`` if nothing is."""
         try:
-            with self.provider.ir.Context():
-                self._manager.parse(pipeline)
+            self._manager.parse(pipeline, self._scratch)
         except self._error as error:
             return str(error)
         return None
@@ -184,8 +188,7 @@ class Toolbox:
     def described(self, pipeline: str) -> str | None:
         """Return passes with all of their options, as MLIR prints them; ``None`` if there are none such."""
         try:
-            with self.provider.ir.Context():
-                return str(self._manager.parse(pipeline))
+            return str(self._manager.parse(pipeline, self._scratch))
         except self._error:
             return None
 
