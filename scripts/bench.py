@@ -23,6 +23,7 @@ from typing import Any
 
 import bench_large
 import bench_migrate
+import bench_opt
 import bench_reference
 import bench_torch
 import bench_xla
@@ -245,9 +246,16 @@ def run_cases() -> Iterator[Case]:
         yield Case(*case)
 
 
+def opt_cases() -> Iterator[Case]:
+    """Yield whole runs of `vhlo opt`."""
+    for case in bench_opt.cases():
+        yield Case(*case)
+
+
 SUITES: dict[str, Callable[[], Iterator[Case]]] = {
     "bytecode": bytecode_cases,
     "check": check_cases,
+    "opt": opt_cases,
     "run": run_cases,
     "serialize": serialize_cases,
 }
@@ -255,6 +263,7 @@ NOTES = {
     "bytecode": "Raw is the library's deserialization of the same file, but where it says otherwise; it parses and "
     "serializes where ours encodes.",
     "check": "Raw is the library's deserialization of the same file, but where it says otherwise.",
+    "opt": "Raw is `python -c 'import jaxlib.mlir.ir'`.",
     "run": "Both go from an array of numpy to an array of numpy, with a program that was compiled before.",
     "serialize": "Ours includes the copy that leaves the caller's module as it is; the library's call rewrites it to "
     "VHLO. Below 1.9.0 ours also makes range locations plain, without which such readers refuse the file.",

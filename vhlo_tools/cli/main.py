@@ -32,6 +32,9 @@ _COMMANDS = {
     "store": "Watch the compatibility windows of a store.",
     "targets": "Show versions, releases, and what a target means.",
     "spec": "Show, compare, check and extend the specification of VHLO.",
+    "opt": "Run passes on a program, as stablehlo-opt does.",
+    "translate": "Serialize, deserialize and evaluate programs, as stablehlo-translate does.",
+    "shims": "Write programs named stablehlo-opt and stablehlo-translate.",
 }
 
 

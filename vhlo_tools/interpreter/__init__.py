@@ -1,7 +1,9 @@
 """Evaluation: numpy in, numpy out, on StableHLO's reference interpreter or on XLA, in memory given away or not."""
 
+from vhlo_tools.interpreter.assertions import is_near, ulp_difference
 from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.choosing import choose_executable
+from vhlo_tools.interpreter.driver import Driver, run_programs
 from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.executable import Donate, Executable, Execution
 from vhlo_tools.interpreter.functions import functions_of
@@ -20,6 +22,7 @@ __all__ = [
     "CustomCall",
     "Donate",
     "DonationWarning",
+    "Driver",
     "Executable",
     "Execution",
     "Handler",
@@ -35,9 +38,12 @@ __all__ = [
     "choose_executable",
     "evaluate",
     "functions_of",
+    "is_near",
     "main_of",
     "nested_values",
     "parse_tensor_type",
     "parse_value_type",
     "read_probes",
+    "run_programs",
+    "ulp_difference",
 ]

@@ -13,7 +13,7 @@ import numpy as np
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.handlers import CustomCall
 
-__all__ = ["expect_almost_eq", "expect_close", "expect_eq", "is_eq"]
+__all__ = ["expect_almost_eq", "expect_close", "expect_eq", "is_eq", "is_near", "ulp_difference"]
 
 Array = np.ndarray[Any, Any]
 
@@ -40,7 +40,7 @@ def expect_almost_eq(call: CustomCall, actual: Array, expected: Array, tolerance
     Raises:
         EngineError: If they differ.
     """
-    _expect(call, actual, expected, _is_near(actual, expected, tolerance), f"within {tolerance:g}")
+    _expect(call, actual, expected, is_near(actual, expected, tolerance), f"within {tolerance:g}")
 
 
 def expect_close(call: CustomCall, actual: Array, expected: Array) -> None:
@@ -49,11 +49,7 @@ def expect_close(call: CustomCall, actual: Array, expected: Array) -> None:
     Raises:
         EngineError: If they differ.
     """
-    if np.iscomplexobj(actual):
-        good = _is_close(actual.real, expected.real) & _is_close(actual.imag, expected.imag)
-    else:
-        good = _is_close(actual, expected)
-    _expect(call, actual, expected, good, f"within {_ULPS} ulp")
+    _expect(call, actual, expected, _is_close(actual, expected), f"within {_ULPS} ulp")
 
 
 def is_eq(call: CustomCall, actual: Array, expected: Array) -> bool:
@@ -83,25 +79,36 @@ def _is_whole(array: Array) -> bool:
     return array.dtype.kind in "biu" or "int" in array.dtype.name
 
 
-def _is_near(actual: Array, expected: Array, tolerance: float) -> Any:
+def is_near(actual: Array, expected: Array, tolerance: float) -> Any:
+    """Return for each element whether both are equal, no numbers, or at most so far apart."""
     if np.iscomplexobj(actual):
-        return _is_near(actual.real, expected.real, tolerance) & _is_near(actual.imag, expected.imag, tolerance)
+        return is_near(actual.real, expected.real, tolerance) & is_near(actual.imag, expected.imag, tolerance)
     one, other = actual.astype(np.float64), expected.astype(np.float64)
     with np.errstate(invalid="ignore"):
         near = np.abs(one - other) <= tolerance
     return (one == other) | near | (np.isnan(one) & np.isnan(other))
 
 
+def ulp_difference(actual: Array, expected: Array) -> Any:
+    """Return for each element how many floats there are from the one to the other; of complex ones for the worse part.
+
+    Zero if both are no numbers, and the largest integer where only one of them is finite.
+    """
+    if np.iscomplexobj(actual):
+        return np.maximum(ulp_difference(actual.real, expected.real), ulp_difference(actual.imag, expected.imag))
+    finite = np.isfinite(actual.astype(np.float64)) & np.isfinite(expected.astype(np.float64))
+    one, other = _steps_from_zero(actual), _steps_from_zero(expected)
+    opposite = np.signbit(actual.astype(np.float64)) != np.signbit(expected.astype(np.float64))
+    steps = np.where(opposite, one + other, np.maximum(one, other) - np.minimum(one, other))
+    both_nan = np.isnan(actual.astype(np.float64)) & np.isnan(expected.astype(np.float64))
+    same = (one == other) & ~opposite
+    return np.where(both_nan | same, 0, np.where(finite, steps, np.iinfo(np.uint64).max)).astype(np.uint64)
+
+
 def _is_close(actual: Array, expected: Array) -> Any:
     if _is_whole(actual):
         return actual == expected
-    finite = np.isfinite(actual.astype(np.float64)) & np.isfinite(expected.astype(np.float64))
-    one, other = _steps_from_zero(actual), _steps_from_zero(expected)
-    with np.errstate(invalid="ignore"):  # ml_dtypes says so of comparisons with what is no number
-        opposite, same = (actual < 0) != (expected < 0), actual == expected
-    steps = np.where(opposite, one + other, np.maximum(one, other) - np.minimum(one, other))
-    both_nan = np.isnan(actual.astype(np.float64)) & np.isnan(expected.astype(np.float64))
-    return same | both_nan | (finite & (steps <= _ULPS))
+    return ulp_difference(actual, expected) <= _ULPS
 
 
 def _steps_from_zero(array: Array) -> Array:

@@ -36,7 +36,7 @@ class ReferenceEngine:
         provider = program.provider
         self._isolated = IsolatedProgram(bytecode_of(provider, program.load()), provider.prefix, program.name)
         self._segments = IsolatedSegments()
-        self._driver = Driver(program, handlers, self._segments.evaluate)
+        self._driver = Driver(program, handlers, self._segments.evaluate, isolated=True)
         self._is_walked = needs_driver(program)
 
     def prepare(self, shapes: Sequence[tuple[int, ...]]) -> None:

@@ -134,6 +134,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "stablehlo.all_to_all": "replica_groups",
     "stablehlo.collective_broadcast": "replica_groups",
     "stablehlo.collective_permute": "source_target_pairs",
+    "stablehlo.collective_reduce": "replica_groups",
     "stablehlo.recv": "source_target_pairs",
     "stablehlo.reduce_scatter": "replica_groups",
     "stablehlo.send": "source_target_pairs",

@@ -8,6 +8,7 @@ walked in lock step, so that their number does not depend on the machine.
 from vhlo_tools.interpreter.driver.driver import Driver, needs_driver
 from vhlo_tools.interpreter.driver.evaluation import Evaluate, evaluate_here
 from vhlo_tools.interpreter.driver.manual import has_manual
+from vhlo_tools.interpreter.driver.programs import run_programs
 from vhlo_tools.interpreter.driver.specials import has_special
 
-__all__ = ["Driver", "Evaluate", "evaluate_here", "has_manual", "has_special", "needs_driver"]
+__all__ = ["Driver", "Evaluate", "evaluate_here", "has_manual", "has_special", "needs_driver", "run_programs"]

@@ -28,6 +28,7 @@ __all__ = [
     "all_to_all",
     "collective_broadcast",
     "collective_permute",
+    "collective_reduce",
     "reduce_scatter",
 ]
 
@@ -58,6 +59,11 @@ class Collective(Step):
     operands: Keys
     results: Keys
     types: tuple[ArgumentType, ...]
+
+    @property
+    def place(self) -> str:
+        """The op and where it stands, for messages."""
+        return self.grouping.place
 
     def walk(self, device: Device, frame: Frame) -> Walk:
         values = yield Rendezvous(self, tuple(frame[key] for key in self.operands))
@@ -143,6 +149,21 @@ def all_reduce(kernels: Sequence[Kernel]) -> Exchange:
             _reduced(evaluate, kernel, values) for kernel, values in zip(kernels, zip(*group, strict=True), strict=True)
         ]
         return [list(reduced) for _ in group]
+
+    return exchange
+
+
+def collective_reduce(kernels: Sequence[Kernel]) -> Exchange:
+    """The first gets what a function of two makes of what all bring, and the others zeros.
+
+    Args:
+        kernels: For each operand, the function.
+    """
+    reduce = all_reduce(kernels)
+
+    def exchange(evaluate: Evaluate, group: Group) -> list[list[Any]]:
+        reduced = reduce(evaluate, group)[0]
+        return [reduced, *([np.zeros_like(value) for value in reduced] for _ in group[1:])]
 
     return exchange
 

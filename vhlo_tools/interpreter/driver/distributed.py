@@ -18,12 +18,13 @@ from vhlo_tools.interpreter.driver.collectives import (
     all_to_all,
     collective_broadcast,
     collective_permute,
+    collective_reduce,
     reduce_scatter,
 )
 from vhlo_tools.interpreter.driver.effects import Identify
 from vhlo_tools.interpreter.driver.kernels import Kernel, Kernels
 from vhlo_tools.interpreter.driver.steps import Keys, Step
-from vhlo_tools.interpreter.driver.transfers import Receive, Send
+from vhlo_tools.interpreter.driver.transfers import Infeed, Outfeed, Receive, Send
 from vhlo_tools.interpreter.grid import GROUPS, Grouping, channel_of, grouping_of
 from vhlo_tools.interpreter.values import ArgumentType, parse_tensor_type
 
@@ -35,6 +36,7 @@ class Planning(Protocol):
 
     provider: Any
     kernels: Kernels
+    has_host: bool
 
     def used(self, values: Any) -> Keys:
         """Return the numbers of values that a step takes."""
@@ -111,17 +113,34 @@ def _identify(of_replica: bool) -> Callable[[Planning, Operation], Step]:
 
 def _send(planning: Planning, op: Operation) -> Step:
     *operands, _ = op.operands
-    return Send(_pairs(planning, op), channel_of(op), planning.used(operands), planning.defined(op.results))
+    return Send(
+        _pairs(planning, op), planning.place(op), channel_of(op), planning.used(operands), planning.defined(op.results)
+    )
 
 
 def _receive(planning: Planning, op: Operation) -> Step:
     *results, _ = op.results
     types = tuple(parse_tensor_type(str(each.type)) for each in results)
-    return Receive(_pairs(planning, op), channel_of(op), planning.defined(op.results), types)
+    return Receive(_pairs(planning, op), planning.place(op), channel_of(op), planning.defined(op.results), types)
 
 
-def _pairs(planning: Planning, op: Operation) -> Grouping:
+def _infeed(planning: Planning, op: Operation) -> Step:
+    if not planning.has_host:
+        raise planning.refusal(op, "there is no host that feeds it")
+    return Infeed(planning.place(op), planning.defined(op.results))
+
+
+def _outfeed(planning: Planning, op: Operation) -> Step:
+    if not planning.has_host:
+        raise planning.refusal(op, "there is no host that takes it")
+    return Outfeed(planning.defined(op.results))
+
+
+def _pairs(planning: Planning, op: Operation) -> Grouping | None:
+    """Return sources and targets of a transfer between devices, ``None`` for one between a device and the host."""
     if "is_host_transfer" in op.attributes and op.attributes["is_host_transfer"].value:
+        if planning.has_host:
+            return None
         raise planning.refusal(op, "there is no host at the other end of its channel")
     grouping = _grouping(planning, op)
     if not grouping.ids:
@@ -136,6 +155,9 @@ DISTRIBUTED: Final[Mapping[str, Callable[[Any, Operation], Step]]] = {
     "stablehlo.all_to_all": _collective(_all_to_all),
     "stablehlo.collective_broadcast": _collective(_broadcast),
     "stablehlo.collective_permute": _collective(lambda _, __: collective_permute),
+    "stablehlo.collective_reduce": _collective(lambda planning, op: collective_reduce(_reductions(planning, op))),
+    "stablehlo.infeed": _infeed,
+    "stablehlo.outfeed": _outfeed,
     "stablehlo.partition_id": _identify(False),
     "stablehlo.recv": _receive,
     "stablehlo.reduce_scatter": _collective(_reduce_scatter),

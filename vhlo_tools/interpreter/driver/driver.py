@@ -52,17 +52,24 @@ class Driver:
         program: The program, whose ``main`` takes and gives arrays and tokens.
         handlers: What computes custom calls, by their targets.
         evaluate: What evaluates segments.
+        isolated: Whether it is rewritten in a child process, which passes of the library may end.
 
     Attributes:
         timeout: How many seconds the program may take to be rewritten, by default as many as a run may take.
     """
 
     def __init__(
-        self, program: Program, handlers: Mapping[str, Handler] | None = None, evaluate: Evaluate = evaluate_here
+        self,
+        program: Program,
+        handlers: Mapping[str, Handler] | None = None,
+        evaluate: Evaluate = evaluate_here,
+        *,
+        isolated: bool = False,
     ) -> None:
         self._program = program
         self._handlers = dict(handlers or {})
         self._evaluate = evaluate
+        self._is_isolated = isolated
         self.timeout: float | None = None
         self._plans: dict[_Key, tuple[dict[str, Block], Module]] = {}
         self._is_dynamic: bool | None = None
@@ -151,10 +158,12 @@ class Driver:
         try:
             whole = memoryview(bytecode_of(provider, loaded))
             arguments = whole, provider.prefix, name, [_outline(each) for each in inputs], tuple(self._handlers)
-            module = provider.parse(
-                provider.new_context(), call_isolated(_REWRITE, name, *arguments, timeout=self.timeout)
-            )
-            return plan(provider, module, _MAIN, self._handlers, sites, name), module
+            if self._is_isolated:
+                rewritten = call_isolated(_REWRITE, name, *arguments, timeout=self.timeout)
+            else:
+                rewritten = rewrite_here(*arguments)
+            module = provider.parse(provider.new_context(), rewritten)
+            return plan(provider, module, [_MAIN], self._handlers, sites, name), module
         except MLIRFailure as failure:
             raise _failed(program, failure, "cannot be rewritten for the reference interpreter") from failure
 

@@ -78,7 +78,7 @@ class _Lockstep:
         if not step.has_source(self._grid, number):
             self._advance(number, step.nothing())
             return True
-        if mail := self._mail[step.channel, number]:
+        if mail := self._mail[step.mailbox(number)]:
             self._advance(number, mail.popleft())
             return True
         return False
@@ -112,7 +112,7 @@ class _Lockstep:
         ]
         for number in range(len(self._walks)):
             at = self._waiting.get(number)
-            what = "is at its end" if at is None else f"waits at {at.step.grouping.place}"
+            what = "is at its end" if at is None else f"waits at {at.step.place}"
             lines.append(f"{self._named(number)} {what}")
         return "\n  ".join(lines)
 

@@ -40,25 +40,28 @@ _TOKEN: Final = "!stablehlo.token"
 def plan(
     provider: Provider,
     module: Module,
-    main: str,
+    roots: Sequence[str],
     handlers: Mapping[str, Handler],
     sites: Sequence[ProbeSite],
     name: str,
+    *,
+    has_host: bool = False,
 ) -> dict[str, Block]:
     """Return the functions of a program that are walked, by name.
 
     Args:
         provider: The bindings.
         module: The program, as the interpreter can run it but for what is walked.
-        main: The name of the function that is run, which is not ``main``.
+        roots: The names of the functions that are run, of which none is ``main``.
         handlers: What computes custom calls, by their targets.
         sites: What marks in the program stand for.
         name: What to call it in messages.
+        has_host: Whether there is a host, which feeds devices, and through which they send values.
 
     Raises:
         EngineError: Naming an op that cannot be run, and where it stands.
     """
-    return _Planner(provider, module, handlers, sites, name).plan(main)
+    return _Planner(provider, module, handlers, sites, name, has_host=has_host).plan(roots)
 
 
 class _Planner:
@@ -69,8 +72,11 @@ class _Planner:
         handlers: Mapping[str, Handler],
         sites: Sequence[ProbeSite],
         name: str,
+        *,
+        has_host: bool,
     ) -> None:
         self.provider = provider
+        self.has_host = has_host
         self.kernels = Kernels(provider, module, name)
         self._handlers = handlers
         self._sites = sites
@@ -83,9 +89,9 @@ class _Planner:
         self._segments: list[Segment] = []
         self._pending: list[str] = []
 
-    def plan(self, main: str) -> dict[str, Block]:
+    def plan(self, roots: Sequence[str]) -> dict[str, Block]:
         """Return the functions that are walked."""
-        self._pending = [main]
+        self._pending = list(roots)
         blocks: dict[str, Block] = {}
         while self._pending:
             name = self._pending.pop()
@@ -181,8 +187,6 @@ class _Planner:
             return make(self, op)
         if name in DISTRIBUTED:
             return DISTRIBUTED[name](self, op)
-        if name in _REASONS:
-            raise self.refusal(op, _REASONS[name])
         inner = next(each for each in self.provider.walk(op)[1:] if self._specials.includes(each))
         what = inner.attributes["call_target_name"].value if str(inner.name).endswith("custom_call") else inner.name
         raise self.refusal(
@@ -260,11 +264,6 @@ _STEPS: Final[Mapping[str, Callable[[_Planner, Operation], Step]]] = {
     "stablehlo.map": _Planner._map,
     "stablehlo.reduce": _Planner._reduce,
     "stablehlo.while": _Planner._while,
-}
-
-_REASONS: Final = {
-    "stablehlo.infeed": "there is no host that feeds it",
-    "stablehlo.outfeed": "there is no host that takes it",
 }
 
 

@@ -15,8 +15,8 @@ SPECIAL: Final = frozenset({MANUAL_COMPUTATION}) | frozenset(
     f"stablehlo.{name}"
     for name in (
         "all_gather", "all_reduce", "all_to_all", "async_done", "async_start", "collective_broadcast",
-        "collective_permute", "custom_call", "infeed", "outfeed", "partition_id", "recv", "reduce_scatter",
-        "replica_id", "send",
+        "collective_permute", "collective_reduce", "custom_call", "infeed", "outfeed", "partition_id", "recv",
+        "reduce_scatter", "replica_id", "send",
     )
 )  # fmt: skip
 

@@ -7,6 +7,7 @@ reads and writes values by number, in the frame of the function that it is in.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,6 +35,7 @@ class Device:
         emit: What is given probed values.
         iterations: The iterations of the loops that it is in.
         depth: How many calls it is in.
+        feed: The functions whose results infeeds are given, in order; all devices of a grid have the same.
     """
 
     number: int
@@ -44,6 +46,7 @@ class Device:
     emit: Callable[[ProbeSite, tuple[int, ...], Any, int], None]
     iterations: list[int] = field(default_factory=list)
     depth: int = 0
+    feed: deque[str] = field(default_factory=deque)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from vhlo_tools.interpreter.lowering.bounds import has_bounds, release_bounds
 from vhlo_tools.interpreter.lowering.narrow_floats import has_narrow_floats, widen_narrow_floats
 from vhlo_tools.interpreter.lowering.quantization import is_quantized, store_quantized
 from vhlo_tools.interpreter.lowering.rules import RULES, apply_rules
+from vhlo_tools.interpreter.lowering.scattering import RULES_OF_SCATTER, writes_over_inputs
 from vhlo_tools.interpreter.lowering.shapes import is_dynamic, resolve_shapes
 from vhlo_tools.interpreter.lowering.surroundings import surround
 from vhlo_tools.interpreter.values import ValueType
@@ -70,3 +71,5 @@ def lower(provider: Provider, module: Module, name: str, handled: frozenset[str]
     if has_narrow_floats(text):
         widen_narrow_floats(provider, module, name)
     apply_rules(provider, module, {**RULES, "stablehlo.custom_call": placed_unless(handled)}, name)
+    if writes_over_inputs(provider.library.current):
+        apply_rules(provider, module, RULES_OF_SCATTER, name)

@@ -22,6 +22,7 @@ from vhlo_tools.interpreter.lowering.products import (
     unary_einsum,
 )
 from vhlo_tools.interpreter.lowering.random_bits import rng_bit_generator
+from vhlo_tools.interpreter.lowering.slicing import real_dynamic_slice
 from vhlo_tools.interpreter.lowering.solving import triangular_solve
 from vhlo_tools.interpreter.lowering.transform import fft
 from vhlo_tools.interpreter.refusals import refusal
@@ -78,6 +79,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "stablehlo.fft": fft,
     "stablehlo.gather": signed_from(1, 2),
     "stablehlo.get_tuple_element": _get_tuple_element,
+    "stablehlo.real_dynamic_slice": real_dynamic_slice,
     "stablehlo.remainder": remainder,
     "stablehlo.rng_bit_generator": rng_bit_generator,
     "stablehlo.scatter": _scatter,

@@ -1,0 +1,215 @@
+"""Run the tests of openxla/stablehlo, unchanged, through `vhlo opt` and `vhlo translate`: `upstream_suite PATH`.
+
+PATH is a checkout, best one of the version that is installed. Needed are `lit` from PyPI, and `FileCheck` and `not`,
+which Debian has in llvm-N-tools. What is expected not to pass stands, with the reason, in upstream_suite.toml; the exit
+code is 1 if anything else does not pass, or if what stands there does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from upstream_server import SOCKET, serve, write_clients
+
+from vhlo_tools.bindings import get_provider
+
+SUITES: Final = ("stablehlo/tests", "stablehlo/testdata")
+EXPECTED: Final = Path(__file__).with_suffix(".toml")
+#: How a test of lit ended, in our words.
+PASSED: Final = frozenset({"PASS", "XFAIL", "FLAKYPASS"})
+UNSUPPORTED: Final = frozenset({"UNSUPPORTED", "EXCLUDED", "SKIPPED"})
+_CONFIG: Final = """
+import lit.formats
+config.name = {name!r}
+config.test_format = lit.formats.ShTest()
+config.suffixes = [".mlir"]
+config.test_source_root = {source!r}
+config.test_exec_root = {work!r}
+config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
+config.environment["{variable}"] = {socket!r}
+config.environment["PATH"] = {path!r}
+"""
+_LONGEST: Final = 300
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a test.
+
+    Attributes:
+        name: The test, by its path in the checkout.
+        code: How it ended, in lit's words.
+        reason: Why it did not pass.
+    """
+
+    name: str
+    code: str
+    reason: str
+
+
+def find_tool(name: str) -> str | None:
+    """Return the path of a program of LLVM, in the path or of the newest version where Debian puts it."""
+    found = shutil.which(name)
+    if found:
+        return found
+    installed = Path("/usr/lib").glob(f"llvm-*/bin/{name}")
+    newest = sorted(installed, key=lambda path: int(path.parts[3].removeprefix("llvm-")))
+    return str(newest[-1]) if newest else None
+
+
+@contextmanager
+def warm_server(path: Path) -> Iterator[None]:
+    """Run the server that does the work, at the socket ``path``."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen(128)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            serve(listener)
+        finally:
+            os._exit(1)
+    listener.close()
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+
+
+def run_suite(checkout: Path, suite: str, work: Path, search: str, arguments: argparse.Namespace) -> list[Outcome]:
+    """Run the tests of a folder of the checkout with lit."""
+    source = (checkout / suite).resolve()
+    folder = work / suite.replace("/", "_")
+    folder.mkdir()
+    config = {"name": suite, "source": str(source), "work": str(folder), "path": search, "variable": SOCKET}
+    (folder / "lit.site.cfg.py").write_text(_CONFIG.format(**config, socket=str(work / "socket")))
+    results = work / f"{folder.name}.json"
+    command = [
+        *arguments.lit.split(), "-q", "--ignore-fail", f"-j{arguments.processes}", f"--timeout={arguments.timeout}",
+        "--output", str(results), str(folder),
+    ]  # fmt: skip
+    if arguments.only:
+        command += ["--filter", arguments.only]
+    subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+    if not results.exists():
+        return []
+    tests = json.loads(results.read_text())["tests"]
+    return [
+        Outcome(f"{suite}/{each['name'].partition(' :: ')[2]}", each["code"], reason_of(each.get("output", "")))
+        for each in tests
+    ]
+
+
+def reason_of(output: str) -> str:
+    """Return what a test said that did not pass, shortened."""
+    said = re.findall(r"^# \| (.*\S.*)$", output, re.MULTILINE)
+    faults = [line for line in said if re.search(r"error|Unknown|died|differ", line)] or said
+    return (faults[0] if faults else output.strip().rpartition("\n")[2])[:_LONGEST]
+
+
+def expected_shortfalls(library: str) -> dict[str, str]:
+    """Return the tests that are known not to pass, by patterns of their paths, each with the reason.
+
+    Args:
+        library: The version of StableHLO within the library, as in ``1.17.0``.
+    """
+    shortfalls: dict[str, str] = {}
+    for entry in tomllib.loads(EXPECTED.read_text())["shortfall"]:
+        if library in entry.get("libraries", [library]):
+            shortfalls.update(dict.fromkeys(entry["tests"], entry["reason"]))
+    return shortfalls
+
+
+def report(outcomes: Iterable[Outcome], shortfalls: Mapping[str, str]) -> bool:
+    """Print counts, and each test that did not pass with its reason; return whether all is as expected."""
+    outcomes = list(outcomes)
+    unexpected = []
+    met: set[str] = set()
+    for each in sorted(outcomes, key=lambda each: each.name):
+        pattern = next((pattern for pattern in shortfalls if fnmatch.fnmatch(each.name, pattern)), None)
+        if pattern and each.code not in PASSED:
+            met.add(pattern)
+            print(f"{each.name}: as expected: {shortfalls[pattern]}")
+        elif each.code in UNSUPPORTED:
+            print(f"{each.name}: {each.code.lower()}: {each.reason}")
+        elif each.code not in PASSED:
+            unexpected.append(each)
+    for each in unexpected:
+        print(f"{each.name}: {each.code}: {each.reason}")
+    ran = {each.name for each in outcomes}
+    idle = [
+        pattern for pattern in shortfalls if pattern not in met and any(fnmatch.fnmatch(name, pattern) for name in ran)
+    ]
+    for pattern in idle:
+        print(f"{pattern}: passes, but is expected not to: {shortfalls[pattern]}")
+    for suite in SUITES:
+        counts = Counter(
+            "passed" if each.code in PASSED else "unsupported" if each.code in UNSUPPORTED else "failed"
+            for each in outcomes
+            if each.name.startswith(suite + "/")
+        )
+        if counts:
+            listed = ", ".join(f"{counts[name]} {name}" for name in ("passed", "failed", "unsupported"))
+            print(f"{suite}: {counts.total()} tests: {listed}")
+    print(f"not as expected: {len(unexpected) + len(idle)}")
+    return not unexpected and not idle
+
+
+def main() -> int:
+    """Run the tests of a checkout."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("path", type=Path, help="a checkout of openxla/stablehlo")
+    parser.add_argument("--only", metavar="REGEX", help="run only tests whose names match")
+    parser.add_argument("--suite", action="append", choices=SUITES, help="run only this; may be given again")
+    parser.add_argument("-j", "--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--timeout", type=int, default=300, help="seconds for each test (default 300)")
+    parser.add_argument("--lit", default=shutil.which("lit") or f"{sys.executable} -m lit.main", help="how to run lit")
+    parser.add_argument("--output", type=Path, help="where to write all outcomes as JSON")
+    arguments = parser.parse_args()
+    tools = {name: find_tool(name) for name in ("FileCheck", "not")}
+    missing = [name for name, path in tools.items() if path is None]
+    suites = [suite for suite in arguments.suite or SUITES if (arguments.path / suite).is_dir()]
+    if missing or not suites:
+        lack = f"{' and '.join(missing)} (Debian: llvm-19-tools)" if missing else f"{SUITES} in {arguments.path}"
+        print(f"upstream_suite: there is no {lack}", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder)
+        programs = work / "bin"
+        programs.mkdir()
+        write_clients(programs, sys.executable)
+        for name, path in tools.items():
+            (programs / name).symlink_to(str(path))
+        search = f"{programs}:{os.environ.get('PATH', os.defpath)}"
+        with warm_server(work / "socket"):
+            outcomes = [each for suite in suites for each in run_suite(arguments.path, suite, work, search, arguments)]
+    if arguments.output:
+        arguments.output.write_text(json.dumps([vars(each) for each in outcomes], indent=1))
+    if not outcomes:
+        print("upstream_suite: lit ran no tests", file=sys.stderr)
+        return 2
+    library = str(get_provider().library.current)
+    print(f"{get_provider().library.name}, StableHLO {library}")
+    return 0 if report(outcomes, expected_shortfalls(library)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Upstream's programs as processes: shims, what the library dies of, and who starts what."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vhlo_tools.cli.main import main
+from vhlo_tools.opt.guard import guarded, note
+
+TANH = "func.func @f(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.tanh %a : tensor<f32> return %0 : tensor<f32> }\n"
+
+
+def run(command: list[str], text: str = TANH) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
+def test_shims_run_this_python_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    folder = tmp_path / "of two\twords" / "bin"
+    assert main(["shims", str(folder)]) == 0
+    ran = run([str(folder / "stablehlo-opt"), "--stablehlo-legalize-to-vhlo"])
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert '"vhlo.tanh_v2"' in ran.stdout
+    assert run([str(folder / "stablehlo-translate")]).stderr.startswith("stablehlo-translate: expected a translation")
+    assert main(["shims", str(folder)]) == 0
+
+
+def test_shims_replace_nothing_of_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    real = tmp_path / "stablehlo-translate"
+    real.write_text("the real one")
+    assert main(["shims", str(tmp_path)]) == 2
+    assert "--force replaces it" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == [real.name]
+    assert main(["shims", "--force", str(tmp_path)]) == 0
+    assert "vhlo_tools.cli.upstream stablehlo-translate" in real.read_text()
+
+
+def test_modules_beside_the_input_are_not_loaded(tmp_path: Path) -> None:
+    assert main(["shims", str(tmp_path)]) == 0
+    (tmp_path / "numpy.py").write_text("raise SystemExit('loaded')")
+    ran = subprocess.run(["./stablehlo-opt"], input=TANH, capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert "stablehlo.tanh" in ran.stdout
+
+
+@pytest.mark.parametrize("entry", ["vhlo_tools.cli.entry", "vhlo_tools.cli.main"])
+def test_commands_take_arguments_as_they_are(entry: str, tmp_path: Path) -> None:
+    output = tmp_path / "out.mlir"
+    ran = run([sys.executable, "-m", entry, "opt", "-canonicalize", "-o", str(output), "-"])
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert "stablehlo.tanh" in output.read_text()
+    assert "General options" in run([sys.executable, "-m", entry, "opt", "--help"]).stdout
+
+
+def test_nothing_is_written_where_something_failed(tmp_path: Path) -> None:
+    output = tmp_path / "out.mlir"
+    ran = run([sys.executable, "-m", "vhlo_tools.cli.entry", "opt", "-o", str(output)], TANH + "// -----\nno program")
+    assert ran.returncode == 1
+    assert not output.exists()
+
+
+def test_an_output_that_nobody_reads_is_no_error() -> None:
+    command = f"yes '{TANH.strip()}' | head -c 100000 | {sys.executable} -m vhlo_tools.cli.entry opt | true"
+    assert subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False).returncode == 0
+
+
+def test_what_the_library_dies_of_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    def die() -> int:
+        note("input.mlir: canonicalize")
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return 0
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        assert guarded("vhlo opt", die) == 1
+        assert guarded("vhlo opt", lambda: 7) == 7
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert "input.mlir: canonicalize: error: vhlo opt: the library died of SIGSEGV" in capfd.readouterr().err
+
+
+def test_the_input_keeps_its_name_in_locations(tmp_path: Path) -> None:
+    path = tmp_path / "a.mlir"
+    path.write_text("\n" + TANH)
+    command = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt", "--mlir-print-debuginfo"]
+    assert f'loc("{path}":2:53)' in run([*command, str(path)]).stdout
+    assert 'loc("<stdin>":1:53)' in run(command).stdout
+    split = run([*command, "--split-input-file", str(path)]).stdout
+    assert f'loc("within split at {path}:1 offset ":2:53)' in split

@@ -1,0 +1,67 @@
+"""Ops of the check dialect in the generic form: lines, comments and strings stay."""
+
+from __future__ import annotations
+
+import pytest
+
+from vhlo_tools.opt.check_text import generic_checks
+
+
+@pytest.mark.parametrize(
+    ("pretty", "generic"),
+    [
+        ("check.expect_eq %a, %b#1 : tensor<i64>", '"check.expect_eq"(%a, %b#1) {} : (tensor<i64>, tensor<i64>) -> ()'),
+        (
+            "check.expect_eq_const %a, dense<[1, 2]> : tensor<2xi64>",
+            '"check.expect_eq_const"(%a) {value = dense<[1, 2]> : tensor<2xi64>} : (tensor<2xi64>) -> ()',
+        ),
+        (
+            "check.expect_almost_eq %a, %b, tolerance = 1.0e-3 : tensor<!quant.uniform<i8:f32, 1.0>>",
+            '"check.expect_almost_eq"(%a, %b) {tolerance = 1.0e-3 : f64} : '
+            "(tensor<!quant.uniform<i8:f32, 1.0>>, tensor<!quant.uniform<i8:f32, 1.0>>) -> ()",
+        ),
+        (
+            'check.expect_almost_eq_const %a, dense<"0xFF"> : tensor<1xi8>, tolerance = 2.0 : f64 {a = "}"}',
+            '"check.expect_almost_eq_const"(%a) {value = dense<"0xFF"> : tensor<1xi8>, tolerance = 2.0 : f64, a = "}"} '
+            ": (tensor<1xi8>) -> ()",
+        ),
+        (
+            "check.expect_close %a, %b, max_ulp_difference = 3, min_ulp_difference = 1 : tensor<f32>, tensor<f32>",
+            '"check.expect_close"(%a, %b) {max_ulp_difference = 3 : ui64, min_ulp_difference = 1 : ui64} : '
+            "(tensor<f32>, tensor<f32>) -> ()",
+        ),
+        (
+            'check.expect_serialized_eq %a, probe_id = "x%", iter = 2 : tensor<f32>',
+            '"check.expect_serialized_eq"(%a) {probe_id = "x%", iteration = 2 : ui32} : (tensor<f32>) -> ()',
+        ),
+    ],
+)  # fmt: skip
+def test_each_op_has_a_generic_form(pretty: str, generic: str) -> None:
+    assert generic_checks(f"  {pretty}\n  return") == f"  {generic}\n  return"
+
+
+def test_lines_stay_where_they_are() -> None:
+    text = "check.expect_eq\n  %a, // why\n  %b\n : tensor<2xi64>\nreturn\n"
+    changed = generic_checks(text)
+    assert changed.startswith('"check.expect_eq"(%a, %b) {}')
+    assert changed.split("\n")[4] == "return"
+
+
+def test_an_alias_has_the_type_of_what_it_stands_for() -> None:
+    text = "#c = dense<1> : tensor<i32>\ncheck.expect_eq_const %a, #c\n"
+    wanted = '"check.expect_eq_const"(%a) {value = #c} : (tensor<i32>) -> ()\n'
+    assert generic_checks(text).endswith(wanted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "// check.expect_eq %a, %b : tensor<i32>\n",
+        '"a.b"() {c = "check.expect_eq %a, %b : tensor<i32>"} : () -> ()\n',
+        '"check.expect_eq"(%a, %b) : (tensor<i32>, tensor<i32>) -> ()\n',
+        "check.expect_eq %a : tensor<i32>\n",
+        "stablehlo.custom_call @check.expect_eq(%a, %b) : (tensor<i32>, tensor<i32>) -> ()\n",
+    ],
+)
+def test_what_is_no_op_in_the_pretty_form_stays(text: str) -> None:
+    assert generic_checks(text) == text

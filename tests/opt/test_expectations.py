@@ -1,0 +1,96 @@
+"""What a test expects to be said: in every form, and what comes of a wrong, a missing and a superfluous expectation."""
+
+from __future__ import annotations
+
+import pytest
+from opt_programs import Ran, opt
+
+FAULT = '  %0 = "stablehlo.abs"(%a) : (tensor<2xf32>) -> tensor<3xf32>'
+SAID = "'stablehlo.abs' op all non-scalar operands/results must have the same shape and base type"
+
+
+def verified(before: str, after: str = "", fault: str = FAULT, *arguments: str) -> Ran:
+    """Verify what is said of a program that has expectations around its fault."""
+    text = (
+        "func.func @f(%a: tensor<2xf32>) -> tensor<3xf32> {\n"
+        f"{before}{fault}{after}\n"
+        "  return %0 : tensor<3xf32>\n}\n"
+    )
+    return opt("--verify-diagnostics", *arguments, text=text)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", "  // expected-error {{same shape}}"),
+        ("// expected-error@+1 {{same shape}}\n", ""),
+        ("// expected-error @+1 {{same shape}}\n", ""),
+        ("// expected-error@+2 {{same shape}}\n\n", ""),
+        ("// expected-error@below {{same shape}}\n", ""),
+        ("", "\n// expected-error@-1 {{same shape}}"),
+        ("", "\n// expected-error@above {{same shape}}"),
+        ("// expected-error-re@+1 {{same {{sh[a-z]+}} and {{[[:alpha:]]+}} type}}\n", ""),
+        ("// expected-error-re @+1 {{{{^}}'stablehlo.abs' op all}}\n", ""),
+    ],
+)
+def test_what_is_expected_in_any_form_is_good(before: str, after: str) -> None:
+    ran = verified(before, after)
+    assert (ran.code, ran.error) == (0, "")
+
+
+def test_a_wrong_expectation_fails_with_what_was_said_and_what_was_not() -> None:
+    ran = verified("// expected-error@+1 {{another thing}}\n")
+    assert ran.code == 1
+    assert f"<stdin>:3:8: error: unexpected error: {SAID}\n{FAULT}\n       ^\n" in ran.error
+    assert '<stdin>:2:4: error: expected error "another thing" was not produced\n' in ran.error
+
+
+def test_a_missing_expectation_fails() -> None:
+    ran = verified("")
+    assert ran.code == 1
+    assert ran.error == f"<stdin>:2:8: error: unexpected error: {SAID}\n{FAULT}\n       ^\n"
+
+
+def test_a_superfluous_expectation_fails() -> None:
+    fine = '  %0 = "stablehlo.pad"(%a, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<3xf32>'
+    ran = verified("// expected-error@+1 {{same shape}}\n// expected-error@+1 {{padding}}\n", fault=fine)
+    assert ran.code == 1
+    assert 'error: expected error "same shape" was not produced' in ran.error
+
+
+def test_the_same_message_of_another_kind_is_a_near_miss() -> None:
+    ran = verified("// expected-warning@+1 {{same shape}}\n")
+    assert ran.code == 1
+    assert "<stdin>:2:4: error: 'error' diagnostic emitted when expecting a 'warning'" in ran.error
+
+
+def test_a_pattern_that_is_none_fails() -> None:
+    ran = verified("// expected-error-re@+1 {{same {{(}} shape}}\n")
+    assert ran.code == 1
+    assert "<stdin>:2:4: error: invalid regex" in ran.error
+
+
+def test_what_is_not_expected_is_let_pass_if_so_asked() -> None:
+    assert opt("--verify-diagnostics=only-expected", text='"stablehlo.abs"() : () -> ()').code == 0
+
+
+def test_remarks_notes_and_places_that_are_none_can_be_expected() -> None:
+    text = (
+        "// expected-error@unknown {{failed to legalize operation}}\n"
+        "// expected-error@+1 {{failed to convert VHLO to v1.3.0}}\n"
+        "module {\n"
+        "func.func @f(%a: tensor<f32>) -> tensor<f32> {\n"
+        "  %0 = stablehlo.tan %a : tensor<f32> loc(unknown)\n"
+        "  return %0 : tensor<f32>\n}\n}\n"
+    )
+    ran = opt("--verify-diagnostics", "--stablehlo-legalize-to-vhlo", "--vhlo-to-version=target=1.3.0", text=text)
+    assert (ran.code, ran.error) == (0, "")
+
+
+def test_without_verification_errors_have_their_line_and_the_op() -> None:
+    text = "func.func @f(%a: tensor<2xf32>) -> tensor<3xf32> {\n" + FAULT + "\n  return %0 : tensor<3xf32>\n}\n"
+    ran = opt(text=text)
+    assert ran.code == 1
+    place, line, caret, note, *_ = ran.error.split("\n")
+    assert (place, line, caret) == (f"<stdin>:2:8: error: {SAID}", FAULT, "       ^")
+    assert note.startswith('<stdin>:2:8: note: see current operation: %0 = "stablehlo.abs"(%arg0)')

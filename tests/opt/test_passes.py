@@ -1,0 +1,144 @@
+"""The passes: what the table lists is what the installed library has, and each runs where it belongs."""
+
+from __future__ import annotations
+
+import mmap
+import re
+from pathlib import Path
+
+import jaxlib
+import pytest
+from opt_programs import opt
+
+from vhlo_tools.bindings import get_provider
+from vhlo_tools.bindings.toolbox import Toolbox
+from vhlo_tools.opt.arguments import UsageError
+from vhlo_tools.opt.listing import described_passes, known_passes
+from vhlo_tools.opt.own_passes import OWN_PASSES
+from vhlo_tools.opt.pipelines import PIPELINES, Passes
+
+#: Every string of the library that could be the name of a pass; those of one word are among too many others.
+NAMES = re.compile(rb"\0([a-z][a-z0-9]{1,40}(?:-[a-z0-9]{1,40}){1,12})(?=\0)")
+
+
+@pytest.fixture(scope="module")
+def toolbox() -> Toolbox:
+    return Toolbox(get_provider("jaxlib"))
+
+
+def strings_of_library() -> set[str]:
+    found: set[str] = set()
+    for path in Path(jaxlib.__file__).parent.glob("*.so"):
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
+            found.update(match[1].decode() for match in NAMES.finditer(data))
+    return found
+
+
+def test_the_table_has_every_pass_of_the_library(toolbox: Toolbox) -> None:
+    passes = Passes(toolbox)
+    registered = {name for name in strings_of_library() if passes.includes(name)}
+    assert len(registered) > 85
+    assert registered - set(known_passes()) == set()
+
+
+def test_every_pass_is_described_once() -> None:
+    names = known_passes()
+    own = {*OWN_PASSES, *PIPELINES}
+    # Those that are written here stand in for what the library has of the same name.
+    assert len(names) - len(set(names)) == len(
+        own & {name for group in list(described_passes().values())[:-1] for name in group}
+    )
+
+
+def test_the_list_has_options_with_their_defaults() -> None:
+    lines = opt("--list-passes").text.split("\n")
+    assert "  --stablehlo-refine-shapes" in {line.split(" - ")[0].rstrip() for line in lines}
+    place = next(index for index, line in enumerate(lines) if line.startswith("  --stablehlo-legalize-to-vhlo "))
+    assert lines[place + 1].strip() == "options: allow-other-dialects=false"
+
+
+def test_passes_are_anchored_where_they_run(toolbox: Toolbox) -> None:
+    passes = Passes(toolbox)
+    flags = [("canonicalize", ""), ("chlo-legalize-to-stablehlo", ""), ("vhlo-to-version", "target=1.0.0")]
+    (stage,) = passes.from_flags(flags)
+    assert stage.pipeline == (
+        "builtin.module(canonicalize,func.func(chlo-legalize-to-stablehlo),vhlo-to-version{target=1.0.0})"
+    )
+
+
+def test_passes_of_ours_stand_between_those_of_the_library(toolbox: Toolbox) -> None:
+    stages = Passes(toolbox).from_flags([("cse", ""), ("chlo-pre-serialization-pipeline", ""), ("canonicalize", "")])
+    assert [stage.name for stage in stages] == [
+        "builtin.module(cse,func.func(chlo-legalize-to-stablehlo),func.func(shape-legalize-to-stablehlo))",
+        "reconcile-unrealized-casts",
+        "builtin.module(canonicalize)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "said"),
+    [
+        ("builtin.module(nothing)", "does not refer to a registered pass"),
+        ("builtin.module(chlo-legalize-to-stablehlo)", "restricted to 'func.func'"),
+        ("builtin.module(canonicalize{nothing=1})", "no such option nothing"),
+        ("builtin.module(inline{nothing=1})", "no such option nothing"),
+        ("canonicalize(", "builtin.module"),
+    ],
+)
+def test_pipelines_that_are_none_are_refused(toolbox: Toolbox, pipeline: str, said: str) -> None:
+    if pipeline == "canonicalize(":
+        assert opt(f"--pass-pipeline={pipeline}").code == 1
+        return
+    with pytest.raises(UsageError, match=re.escape(said)):
+        Passes(toolbox).from_text(pipeline)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--nothing-of-the-kind"], "Unknown command line argument '--nothing-of-the-kind'."),
+        (["--canonicalise"], "Did you mean '--canonicalize'?"),
+        (["--emit-bytecode=perhaps"], "'perhaps' is invalid value for boolean argument! Try 0 or 1"),
+        (["-o"], "requires a value!"),
+        (["--verify-diagnostics=some"], "Cannot find option named 'some'"),
+        (["--mlir-elide-elementsattrs-if-larger=x"], "value invalid for uint argument"),
+        (["a.mlir", "b.mlir"], "Too many positional arguments"),
+        (["--pass-pipeline=builtin.module(cse)", "--cse"], "can't be used with individual pass options"),
+        (["there-is-no-such-file.mlir"], "cannot open input file 'there-is-no-such-file.mlir'"),
+    ],
+)
+def test_arguments_that_are_none_are_refused(arguments: list[str], said: str) -> None:
+    ran = opt(*arguments)
+    assert (ran.code, ran.raw) == (1, b"")
+    assert said in ran.error
+
+
+def test_what_follows_two_dashes_is_a_file() -> None:
+    assert "cannot open input file '--cse'" in opt("--", "--cse").error
+
+
+def test_casts_there_and_back_are_reconciled() -> None:
+    text = """
+      func.func @f(%a: tensor<2xi32>) -> tensor<2xi32> {
+        %0 = builtin.unrealized_conversion_cast %a : tensor<2xi32> to tensor<2xui32>
+        %1 = builtin.unrealized_conversion_cast %0 : tensor<2xui32> to tensor<2xi64>
+        %2 = builtin.unrealized_conversion_cast %1 : tensor<2xi64> to tensor<2xi32>
+        return %2 : tensor<2xi32>
+      }"""
+    ran = opt("--reconcile-unrealized-casts", text=text)
+    assert "unrealized" not in ran.text
+    assert "return %arg0" in ran.text
+
+
+def test_dialects_that_only_passes_bring_are_there() -> None:
+    text = '#csr = #sparse_tensor.encoding<{ map = (d0) -> (d0 : compressed) }>\n"a.b"() {c = #csr} : () -> ()'
+    ran = opt("--allow-unregistered-dialect", text=text)
+    assert ran.code == 0, ran.error
+    assert (
+        "linalg.generic"
+        in opt(
+            "--stablehlo-legalize-to-linalg",
+            text="func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> "
+            "{ %0 = stablehlo.tanh %a : tensor<2xf32> return %0 : tensor<2xf32> }",
+        ).text
+    )

@@ -1,0 +1,43 @@
+"""Upstream's programs as commands, which read their arguments themselves and start with as little as they can.
+
+A shim runs this module: ``python -m vhlo_tools.cli.upstream stablehlo-opt ARGUMENTS``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from vhlo_tools.opt.guard import guarded
+
+__all__ = ["COMMANDS", "main"]
+
+#: The commands that stand for upstream's programs, by the names that these have.
+COMMANDS: Final = {"stablehlo-opt": "opt", "stablehlo-translate": "translate"}
+
+
+def main(program: str, arguments: Sequence[str]) -> int:
+    """Run one of the programs in a process of its own, and return its exit code.
+
+    Args:
+        program: What it is called: by upstream, or as ``vhlo opt`` or ``vhlo translate``.
+        arguments: Its arguments.
+    """
+    command = COMMANDS.get(program) or program.rpartition(" ")[2]
+
+    def run() -> int:
+        # Only in the process that needs them.
+        from vhlo_tools.opt.streams import Streams
+
+        if command == "opt":
+            from vhlo_tools.opt.optimizer import run_opt as run_command
+        else:
+            from vhlo_tools.opt.translator import run_translate as run_command
+        return run_command(arguments, Streams.of_process(), program=program)
+
+    return guarded(program, run)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

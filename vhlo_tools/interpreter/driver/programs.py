@@ -1,0 +1,81 @@
+"""Different functions of a program, run at once on the devices of a grid, with a host that feeds them.
+
+Source: ``evalRunParallelOp`` in ``stablehlo/reference/InterpreterOps.cpp`` in openxla/stablehlo.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from vhlo_tools.bindings import MLIRFailure
+from vhlo_tools.errors import EngineError, InvalidInputError
+from vhlo_tools.interpreter.driver.evaluation import Evaluate, evaluate_here
+from vhlo_tools.interpreter.driver.lockstep import run_in_lockstep
+from vhlo_tools.interpreter.driver.planning import plan
+from vhlo_tools.interpreter.driver.steps import Device
+from vhlo_tools.interpreter.grid import Grid
+from vhlo_tools.interpreter.handlers import Handler
+from vhlo_tools.interpreter.lowering import fit, lower
+from vhlo_tools.portable import make_plain
+from vhlo_tools.program import Program, explain_failure
+
+__all__ = ["run_programs"]
+
+#: The name of what was ``main``: segments have one of their own.
+_MAIN: Final = "vhlo_tools.main"
+
+
+def run_programs(
+    program: Program,
+    functions: Sequence[Sequence[str]],
+    inputs: Sequence[Sequence[Any]],
+    handlers: Mapping[str, Handler] | None = None,
+    *,
+    feed: Sequence[str] = (),
+    evaluate: Evaluate = evaluate_here,
+) -> list[list[Any]]:
+    """Run functions of a program at once.
+
+    Args:
+        program: The program, with functions of tensors and tokens.
+        functions: For each replica the functions that its partitions run.
+        inputs: For each device, of the first replica first, what its function takes: arrays, and ``None`` for tokens.
+        handlers: What computes custom calls, by their targets.
+        feed: Functions whose results infeeds are given, in order.
+        evaluate: What evaluates segments.
+
+    Returns:
+        The results of each device.
+
+    Raises:
+        InvalidInputError: If there are inputs of more or fewer devices than functions.
+        EngineError: If a function holds what cannot be run, or fails.
+    """
+    grid = Grid(len(functions), len(functions[0]))
+    names = [_MAIN if name == "main" else name for row in functions for name in row]
+    if len(names) != grid.size or len(inputs) != grid.size:
+        raise InvalidInputError(f"{program.name} was given {len(names)} functions and {len(inputs)} inputs for {grid}")
+    provider = program.provider
+    try:
+        module = provider.as_module(make_plain(provider, program.load(), program.name))
+        fit(provider, module, (), (), (), program.name)
+        lower(provider, module, program.name)
+        provider.rename_function(module, "main", _MAIN)
+        blocks = plan(provider, module, [*names, *feed], handlers or {}, (), program.name, has_host=True)
+    except MLIRFailure as failure:
+        said = explain_failure(program.name, provider, failure)
+        raise EngineError(
+            f"{program.name} cannot be rewritten for the reference interpreter: {said}", failure.diagnostics
+        ) from failure
+    queue = deque(feed)
+    devices = [
+        Device(number, *grid.place(number), blocks, evaluate, _no_probe, feed=queue) for number in range(grid.size)
+    ]
+    walks = [blocks[name].walk(device, {}, given) for name, device, given in zip(names, devices, inputs, strict=True)]
+    return run_in_lockstep(grid, devices, walks)
+
+
+def _no_probe(*_: Any) -> None:
+    """Do nothing: nothing is marked for probing here."""

@@ -1,0 +1,284 @@
+"""Programs evaluated, with the ops of ``check`` and ``interpreter`` as custom calls that have handlers.
+
+Source: ``stablehlo/tools/StablehloTranslateMain.cpp`` and ``stablehlo/reference/Api.cpp`` in openxla/stablehlo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from vhlo_tools.bindings import Operation, elements_of
+from vhlo_tools.bindings.toolbox import Toolbox
+from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.interpreter import (
+    ArgumentType,
+    CustomCall,
+    Driver,
+    Handler,
+    parse_tensor_type,
+    parse_value_type,
+    run_programs,
+)
+from vhlo_tools.opt import tensors
+from vhlo_tools.opt.checks import CheckFailedError, ProbeFolder, expect_almost_eq, expect_close, expect_eq
+from vhlo_tools.opt.guard import note
+from vhlo_tools.program import Program
+
+__all__ = ["Interpretation", "Value"]
+
+_TOKEN: Final = "!stablehlo.token"
+_TARGET: Final = "vhlo_tools.op."
+#: The tolerance of checks that do not say any.
+_TOLERANCE: Final = 1e-4
+#: The most units in the last place of checks that do not say any.
+_ULPS: Final = 1
+
+
+class _ToldError(VhloToolsError):
+    """What is wrong was said at its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a program takes, or a result.
+
+    Attributes:
+        kind: Its type, as MLIR prints it.
+        array: The value; ``None`` for a token.
+    """
+
+    kind: str
+    array: np.ndarray[Any, Any] | None
+
+
+class Interpretation:
+    """The evaluation of a module.
+
+    Args:
+        toolbox: The bindings.
+        module: The module, which is rewritten.
+        name: What to call it in messages.
+        probes: Where probes write.
+        write: Where what the program prints goes.
+    """
+
+    def __init__(
+        self, toolbox: Toolbox, module: Any, name: str, probes: ProbeFolder, write: Callable[[str], None]
+    ) -> None:
+        self._toolbox = toolbox
+        self._module = module
+        self._name = name
+        self._probes = probes
+        self._write = write
+        self._handlers: dict[str, Handler] = {}
+
+    def run(self, inputs: Sequence[Value]) -> list[Value] | None:
+        """Return the results of ``main``; ``None`` if it fails, which was said.
+
+        Args:
+            inputs: What it takes.
+        """
+        functions = [op.operation for op in self._module.body.operations if str(op.operation.name) == "func.func"]
+        if not functions:
+            return []
+        main = next((each for each in functions if _symbol(each) == "main"), None)
+        if main is None and len(functions) == 1:
+            main = functions[0]
+            self._toolbox.provider.rename_function(self._module, _symbol(main), "main")
+        if main is None:
+            self._module.operation.location.emit_error("module must have entry func with name main")
+            return None
+        function = main.attributes["function_type"].value
+        if fault := _misfit(inputs, [str(each) for each in function.inputs]):
+            main.location.emit_error(fault)
+            return None
+        kinds = [str(each) for each in function.results]
+        for op in self._toolbox.provider.walk(self._module):
+            if rewrite := _REWRITES.get(str(op.name)):
+                rewrite(self, op)
+        self._probes.clear()
+        note(f"{self._name}: its evaluation")
+        try:
+            results = Driver(self._program(), self._handlers).run([each.array for each in inputs])
+        except _ToldError:
+            return None
+        except VhloToolsError as error:
+            self._toolbox.emit_error(main.context, str(error))
+            return None
+        return [Value(kind, array) for kind, array in zip(kinds, results, strict=True)]
+
+    def _program(self) -> Program:
+        provider = self._toolbox.provider
+        return Program(self._name, provider, lambda: provider.clone(self._module))
+
+    # Ops as custom calls
+
+    def replace(self, op: Operation, operands: Sequence[Any], handler: Handler) -> None:
+        """Put a custom call in the place of an op.
+
+        Args:
+            op: The op.
+            operands: What the call takes.
+            handler: What computes it.
+        """
+        ir = self._toolbox.provider.ir
+        target = f"{_TARGET}{len(self._handlers)}.{op.name}"
+        location = op.location
+        what = str(op.name)
+
+        def telling(call: CustomCall, *arrays: Any) -> Any:
+            try:
+                return handler(call, *arrays)
+            except CheckFailedError as error:
+                location.emit_error(f"{what} failed: {error}")
+                raise _ToldError(str(error)) from error
+            except (OSError, ValueError) as error:
+                location.emit_error(f"{what} failed: {error}")
+                raise _ToldError(str(error)) from error
+
+        with op.context:
+            call = ir.Operation.create(
+                "stablehlo.custom_call",
+                results=[each.type for each in op.results],
+                operands=list(operands),
+                attributes={"call_target_name": ir.StringAttr.get(target), "has_side_effect": ir.BoolAttr.get(True)},
+                loc=location,
+                ip=ir.InsertionPoint(op),
+            )
+        for result, replacement in zip(op.results, call.results, strict=True):
+            result.replace_all_uses_with(replacement)
+        op.operation.erase()
+        self._handlers[target] = telling
+
+    def constant(self, op: Operation) -> Any:
+        """Return the attribute ``value`` of an op as a constant that stands before it."""
+        ir = self._toolbox.provider.ir
+        # Of complex elements the bindings have no attributes: they come as text, with the others of the op.
+        printed = op.operation.get_asm(print_generic_op_form=True)
+        attributes = printed[printed.index("{") : printed.rindex("}") + 1]
+        text = f'"stablehlo.constant"() {attributes} : () -> {op.operands[0].type}'
+        constant = ir.Operation.parse(text, context=op.context)
+        ir.InsertionPoint(op).insert(constant)
+        return constant.results[0]
+
+    def texts(self, op: Operation, kind: str) -> Callable[[Any], list[str]]:
+        """Return what makes text of elements of tensors of a type."""
+        context = op.context
+        return lambda array: tensors.elements_of(self._toolbox, context, array, kind, "[{}, {}]")
+
+    def compared(self, op: Operation, check: Callable[..., None], *limits: Any) -> None:
+        """Rewrite a check of two values, or of one and an attribute."""
+        operands = list(op.operands)
+        texts = self.texts(op, str(operands[0].type))
+        if len(operands) == 1:
+            operands.append(self.constant(op))
+        self.replace(op, operands, lambda _, actual, expected: check(actual, expected, texts, *limits))
+
+    def probe(self, op: Operation) -> None:
+        """Rewrite a probe, which gives what it takes."""
+        identifier, kind = str(op.attributes["probe_id"].value), str(op.operands[0].type)
+
+        def keep(_: CustomCall, array: Any) -> Any:
+            self._probes.write(identifier, kind, array)
+            return array
+
+        self.replace(op, op.operands, keep)
+
+    def probed(self, op: Operation) -> None:
+        """Rewrite a check of what a probe wrote."""
+        identifier, kind = str(op.attributes["probe_id"].value), str(op.operands[0].type)
+        iteration, texts = int(_number(op, "iteration", 0)), self.texts(op, kind)
+        self.replace(op, op.operands, lambda _, array: self._probes.expect(identifier, iteration, kind, array, texts))
+
+    def print(self, op: Operation) -> None:
+        """Rewrite what prints a value."""
+        (operand,) = op.operands
+        name, kind, context = operand.get_name(), str(operand.type), op.context
+
+        def write(_: CustomCall, array: Any) -> None:
+            self._write(f"{name} = {tensors.tensor_text(self._toolbox, context, array, kind)}\n")
+
+        self.replace(op, op.operands, write)
+
+    def run_parallel(self, op: Operation) -> None:
+        """Rewrite what runs functions on several devices at once."""
+        rows = [[str(each.value) for each in elements_of(row)] for row in elements_of(op.attributes["programs"])]
+        feed = [str(each.value) for each in elements_of(op.attributes["infeed"])] if "infeed" in op.attributes else []
+        functions = {
+            _symbol(each.operation): len(each.operation.attributes["function_type"].value.inputs)
+            for each in self._module.body.operations
+            if str(each.operation.name) == "func.func"
+        }
+        counts = [functions[name] for row in rows for name in row]
+        is_token = [str(each.type) == _TOKEN for each in op.operands]
+
+        def run(_: CustomCall, *arrays: Any) -> list[Any]:
+            given = iter(arrays)
+            values = iter([None if token else next(given) for token in is_token])
+            inputs = [[next(values) for _ in range(count)] for count in counts]
+            results = run_programs(self._program(), rows, inputs, self._handlers, feed=feed)
+            return [each for device in results for each in device if each is not None]
+
+        self.replace(op, op.operands, run)
+
+
+def _misfit(inputs: Sequence[Value], kinds: Sequence[str]) -> str | None:
+    """Return why a function that takes values of some types does not take these; ``None`` if it does."""
+    if len(inputs) != len(kinds):
+        return (
+            f"incorrect number of arguments specified, provided {len(inputs)} inputs but function expected {len(kinds)}"
+        )
+    for index, (value, kind) in enumerate(zip(inputs, kinds, strict=True)):
+        wanted = parse_value_type(kind)
+        array = value.array
+        fits = isinstance(wanted, ArgumentType) and array is not None and wanted.takes(array.shape)
+        if not fits or parse_value_type(value.kind) != parse_value_type(_of_shape(kind, value.kind)):
+            return (
+                f"invalid input argument type at index {index}, "
+                f"input type was {value.kind} but entry function expected {kind}"
+            )
+    return None
+
+
+def _of_shape(kind: str, like: str) -> str:
+    """Return a type of tensors with the shape of another."""
+    wanted, given = parse_tensor_type(kind), parse_tensor_type(like)
+    return wanted.with_shape(given.static_shape).text
+
+
+def _symbol(function: Operation) -> str:
+    return str(function.attributes["sym_name"].value)
+
+
+def _number(op: Operation, name: str, default: float) -> Any:
+    return op.attributes[name].value if name in op.attributes else default
+
+
+def _almost_eq(interpretation: Interpretation, op: Operation) -> None:
+    interpretation.compared(op, expect_almost_eq, float(_number(op, "tolerance", _TOLERANCE)))
+
+
+def _close(interpretation: Interpretation, op: Operation) -> None:
+    least = int(_number(op, "min_ulp_difference", 0))
+    interpretation.compared(op, expect_close, least, int(_number(op, "max_ulp_difference", _ULPS)))
+
+
+def _eq(interpretation: Interpretation, op: Operation) -> None:
+    interpretation.compared(op, expect_eq)
+
+
+_REWRITES: Final[Mapping[str, Callable[[Interpretation, Operation], None]]] = {
+    "check.expect_almost_eq": _almost_eq,
+    "check.expect_almost_eq_const": _almost_eq,
+    "check.expect_close": _close,
+    "check.expect_eq": _eq,
+    "check.expect_eq_const": _eq,
+    "check.expect_serialized_eq": Interpretation.probed,
+    "interpreter.print": Interpretation.print,
+    "interpreter.probe": Interpretation.probe,
+    "interpreter.run_parallel": Interpretation.run_parallel,
+}

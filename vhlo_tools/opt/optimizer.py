@@ -1,0 +1,172 @@
+"""``stablehlo-opt``: a program parsed, passes run on it, and printed.
+
+Source: ``stablehlo/tools/StablehloOptMain.cpp`` in openxla/stablehlo and ``mlir/lib/Tools/mlir-opt/MlirOptMain.cpp`` in
+llvm/llvm-project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from vhlo_tools.bindings.toolbox import Toolbox
+from vhlo_tools.opt.arguments import Arguments, Option, UsageError, help_text, parse_arguments
+from vhlo_tools.opt.guard import note
+from vhlo_tools.opt.parsing import parse
+from vhlo_tools.opt.pipelines import Passes, Stage
+from vhlo_tools.opt.printing import PRINTING, printed, settings_of
+from vhlo_tools.opt.streams import Streams
+from vhlo_tools.opt.tool import COMMON, IGNORED, Job, process, reported
+
+__all__ = ["run_opt"]
+
+_OWN: Final = (
+    Option("pass-pipeline", "Textual description of the pass pipeline to run", "value"),
+    Option("list-passes", "List the passes of this provider, grouped and described"),
+    Option("show-dialects", "Print the list of registered dialects"),
+    Option("emit-bytecode", "Emit bytecode when generating output"),
+    Option("emit-bytecode-version", "Use specified bytecode when generating output", "value", "uint", is_number=True),
+    Option("no-implicit-module", "Disable implicit addition of a top-level module op during parsing"),
+    Option("verify-each", "Run the verifier after each transformation pass (default: on)"),
+    Option("dump-pass-pipeline", "Print the pipeline that will be run"),
+    Option("mlir-timing", "Display execution times", is_hidden=True),
+    Option("mlir-pass-statistics", "Display the statistics of each pass", is_hidden=True),
+)
+
+#: When modules are printed on the way, and what the bindings call that.
+_WATCHING: Final = {
+    "mlir-print-ir-before-all": "print_before_all",
+    "mlir-print-ir-after-all": "print_after_all",
+    "mlir-print-ir-after-change": "print_after_change",
+    "mlir-print-ir-after-failure": "print_after_failure",
+    "mlir-print-ir-module-scope": "print_module_scope",
+}
+_WATCH_OPTIONS: Final = (
+    Option("mlir-print-ir-before-all", "Print IR before each pass"),
+    Option("mlir-print-ir-after-all", "Print IR after each pass"),
+    Option("mlir-print-ir-after-change", "When printing the IR after a pass, only print if the IR changed"),
+    Option("mlir-print-ir-after-failure", "When printing the IR after a pass, only print if the pass failed"),
+    Option("mlir-print-ir-module-scope", "When printing IR, always print the top-level operation"),
+)
+_OPTIONS: Final = {
+    "General options": (*_OWN, *COMMON),
+    "Printing": PRINTING,
+    "Printing between passes": _WATCH_OPTIONS,
+    "Options without effect": IGNORED,
+}
+
+
+def run_opt(arguments: Sequence[str], streams: Streams, *, program: str = "vhlo opt") -> int:
+    """Run ``stablehlo-opt``.
+
+    Args:
+        arguments: Its arguments.
+        streams: Its streams.
+        program: What it is called in messages.
+
+    Returns:
+        Its exit code.
+    """
+    return reported(program, streams, lambda toolbox: _Optimizer(toolbox, streams, program).run(arguments))
+
+
+class _Optimizer:
+    def __init__(self, toolbox: Toolbox, streams: Streams, program: str) -> None:
+        self._toolbox = toolbox
+        self._streams = streams
+        self._program = program
+        self._passes = Passes(toolbox)
+
+    def run(self, given: Sequence[str]) -> int:
+        options = [each for section in _OPTIONS.values() for each in section]
+        arguments = parse_arguments(given, options, self._passes.includes, _known_passes)
+        for name, text in _INFORMATION.items():
+            if arguments.flag(name):
+                self._streams.stdout.write(text(self).encode())
+                self._streams.stdout.flush()
+                return 0
+        stages = self._stages(arguments)
+        if arguments.flag("dump-pass-pipeline"):
+            for stage in stages:
+                self._streams.say(f"{self._toolbox.described(stage.pipeline) or stage.name}\n")
+        return process(
+            self._toolbox,
+            arguments,
+            self._streams,
+            lambda job: self._work(job, arguments, stages),
+            separator="\n// -----\n",
+        )
+
+    def _stages(self, arguments: Arguments) -> list[Stage]:
+        pipeline = arguments.text("pass-pipeline")
+        if pipeline is None:
+            return self._passes.from_flags(arguments.others)
+        if arguments.others:
+            raise UsageError(
+                f"'-pass-pipeline' option can't be used with individual pass options: --{arguments.others[0][0]}"
+            )
+        return self._passes.from_text(pipeline)
+
+    def _work(self, job: Job, arguments: Arguments, stages: Sequence[Stage]) -> bool:
+        toolbox = self._toolbox
+        operation = parse(toolbox, job, is_single=arguments.flag("no-implicit-module"))
+        if operation is None:
+            return False
+        for stage in stages:
+            note(f"{job.source.name}: {stage.name}")
+            if not stage.run(toolbox, operation, lambda pipeline: self._run(operation, pipeline, arguments)):
+                return False
+        if arguments.flag("emit-bytecode"):
+            job.output.write(toolbox.bytecode(operation, arguments.number("emit-bytecode-version")))
+        else:
+            job.output.write(job.named(printed(operation, settings_of(arguments))))
+        return True
+
+    def _run(self, operation: Any, pipeline: str, arguments: Arguments) -> bool:
+        watch = {key: arguments.flag(name) for name, key in _WATCHING.items()}
+        return self._toolbox.run(
+            operation,
+            pipeline,
+            verify=arguments.flag("verify-each", default=True),
+            watch=watch if any(watch.values()) else None,
+            timing=arguments.flag("mlir-timing"),
+            statistics=arguments.flag("mlir-pass-statistics"),
+        )
+
+    def help(self, *, hidden: bool = False) -> str:
+        """Return what ``--help`` prints."""
+        overview = f"StableHLO optimizer driver\nAvailable Dialects: {', '.join(self._toolbox.dialects())}"
+        text = help_text(overview, f"{self._program} [options] <input file>", _OPTIONS, hidden=hidden)
+        return f"{text}\nPasses, each an option of its own:\n\n{self.passes()}"
+
+    def passes(self) -> str:
+        """Return what ``--list-passes`` prints."""
+        from vhlo_tools.opt.listing import list_passes
+
+        return list_passes(self._toolbox)
+
+    def dialects(self) -> str:
+        """Return what ``--show-dialects`` prints."""
+        return "Available Dialects:\n" + "\n".join(self._toolbox.dialects()) + "\n"
+
+    def version(self) -> str:
+        """Return what ``--version`` prints."""
+        from vhlo_tools.opt.listing import version_text
+
+        return version_text(self._toolbox)
+
+
+#: Options by which the program tells of itself.
+_INFORMATION: Final[Mapping[str, Callable[[_Optimizer], str]]] = {
+    "help": _Optimizer.help,
+    "help-hidden": lambda optimizer: optimizer.help(hidden=True),
+    "list-passes": _Optimizer.passes,
+    "show-dialects": _Optimizer.dialects,
+    "version": _Optimizer.version,
+}
+
+
+def _known_passes() -> list[str]:
+    from vhlo_tools.opt.listing import known_passes
+
+    return known_passes()

@@ -1,0 +1,170 @@
+"""Passes of upstream's program that no provider registers, or none in working order, written here.
+
+Sources: ``stablehlo/reference/InterpreterInstrumentWithProbe.cpp`` in openxla/stablehlo;
+``mlir/lib/Conversion/ReconcileUnrealizedCasts`` and ``mlir/lib/Transforms/InlinerPass.cpp`` in llvm/llvm-project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from vhlo_tools.bindings import Operation
+from vhlo_tools.bindings.toolbox import Toolbox
+from vhlo_tools.opt.arguments import UsageError
+
+__all__ = ["OWN_PASSES", "OwnPass"]
+
+_CAST: Final = "builtin.unrealized_conversion_cast"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPass:
+    """A pass over modules.
+
+    Attributes:
+        name: Its name.
+        description: What it does.
+        options: What it takes, each with its default.
+        run: Does it, on a module, in place, with the options that were given.
+    """
+
+    name: str
+    description: str
+    options: Mapping[str, str]
+    run: Callable[[Toolbox, Any, Mapping[str, str]], None]
+
+    def options_of(self, text: str) -> dict[str, str]:
+        """Return the options in a text such as ``a=1 b=2``.
+
+        Raises:
+            UsageError: If it does not take one.
+        """
+        options = dict(self.options)
+        for each in text.split():
+            name, _, value = each.partition("=")
+            if name not in options:
+                raise UsageError(
+                    f"<Pass-Options-Parser>: no such option {name}; {self.name} takes {', '.join(options)}"
+                )
+            options[name] = value or "true"
+        return options
+
+
+def _reconcile(toolbox: Toolbox, module: Any, _: Mapping[str, str]) -> None:
+    """Let what is cast there and back be used as it was, and take away casts that nothing uses."""
+    casts = [op for op in toolbox.provider.walk(module) if str(op.name) == _CAST]
+    for op in casts:
+        origin: Any = op.operands[0].owner if len(op.operands) else None
+        # Through any number of casts, back to values of the types that this one makes.
+        while _is_cast(origin):
+            before = list(origin.operands)
+            if [each.type for each in before] == [each.type for each in op.results]:
+                for result, value in zip(op.results, before, strict=True):
+                    result.replace_all_uses_with(value)
+                break
+            origin = before[0].owner if before else None
+    # Those last that others use.
+    for op in reversed(casts):
+        if not any(True for result in op.results for _ in result.uses):
+            op.operation.erase()
+
+
+def _is_cast(owner: Any) -> bool:
+    return hasattr(owner, "operands") and str(owner.name) == _CAST
+
+
+def _instrument(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> None:
+    """Put a probe after each op that makes tensors of known shapes, but for constants."""
+    ir = toolbox.provider.ir
+    by_name = options["useDebugInfo"] == "true"
+    number = 0
+    # Innermost first, as MLIR walks.
+    for op in _post_order(module.operation):
+        if str(op.name) == "stablehlo.constant":
+            continue
+        for result in op.results:
+            if not _is_probed(ir, result.type):
+                continue
+            number += 1
+            name = "probe"
+            if by_name and isinstance(op.location, ir.NameLoc):
+                name = str(op.location.name_str).split("@")[0] + "."
+            _probe(ir, op, result, f"{name}{number}")
+
+
+def _inline(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> None:
+    """Put functions in the place of their calls, and take away those that are private and not called any more.
+
+    The provider's own pass inlines nothing: the interface that says how functions of ``func`` are inlined is an
+    extension that no provider registers.
+    """
+    # Not at the top: the interpreter is much to load for those who only parse and print.
+    from vhlo_tools.interpreter.lowering.calls import inline_calls
+
+    provider = toolbox.provider
+    inline_calls(provider, module, _is_inlined)
+    if options["default-pipeline"]:
+        # The pass simplifies functions between its turns.
+        toolbox.run(module, f"builtin.module(func.func({options['default-pipeline']}))", verify=False)
+    toolbox.run(module, "builtin.module(symbol-dce)", verify=False)
+
+
+def _is_inlined(op: Operation) -> bool:
+    return str(op.name) == "func.call" and "no_inline" not in op.attributes
+
+
+def _probe(ir: Any, op: Operation, result: Any, identifier: str) -> None:
+    with op.context:
+        probe = ir.Operation.create(
+            "interpreter.probe",
+            results=[result.type],
+            operands=[result],
+            attributes={"probe_id": ir.StringAttr.get(identifier)},
+            loc=op.location,
+            ip=ir.InsertionPoint.after(op),
+        )
+    result.replace_all_uses_except(probe.results[0], probe)
+
+
+def _post_order(op: Any) -> list[Any]:
+    found = []
+    for region in op.regions:
+        for block in region:
+            for each in block.operations:
+                found += [*_post_order(each.operation), each.operation]
+    return found
+
+
+def _is_probed(ir: Any, kind: Any) -> bool:
+    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
+        return False
+    element = kind.element_type
+    return isinstance(element, ir.IntegerType | ir.FloatType | ir.ComplexType)
+
+
+#: The passes, by name.
+OWN_PASSES: Final[Mapping[str, OwnPass]] = {
+    each.name: each
+    for each in (
+        OwnPass(
+            "inline",
+            "Puts functions in the place of their calls",
+            {"default-pipeline": "canonicalize", "inlining-threshold": "", "max-iterations": "4"},
+            _inline,
+        ),
+        OwnPass(
+            "interpreter-instrument-with-probe",
+            "Inserts interpreter.probe ops in a StableHLO program.",
+            {"useDebugInfo": "false"},
+            _instrument,
+        ),
+        OwnPass(
+            "reconcile-unrealized-casts",
+            "Simplifies and eliminates casts there and back that conversions left.",
+            {},
+            _reconcile,
+        ),
+    )
+}

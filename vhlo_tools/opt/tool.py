@@ -1,0 +1,187 @@
+"""What both programs do with an input: split it, listen to MLIR, and print or check what it says.
+
+Source: ``mlir/lib/Tools/mlir-opt/MlirOptMain.cpp`` and ``mlir/lib/Tools/mlir-translate/MlirTranslateMain.cpp`` in
+llvm/llvm-project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from vhlo_tools.bindings import Context, get_provider
+from vhlo_tools.bindings.toolbox import Remark, Toolbox
+from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.opt.arguments import Arguments, Option, UsageError
+from vhlo_tools.opt.diagnostics import DiagnosticPrinter
+from vhlo_tools.opt.expectations import Verifier
+from vhlo_tools.opt.guard import note
+from vhlo_tools.opt.sources import DEFAULT_MARKER, STANDARD, Source, read_source, split_source
+from vhlo_tools.opt.streams import Output, Streams
+
+__all__ = ["COMMON", "IGNORED", "Job", "process", "reported"]
+
+_LEVELS: Final = ("", "all", "only-expected")
+
+#: Options of both programs.
+COMMON: Final = (
+    Option("o", "Output filename", "value", "filename"),
+    Option("allow-unregistered-dialect", "Allow operation with no registered dialects"),
+    Option("split-input-file", "Split the input file into chunks and process each independently", "optional", "marker"),
+    Option("output-split-marker", "Split marker to use for merging the output", "value"),
+    Option(
+        "verify-diagnostics",
+        "Check that emitted diagnostics match expected-* lines on the corresponding line",
+        "optional",
+        "all|only-expected",
+        choices=_LEVELS,
+    ),
+    Option("mlir-print-op-on-diagnostic", "Print the op that an error is about (default: on)", is_hidden=True),
+    Option("help", "Display available options (--help-hidden for more)"),
+    Option("help-hidden", "Display all available options", is_hidden=True),
+    Option("version", "Display the version of this program and of its library"),
+)
+
+#: Options that change nothing here: there are no threads, and no builds for debugging.
+IGNORED: Final = (
+    Option("mlir-disable-threading", "Disable multi-threading within MLIR, which this program does not use"),
+    Option("mlir-print-stacktrace-on-diagnostic", is_secret=True),
+    Option("mlir-very-unsafe-disable-verifier-on-parsing", is_secret=True),
+    Option("debug", is_secret=True),
+    Option("debug-only", kind="value", is_secret=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A part of the input, and what to do with what comes of it.
+
+    Attributes:
+        source: The part.
+        context: A context for it alone.
+        output: Where results go.
+        names: What locations have in the place of names, and the names.
+    """
+
+    source: Source
+    context: Context
+    output: Output
+    names: dict[str, str] = field(default_factory=dict)
+
+    def named(self, text: str) -> str:
+        """Return a text with names where it has what stands for them."""
+        for written, name in self.names.items():
+            text = text.replace(written, name)
+        return text
+
+
+Listener = Callable[[Remark], None]
+
+
+@contextmanager
+def _judged(toolbox: Toolbox, job: Job, arguments: Arguments, streams: Streams) -> Iterator[Callable[[bool], bool]]:
+    """Listen meanwhile; yield what tells whether all is as it should be, of whether the work succeeded."""
+    level = arguments.text("verify-diagnostics")
+    source = job.source
+
+    def listening(listener: Listener) -> AbstractContextManager[None]:
+        return toolbox.listening(job.context, lambda remark: listener(_renamed(remark, job)))
+
+    if level is None:
+        shows = arguments.flag("mlir-print-op-on-diagnostic", default=True)
+        printer = DiagnosticPrinter(source, streams.say, shows_ops=shows)
+        errors_only = arguments.flag("error-diagnostics-only")
+
+        def hear(remark: Remark) -> None:
+            if remark.severity == "error" or not errors_only:
+                printer.hear(remark)
+
+        with listening(hear):
+            yield lambda succeeded: succeeded
+        return
+    verifier = Verifier(source, streams.say, only_expected=level == "only-expected")
+    with listening(verifier.hear):
+        # Whether it succeeded does not matter: that it fails may be expected.
+        yield lambda _: verifier.finish()
+
+
+def _renamed(remark: Remark, job: Job) -> Remark:
+    """Return what was said with the names that the user knows."""
+    if not job.names:
+        return remark
+    place = remark.place
+    return replace(
+        remark,
+        location=job.named(remark.location),
+        place=place and replace(place, file=job.named(place.file)),
+        callers=tuple((job.named(text), at and replace(at, file=job.named(at.file))) for text, at in remark.callers),
+        notes=tuple(_renamed(each, job) for each in remark.notes),
+    )
+
+
+def process(
+    toolbox: Toolbox, arguments: Arguments, streams: Streams, work: Callable[[Job], bool], *, separator: str
+) -> int:
+    """Do the work on the input, part by part.
+
+    Args:
+        toolbox: The bindings.
+        arguments: What the program was called with.
+        streams: Its streams.
+        work: Does it, and tells whether it succeeded; why not was said by then.
+        separator: What stands between results of parts, if nothing else is asked for.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UsageError: If there is more than one input.
+        OSError: If the input cannot be read or the output not be written.
+    """
+    if len(arguments.files) > 1:
+        raise UsageError(f"Too many positional arguments specified: {' '.join(arguments.files)}")
+    whole = read_source(arguments.files[0] if arguments.files else STANDARD, streams.stdin)
+    output = Output(arguments.text("o", STANDARD) or STANDARD, streams)
+    marker = arguments.text("split-input-file")
+    parts = [whole]
+    misses: list[int] = []
+    if marker is not None and marker.lower() not in ("false", "0"):
+        parts, misses = split_source(whole, DEFAULT_MARKER if marker in ("", "true", "1") else marker)
+    for line in misses:
+        streams.say(f"{whole.name}:{line}: warning: near miss with file split marker\n")
+    between = arguments.text("output-split-marker")
+    allow = arguments.flag("allow-unregistered-dialect")
+    is_good = True
+    for number, part in enumerate(parts):
+        if number:
+            output.write(separator if between is None else f"\n{between}\n")
+        note(part.name)
+        job = Job(part, toolbox.new_context(allow_unregistered=allow), output)
+        with _judged(toolbox, job, arguments, streams) as judge:
+            is_good &= judge(work(job))
+    output.finish(is_good=is_good)
+    return 0 if is_good else 1
+
+
+def reported(program: str, streams: Streams, run: Callable[[Toolbox], int]) -> int:
+    """Run a program; say on stderr what was wrong with how it was called.
+
+    Args:
+        program: Its name.
+        streams: Its streams.
+        run: Runs it, and returns the exit code.
+
+    Returns:
+        The exit code, which is 1 for every error, as it is upstream.
+    """
+    try:
+        return run(Toolbox(get_provider()))
+    except (UsageError, VhloToolsError) as error:
+        streams.say(f"{program}: {error}\n")
+    except OSError as error:
+        # As LLVM says it.
+        where = f"cannot open input file '{error.filename}': " if error.filename else ""
+        streams.say(f"{program}: {where}{error.strerror or error}\n")
+    return 1

@@ -1,0 +1,191 @@
+"""``stablehlo-translate``: programs to portable artifacts and back, and their evaluation.
+
+Source: ``stablehlo/tools/StablehloTranslateMain.cpp`` in openxla/stablehlo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from vhlo_tools.bindings import elements_of
+from vhlo_tools.bindings.toolbox import Toolbox
+from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.opt.arguments import Arguments, Option, UsageError, help_text, parse_arguments
+from vhlo_tools.opt.guard import note
+from vhlo_tools.opt.parsing import parse
+from vhlo_tools.opt.printing import PRINTING, printed, settings_of
+from vhlo_tools.opt.sources import Source
+from vhlo_tools.opt.streams import Output, Streams
+from vhlo_tools.opt.tool import COMMON, IGNORED, Job, process, reported
+
+__all__ = ["run_translate"]
+
+_TRANSLATIONS: Final = (
+    Option("serialize", "Serialize StableHLO program into a portable artifact"),
+    Option("deserialize", "Deserialize a portable artifact into a StableHLO program"),
+    Option("interpret", "Interpreter for StableHLO"),
+)
+_OWN: Final = (
+    Option("target", "Target version for serialization; current is that of the library", "value", "version"),
+    Option("strip-debuginfo", "Strip debug info from all operations"),
+    Option("allow-other-dialects", "Allow mixed dialect in serialization"),
+    Option("print-stablehlo-version", "When deserializing a portable artifact, print the StableHLO version"),
+    Option("args", "Arguments to pass to the interpreter: [dense<1> : tensor<2xi32>, ...]", "value", "attributes"),
+    Option("probe-output-dir", "Directory for storing instrumented tensor values", "value", "folder"),
+    Option("interpreter-print-dense", "Print interpreter results as dense attributes"),
+    Option("error-diagnostics-only", "Filter all non-error diagnostics", is_hidden=True),
+)
+_OPTIONS: Final = {
+    "Translations, of which there must be one": _TRANSLATIONS,
+    "General options": (*_OWN, *COMMON),
+    "Printing": PRINTING,
+    "Options without effect": IGNORED,
+}
+_ARGUMENTS: Final = "--args=[dense<1> : tensor<2xi32>, ...]"
+
+
+def run_translate(arguments: Sequence[str], streams: Streams, *, program: str = "vhlo translate") -> int:
+    """Run ``stablehlo-translate``.
+
+    Args:
+        arguments: Its arguments.
+        streams: Its streams.
+        program: What it is called in messages.
+
+    Returns:
+        Its exit code.
+    """
+    return reported(program, streams, lambda toolbox: _Translator(toolbox, streams, program).run(arguments))
+
+
+class _Translator:
+    def __init__(self, toolbox: Toolbox, streams: Streams, program: str) -> None:
+        self._toolbox = toolbox
+        self._streams = streams
+        self._program = program
+        self._arguments = Arguments()
+
+    def run(self, given: Sequence[str]) -> int:
+        options = [each for section in _OPTIONS.values() for each in section]
+        arguments = self._arguments = parse_arguments(given, options, lambda name: False)
+        for name in ("help", "help-hidden"):
+            if arguments.flag(name):
+                usage = f"{self._program} [options] <input file>"
+                text = help_text("StableHLO interpreter driver", usage, _OPTIONS, hidden=name == "help-hidden")
+                self._streams.stdout.write(text.encode())
+                return 0
+        if arguments.flag("version"):
+            from vhlo_tools.opt.listing import version_text
+
+            self._streams.stdout.write(version_text(self._toolbox).encode())
+            return 0
+        wanted = [name for name in arguments.values if name in _WORK and arguments.flag(name)]
+        if not wanted:
+            raise UsageError(f"expected a translation: {', '.join(f'--{each.name}' for each in _TRANSLATIONS)}")
+        return process(self._toolbox, arguments, self._streams, lambda job: self._work(job, wanted), separator="")
+
+    def _work(self, job: Job, wanted: Sequence[str]) -> bool:
+        """Do one translation after the other, each on what the one before it gave."""
+        *others, last = wanted
+        for name in others:
+            output = Output("", self._streams)
+            if not _WORK[name](self, Job(job.source, job.context, output)):
+                return False
+            job = Job(Source(job.source.name, output.data), job.context, job.output)
+        return _WORK[last](self, job)
+
+    def serialize(self, job: Job) -> bool:
+        module = parse(self._toolbox, job)
+        if module is None:
+            return False
+        target = self._arguments.text("target") or ""
+        if target == "current":
+            target = str(self._toolbox.provider.stablehlo.get_current_version())
+        if self._arguments.flag("strip-debuginfo") and not self._toolbox.run(
+            module, "builtin.module(strip-debuginfo)", verify=True
+        ):
+            return False
+        note(f"{job.source.name}: its serialization")
+        artifact = self._toolbox.serialize(module, target, self._arguments.flag("allow-other-dialects"))
+        if artifact is None:
+            return False
+        job.output.write(artifact)
+        return True
+
+    def deserialize(self, job: Job) -> bool:
+        if self._arguments.flag("print-stablehlo-version"):
+            job.output.write(_version_line(job.source))
+        note(f"{job.source.name}: its deserialization")
+        module = self._toolbox.deserialize(job.context, job.source.data)
+        if module is None:
+            return False
+        job.output.write(printed(module, settings_of(self._arguments)))
+        return True
+
+    def interpret(self, job: Job) -> bool:
+        # Not at the top, for it needs numpy, and much of the toolkit.
+        from vhlo_tools.opt.checks import ProbeFolder
+        from vhlo_tools.opt.interpreting import Interpretation
+        from vhlo_tools.opt.tensors import dense_text, tensor_text
+
+        module = parse(self._toolbox, job)
+        if module is None:
+            return False
+        inputs = self._inputs(job)
+        if inputs is None:
+            return False
+        folder = self._arguments.text("probe-output-dir")
+        probes = ProbeFolder(Path(folder) if folder else None)
+        interpretation = Interpretation(self._toolbox, module, job.source.name, probes, job.output.write)
+        results = interpretation.run(inputs)
+        if results is None:
+            return False
+        shown = dense_text if self._arguments.flag("interpreter-print-dense") else tensor_text
+        for each in results:
+            text = "token" if each.array is None else shown(self._toolbox, job.context, each.array, each.kind)
+            job.output.write(f"{text}\n")
+        return True
+
+    def _inputs(self, job: Job) -> list[Any] | None:
+        """Return the arguments that the program is run with; ``None`` if they cannot be read, which was said."""
+        from vhlo_tools.opt.interpreting import Value
+        from vhlo_tools.opt.tensors import array_of
+
+        text = self._arguments.text("args")
+        if not text:
+            return []
+        ir = self._toolbox.provider.ir
+        attribute = self._toolbox.parse_attribute(job.context, text)
+        if attribute is None or not isinstance(attribute, ir.ArrayAttr):
+            self._say("expected array attribute string for args", job)
+            return None
+        arrays = []
+        for each in elements_of(attribute):
+            if not isinstance(each, ir.DenseElementsAttr):
+                self._say("expected dense elements attribute for args elements", job)
+                return None
+            arrays.append(Value(str(each.type), array_of(self._toolbox, each)))
+        return arrays
+
+    def _say(self, what: str, job: Job) -> None:
+        self._toolbox.emit_error(job.context, f"{what}, i.e. {_ARGUMENTS}")
+
+
+_WORK: Final[Mapping[str, Callable[[_Translator, Job], bool]]] = {
+    "deserialize": _Translator.deserialize,
+    "interpret": _Translator.interpret,
+    "serialize": _Translator.serialize,
+}
+
+
+def _version_line(source: Source) -> str:
+    """Return a comment of the version that an artifact says it is of."""
+    from vhlo_tools.artifact import Artifact
+
+    try:
+        version = Artifact(source.data, name=source.name).version
+    except VhloToolsError:
+        return "// Failed parsing StableHLO version from portable artifact\n"
+    return f"// Reading portable artifact with StableHLO version: {version}\n"
