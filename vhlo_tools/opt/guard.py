@@ -10,7 +10,6 @@ import mmap
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -111,6 +110,8 @@ def _be_child(run: Callable[[], int]) -> None:
         # Whoever read our output has stopped.
         code = 0
     except BaseException:
+        import traceback
+
         traceback.print_exc()
     finally:
         # No destructors: those of the library take time, and nobody needs them.

@@ -6,7 +6,6 @@ import re
 from typing import Any, Final
 
 from vhlo_tools.bindings.toolbox import Toolbox
-from vhlo_tools.opt.check_text import generic_checks
 from vhlo_tools.opt.sources import as_file
 from vhlo_tools.opt.tool import Job
 
@@ -32,6 +31,8 @@ def parse(toolbox: Toolbox, job: Job, *, is_single: bool = False) -> Any | None:
     data = None
     has_checks = _CHECK.search(source.data) is not None
     if has_checks and not source.is_bytecode:
+        from vhlo_tools.opt.check_text import generic_checks
+
         data = generic_checks(source.text).encode()
     lenient = has_checks and not context.allow_unregistered_dialects
     if lenient:

@@ -6,7 +6,6 @@ Source: ``mlir/lib/Support/ToolUtilities.cpp`` in llvm/llvm-project.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -104,6 +103,9 @@ def as_file(source: Source, data: bytes | None = None) -> Iterator[str]:
     if source.path is not None and data is None:
         yield source.path
         return
+    # Not at the top: it brings much along.
+    import tempfile
+
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         # A name may go up; then it does so from further below.

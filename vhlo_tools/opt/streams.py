@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from vhlo_tools.files import write_atomically
 from vhlo_tools.opt.sources import STANDARD
 
 __all__ = ["Output", "Streams"]
@@ -70,4 +69,7 @@ class Output:
             self.streams.stdout.write(self.data)
             self.streams.stdout.flush()
         elif is_good:
+            # Here and there, what few runs need is imported where it is needed: each start would wait for it.
+            from vhlo_tools.files import write_atomically
+
             write_atomically(Path(self.path), self._pieces, force=True)

@@ -16,7 +16,6 @@ from vhlo_tools.bindings.toolbox import Remark, Toolbox
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.opt.arguments import Arguments, Option, UsageError
 from vhlo_tools.opt.diagnostics import DiagnosticPrinter
-from vhlo_tools.opt.expectations import Verifier
 from vhlo_tools.opt.guard import note
 from vhlo_tools.opt.sources import DEFAULT_MARKER, STANDARD, Source, read_source, split_source
 from vhlo_tools.opt.streams import Output, Streams
@@ -101,6 +100,8 @@ def _judged(toolbox: Toolbox, job: Job, arguments: Arguments, streams: Streams) 
         with listening(hear):
             yield lambda succeeded: succeeded
         return
+    from vhlo_tools.opt.expectations import Verifier
+
     verifier = Verifier(source, streams.say, only_expected=level == "only-expected")
     with listening(verifier.hear):
         # Whether it succeeded does not matter: that it fails may be expected.

@@ -9,8 +9,8 @@ from vhlo_tools.portable.site import Site, Unfit
 __all__ = ["real_dynamic_slice"]
 
 
-def real_dynamic_slice(site: Site) -> list[Any]:
-    """Take a slice of the size of the result from where it begins, if its strides are all one.
+def real_dynamic_slice(site: Site) -> list[Any] | None:
+    """Take a slice of the size of the result, where that is known, from where it begins, if its strides are all one.
 
     Source: StableHLO specification, ``dynamic_slice``, and ``RealDynamicSliceOp`` in
     ``stablehlo/dialect/StablehloOps.td`` in openxla/stablehlo.
@@ -20,6 +20,8 @@ def real_dynamic_slice(site: Site) -> list[Any]:
     """
     operand, starts, _, strides = site.operands()
     result = site.result_type()
+    if None in site.shape(result):
+        return None
     sizes = site.static(result)
     owner = strides.owner
     if sizes and (str(owner.name) != "stablehlo.constant" or any(int(each) != 1 for each in owner.attributes["value"])):
