@@ -10,6 +10,7 @@ import gc
 import io
 import os
 import selectors
+import shlex
 import socket
 from pathlib import Path
 from typing import Final
@@ -26,7 +27,11 @@ SOCKET: Final = "VHLO_TOOLS_UPSTREAM_SOCKET"
 
 PROGRAMS: Final = {"stablehlo-opt": run_opt, "stablehlo-translate": run_translate}
 
-_CLIENT: Final = """#!{python} -IS
+# Begun by a shell, for the path of a Python after `#!` may hold no space; to Python, that is a text.
+_CLIENT: Final = """#!/bin/sh
+''':'
+exec {python} -IS "$0" "$@"
+'''
 import array, os, socket, sys
 with socket.socket(socket.AF_UNIX) as connection:
     connection.connect(os.environ["{variable}"])
@@ -48,7 +53,7 @@ def write_clients(folder: Path, python: str) -> None:
     """
     for program in PROGRAMS:
         path = folder / program
-        path.write_text(_CLIENT.format(python=python, program=program, variable=SOCKET))
+        path.write_text(_CLIENT.format(python=shlex.quote(python), program=program, variable=SOCKET))
         path.chmod(0o755)
 
 

@@ -26,6 +26,8 @@ ERRORS: list[Exception] = [
     vt.UnknownTargetError("a"),
     vt.InvalidSpecificationError("a"),
     vt.ProviderError("a"),
+    vt.SettingsError("a"),
+    vt.MigrationError("a"),
     vt.MissingExtraError("a"),
     vt.InvalidProgramError("a", [DIAGNOSTIC]),
     vt.MalformedArtifactError("a", offset=7, section="ir", diagnostics=[DIAGNOSTIC]),

@@ -40,7 +40,7 @@ CASES = [(path, case) for path in sorted(PROGRAMS.glob("*.mlir")) for case in ca
 def test_a_line_of_commands_does_what_its_program_says(path: Path, case: Case) -> None:
     given = b""
     for part in case.line.split(" | "):
-        words = shlex.split(part.replace("%s", str(path)))
+        words = [word.replace("%s", str(path)) for word in shlex.split(part)]
         fails = words[0] == "not"
         name, *arguments = words[fails:]
         ran: Ran = COMMANDS[name](*arguments, text=given)
