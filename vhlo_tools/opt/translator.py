@@ -160,7 +160,7 @@ class _Translator:
         attribute = self._toolbox.parse_attribute(job.context, text)
         if attribute is None or not isinstance(attribute, ir.ArrayAttr):
             # As upstream spells it, whose tests look for that.
-            self._say("expectated array attribute string for args", job)
+            self._say("expectected array attribute string for args", job)
             return None
         arrays = []
         for each in elements_of(attribute):
