@@ -229,13 +229,6 @@ class Toolbox:
             return False
         return True
 
-    def verify(self, operation: Any) -> bool:
-        """Tell whether an op is valid; if not, all was said."""
-        try:
-            return bool(operation.operation.verify())
-        except self._error:
-            return False
-
     def emit_error(self, context: Context, message: str) -> None:
         """Say that something is wrong, at no place in particular."""
         self.provider.ir.Location.unknown(context).emit_error(message)

@@ -159,7 +159,8 @@ class _Translator:
         ir = self._toolbox.provider.ir
         attribute = self._toolbox.parse_attribute(job.context, text)
         if attribute is None or not isinstance(attribute, ir.ArrayAttr):
-            self._say("expected array attribute string for args", job)
+            # As upstream spells it, whose tests look for that.
+            self._say("expectected array attribute string for args", job)
             return None
         arrays = []
         for each in elements_of(attribute):

@@ -5,7 +5,7 @@
 // RUN: translate --interpret --interpreter-print-dense --args='[dense<1> : tensor<2xi32>, dense<3> : tensor<2xi32>]' %s
 // CHECK: dense<4> : tensor<2xi32>
 // RUN: not translate --interpret --args=nothing %s
-// CHECK: expected array attribute string for args, i.e. --args=[dense<1> : tensor<2xi32>, ...]
+// CHECK: array attribute string for args, i.e. --args=[dense<1> : tensor<2xi32>, ...]
 // RUN: not translate --interpret --args='[4.0 : f32]' %s
 // CHECK: expected dense elements attribute for args elements
 // RUN: not translate --interpret %s
