@@ -44,6 +44,47 @@ def test_a_check_that_fails_is_an_error_at_its_place(check: str, said: str) -> N
     assert said in ran.error
 
 
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("check.expect_eq %0 : tensor<2xf32>", "2:20: error: expected ','"),
+        ('"check.expect_eq"(%0) : (tensor<2xf32>) -> ()', "op expected 2 operands, but found 1"),
+        ('"check.expect_eq_const"() : () -> ()', "op requires a single operand"),
+        ('"check.expect_eq_const"(%0) : (tensor<2xf32>) -> ()', "op requires attribute 'value'"),
+        ('"check.expect_eq_const"(%0) {value = 3 : i32} : (tensor<2xf32>) -> ()', "constant vector/tensor attribute"),
+        (
+            '"check.expect_eq_const"(%0) {value = dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>} : (tensor<2xf32>) -> ()',
+            "op failed to verify that all of {lhs, value} have same type",
+        ),
+        ('%1 = "check.expect_eq"(%0, %0) : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>', "op requires zero results"),
+        (
+            "%1 = stablehlo.constant dense<1> : tensor<2xi8>\ncheck.expect_almost_eq %1, %1 : tensor<2xi8>",
+            "op operand #0 must be tensor of floating-point or complex-type values, but got 'tensor<2xi8>'",
+        ),
+        (
+            "%1 = stablehlo.constant dense<1> : tensor<2xi8>\n"
+            '"check.expect_eq"(%0, %1) : (tensor<2xf32>, tensor<2xi8>) -> ()',
+            "op requires all operands to have the same type",
+        ),
+        (
+            '"check.expect_almost_eq"(%0, %0) {tolerance = 1 : i32} : (tensor<2xf32>, tensor<2xf32>) -> ()',
+            "op attribute 'tolerance' failed to satisfy constraint: 64-bit float attribute",
+        ),
+        ('"check.expect_serialized_eq"(%0) : (tensor<2xf32>) -> ()', "op requires attribute 'probe_id'"),
+        ('"check.expect_nothing"(%0) : (tensor<2xf32>) -> ()', "unregistered operation 'check.expect_nothing'"),
+    ],
+)
+def test_a_check_that_is_none_is_an_error_at_its_place_in_both_programs(check: str, said: str) -> None:
+    for ran in (
+        translate("--interpret", text=checked(check)),
+        opt("--allow-unregistered-dialect", text=checked(check)),
+    ):
+        assert ran.code == 1
+        assert ran.error.startswith("<stdin>:")
+        assert said in ran.error
+        assert "check.expect" in ran.error.split("\n")[1]
+
+
 def test_a_check_that_fails_can_be_expected() -> None:
     check = "// expected-error@+1 {{2 (actual) vs 3 (expected)}}\ncheck.expect_eq_const %0, dense<3> : tensor<i8>"
     assert translate("--interpret", "--verify-diagnostics", text=checked(check, "tensor<i8>", "2")).code == 0

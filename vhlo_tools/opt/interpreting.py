@@ -24,6 +24,7 @@ from vhlo_tools.interpreter import (
     run_programs,
 )
 from vhlo_tools.opt import tensors
+from vhlo_tools.opt.check_ops import constant_of
 from vhlo_tools.opt.checks import CheckFailedError, ProbeFolder, expect_almost_eq, expect_close, expect_eq
 from vhlo_tools.opt.guard import note
 from vhlo_tools.program import Program
@@ -157,10 +158,8 @@ class Interpretation:
     def constant(self, op: Operation) -> Any:
         """Return the attribute ``value`` of an op as a constant that stands before it."""
         ir = self._toolbox.provider.ir
-        # Of complex elements the bindings have no attributes: they come as text, with the others of the op.
-        printed = op.operation.get_asm(print_generic_op_form=True)
-        attributes = printed[printed.index("{") : printed.rindex("}") + 1]
-        text = f'"stablehlo.constant"() {attributes} : () -> {op.operands[0].type}'
+        value, kind = constant_of(op)
+        text = f'"stablehlo.constant"() {{value = {value}}} : () -> {kind}'
         constant = ir.Operation.parse(text, context=op.context)
         ir.InsertionPoint(op).insert(constant)
         return constant.results[0]
