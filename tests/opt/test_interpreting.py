@@ -237,7 +237,63 @@ def test_what_ends_upstreams_interpreter_is_an_error() -> None:
       }"""
     ran = translate("--interpret", text=text)
     assert ran.code == 1
+    assert ran.error.startswith("<stdin>:3:14: error: the reference interpreter cannot run stablehlo.custom_call: ")
     assert "nothing computes unheard_of" in ran.error
+    expected = text.replace("%0 = stable", "// expected-error@+1 {{nothing computes unheard_of}}\n%0 = stable")
+    assert translate("--interpret", "--verify-diagnostics", text=expected).code == 0
+
+
+def test_a_function_without_a_body_is_an_error() -> None:
+    ran = translate("--interpret", text="func.func private @main() -> tensor<i32>")
+    assert (ran.code, "the function is declared, but not defined here" in ran.error) == (1, True)
+
+
+def test_processes_run_in_a_program_whose_shapes_its_arguments_give() -> None:
+    text = """
+      func.func @twice(%a: tensor<2xi64>) -> tensor<2xi64> {
+        %0 = stablehlo.add %a, %a : tensor<2xi64>
+        return %0 : tensor<2xi64>
+      }
+      func.func @main(%a: tensor<?xi64>) -> tensor<2xi64> {
+        %0 = stablehlo.reshape %a : (tensor<?xi64>) -> tensor<2xi64>
+        %r:2 = "interpreter.run_parallel"(%0, %0) {programs = [[@twice], [@twice]]}
+          : (tensor<2xi64>, tensor<2xi64>) -> (tensor<2xi64>, tensor<2xi64>)
+        return %r#1 : tensor<2xi64>
+      }"""
+    ran = translate("--interpret", "--args=[dense<[1, 2]> : tensor<2xi64>]", text=text)
+    assert (ran.text, ran.error) == ("tensor<2xi64> {\n  [2, 4]\n}\n", "")
+
+
+def test_quantized_values_are_the_integers_that_they_are_stored_as(tmp_path: Path) -> None:
+    kind = "tensor<2x!quant.uniform<i8:f32, 0.5:3>>"
+    text = f"""
+      func.func @twice(%a: {kind}) -> {kind} {{
+        %0 = stablehlo.add %a, %a : {kind}
+        return %0 : {kind}
+      }}
+      func.func @main(%a: {kind}) -> {kind} {{
+        interpreter.print %a : {kind}
+        %0 = "interpreter.run_parallel"(%a) {{programs = [[@twice]]}} : ({kind}) -> {kind}
+        %1 = interpreter.probe %0, probe_id = "sum" : {kind}
+        check.expect_serialized_eq %1, probe_id = "sum" : {kind}
+        check.expect_eq %0, %1 : {kind}
+        check.expect_eq %a, %1 : {kind}
+        return %1 : {kind}
+      }}"""
+    arguments = ("--interpret", f"--probe-output-dir={tmp_path}", "--args=[dense<4> : tensor<2xi8>]")
+    ran = translate(*arguments, text=text)
+    assert ran.text == "%arg0 = tensor<2xi8> {\n  [4, 4]\n}\n"
+    assert "4 (actual) vs 5 (expected) at index [0]" in ran.error
+    ran = translate(*arguments, text=text.replace(f"check.expect_eq %a, %1 : {kind}", ""))
+    assert ran.text.endswith("\ntensor<2xi8> {\n  [5, 5]\n}\n")
+    assert (tmp_path / "index.csv").read_text() == f"sum,tensor<2xi8>,{tmp_path}/probe1.npy\n"
+
+
+def test_a_probe_of_another_run_is_no_probe_of_this_one(tmp_path: Path) -> None:
+    check = 'check.expect_serialized_eq %0, probe_id = "x" : tensor<2xf32>'
+    (tmp_path / "index.csv").write_text(f"x,tensor<2xf32>,{tmp_path}/probe1.npy\n")
+    ran = translate("--interpret", f"--probe-output-dir={tmp_path}", text=checked(check))
+    assert "Failed to find serialized data for probe x" in ran.error
 
 
 def test_of_several_functions_one_must_be_main() -> None:

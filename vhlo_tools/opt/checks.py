@@ -133,5 +133,12 @@ class ProbeFolder:
             raise CheckFailedError(
                 f"Serialized types don't match: {kind} (actual) vs {written} (expected) for probe {identifier}."
             )
-        stored = np.load(file, allow_pickle=False)
+        try:
+            stored = np.load(file, allow_pickle=False)
+        except ValueError as error:
+            raise CheckFailedError(f"Failed to verify serialized tensor {identifier}: {error}") from error
+        if (stored.shape, stored.itemsize) != (expected.shape, expected.itemsize):
+            raise CheckFailedError(
+                f"Failed to verify serialized tensor {identifier}: {file} holds {stored.dtype}{list(stored.shape)}"
+            )
         expect_eq(expected, stored if stored.dtype == expected.dtype else stored.view(expected.dtype), texts)

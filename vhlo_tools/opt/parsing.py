@@ -35,10 +35,11 @@ def parse(toolbox: Toolbox, job: Job, *, is_single: bool = False) -> Any | None:
         from vhlo_tools.opt.scanner import MismatchError
 
         try:
-            data = generic_checks(source.text).encode()
+            changed = generic_checks(source.text)
         except MismatchError as error:
             toolbox.emit_error(context, str(error), _place(source, error.position))
             return None
+        data = None if changed == source.text else changed.encode()
     lenient = has_checks and not context.allow_unregistered_dialects
     if lenient:
         context.allow_unregistered_dialects = True
@@ -50,9 +51,27 @@ def parse(toolbox: Toolbox, job: Job, *, is_single: bool = False) -> Any | None:
             if path != source.name:
                 job.names[path] = source.name
             operation = toolbox.parse_file(context, path)
+            if operation is not None and path != source.name:
+                _name(toolbox, operation, path, source.name)
     if operation is None or (has_checks and not _is_good(toolbox, operation, lenient)):
         return None
     return operation
+
+
+def _name(toolbox: Toolbox, operation: Any, path: str, name: str) -> None:
+    """Have locations say ``name`` where they say ``path``."""
+    ir = toolbox.provider.ir
+
+    def named(location: Any) -> Any:
+        if isinstance(location, ir.FileLineColLoc) and location.filename == path:
+            return ir.Location.file(name, location.start_line, location.start_col, location.context)
+        return location
+
+    for op in toolbox.provider.walk(operation):
+        op.location = named(op.location)
+        for block in (block for region in op.regions for block in region.blocks):
+            for argument in block.arguments:
+                argument.set_location(named(argument.location))
 
 
 def _place(source: Source, position: int) -> Place:

@@ -13,6 +13,7 @@ import numpy as np
 
 from vhlo_tools.bindings import Context
 from vhlo_tools.bindings.toolbox import Toolbox
+from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.interpreter import ArgumentType, Driver, parse_tensor_type
 from vhlo_tools.program import load_program
 
@@ -24,16 +25,19 @@ _AT_ONCE: Final = 64
 Array = np.ndarray[Any, Any]
 
 
-def array_of(toolbox: Toolbox, attribute: Any) -> Array:
-    """Return the elements of a dense attribute as an array.
+def array_of(toolbox: Toolbox, attribute: str, kind: str) -> Array | None:
+    """Return the elements of a dense attribute as an array; ``None`` if programs have no values of its type.
 
     Args:
         toolbox: The bindings.
-        attribute: The attribute.
+        attribute: The attribute as MLIR prints it: of complex elements the bindings have none.
+        kind: Its type.
     """
-    kind = str(attribute.type)
     text = f"func.func @main() -> {kind} {{ %0 = stablehlo.constant {attribute} return %0 : {kind} }}"
-    (array,) = Driver(load_program(text, provider=toolbox.provider.prefix)).run([])
+    try:
+        (array,) = Driver(load_program(text, provider=toolbox.provider.prefix)).run([])
+    except InvalidProgramError:
+        return None
     return np.asarray(array)
 
 
