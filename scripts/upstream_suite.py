@@ -12,6 +12,7 @@ import fnmatch
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -103,7 +104,7 @@ def run_suite(checkout: Path, suite: str, work: Path, search: str, arguments: ar
     (folder / "lit.site.cfg.py").write_text(_CONFIG.format(**config, socket=str(work / "socket")))
     results = work / f"{folder.name}.json"
     command = [
-        *arguments.lit.split(), "-q", "--ignore-fail", f"-j{arguments.processes}", f"--timeout={arguments.timeout}",
+        *shlex.split(arguments.lit), "-q", "--ignore-fail", f"-j{arguments.processes}", f"--timeout={arguments.timeout}",
         "--output", str(results), str(folder),
     ]  # fmt: skip
     if arguments.only:
@@ -181,7 +182,7 @@ def main() -> int:
     parser.add_argument("--suite", action="append", choices=SUITES, help="run only this; may be given again")
     parser.add_argument("-j", "--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--timeout", type=int, default=300, help="seconds for each test (default 300)")
-    parser.add_argument("--lit", default=shutil.which("lit") or f"{sys.executable} -m lit.main", help="how to run lit")
+    parser.add_argument("--lit", default=f"{shlex.quote(sys.executable)} -m lit.main", help="how to run lit")
     parser.add_argument("--output", type=Path, help="where to write all outcomes as JSON")
     arguments = parser.parse_args()
     tools = {name: find_tool(name) for name in ("FileCheck", "not")}
