@@ -48,6 +48,8 @@ config.environment["{variable}"] = {socket!r}
 config.environment["PATH"] = {path!r}
 """
 _LONGEST: Final = 300
+#: As its package has no entry point but its program, which may be in another place than the path.
+_LIT: Final = (sys.executable, "-c", "from lit.main import main; main()")
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def run_suite(checkout: Path, suite: str, work: Path, search: str, arguments: ar
     (folder / "lit.site.cfg.py").write_text(_CONFIG.format(**config, socket=str(work / "socket")))
     results = work / f"{folder.name}.json"
     command = [
-        *shlex.split(arguments.lit), "-q", "--ignore-fail", f"-j{arguments.processes}", f"--timeout={arguments.timeout}",
+        *arguments.lit, "-q", "--ignore-fail", f"-j{arguments.processes}", f"--timeout={arguments.timeout}",
         "--output", str(results), str(folder),
     ]  # fmt: skip
     if arguments.only:
@@ -182,7 +184,9 @@ def main() -> int:
     parser.add_argument("--suite", action="append", choices=SUITES, help="run only this; may be given again")
     parser.add_argument("-j", "--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--timeout", type=int, default=300, help="seconds for each test (default 300)")
-    parser.add_argument("--lit", default=f"{shlex.quote(sys.executable)} -m lit.main", help="how to run lit")
+    parser.add_argument(
+        "--lit", type=shlex.split, default=_LIT, help="how to run lit (default: as a module of this Python)"
+    )
     parser.add_argument("--output", type=Path, help="where to write all outcomes as JSON")
     arguments = parser.parse_args()
     tools = {name: find_tool(name) for name in ("FileCheck", "not")}
