@@ -50,6 +50,8 @@ config.environment["PATH"] = {path!r}
 _HINT: Final = "lit is on PyPI, and the extra `upstream` brings it; --lit says how to run it."
 _LONGEST: Final = 300
 _FAULT: Final = re.compile(r"error|Unknown|died|assert|terminate called|check fail", re.IGNORECASE)
+#: As its package has no entry point but its program, which may be in another place than the path.
+_LIT: Final = (sys.executable, "-c", "from lit.main import main; main()")
 
 
 class LitError(Exception):
@@ -134,7 +136,7 @@ def run_suite(checkout: Path, suite: str, work: Path, search: str, arguments: ar
         return []
     paths.write_text("".join(f"{folder / name}\n" for name in names))
     command = [
-        *shlex.split(arguments.lit), "-q", "--ignore-fail", f"-j{arguments.processes}",
+        *arguments.lit, "-q", "--ignore-fail", f"-j{arguments.processes}",
         f"--timeout={arguments.timeout}", "--output", str(results), f"@{paths}",
     ]  # fmt: skip
     code, said = _run(command)
@@ -254,7 +256,7 @@ def main() -> int:
     parser.add_argument("-j", "--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--timeout", type=int, default=300, help="seconds for each test (default 300)")
     parser.add_argument(
-        "--lit", default=shutil.which("lit") or f"{shlex.quote(sys.executable)} -m lit.main", help="how to run lit"
+        "--lit", type=shlex.split, default=_LIT, help="how to run lit (default: as a module of this Python)"
     )
     parser.add_argument("--output", type=Path, help="where to write all outcomes as JSON")
     arguments = parser.parse_args()

@@ -187,7 +187,7 @@ def test_bad_artifacts(data: bytes | str, message: str, command: str, artifact: 
     assert main([command, str(bad), *target, "-o", str(output)]) == 2
     out, err = capfd.readouterr()
     assert out == ""
-    assert err.startswith("vhlo: ")
+    assert err.startswith(f"vhlo: {bad}")
     assert message in err
     assert "Traceback" not in err
     assert not output.exists()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from vhlo_tools.api.checking import as_artifact
 from vhlo_tools.api.frontends import as_program
 from vhlo_tools.artifact import DIFFERENCE_KINDS, Artifact, Difference, DifferenceKind
-from vhlo_tools.errors import MalformedArtifactError, UnsupportedFeatureError
+from vhlo_tools.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
     from vhlo_tools.program import Program, ProgramSource
@@ -61,7 +61,7 @@ def diff(
         as_program(source, name=name, provider=provider) for source, name in zip((before, after), names, strict=True)
     )
     sources = (before, after)
-    artifacts = [_opened(source, name) for source, name in zip(sources, names, strict=True)]
+    artifacts = [as_artifact(source, name) for source, name in zip(sources, names, strict=True)]
     one, other = artifacts
     if one is None or other is None:
         found = _diff_programs(sources, artifacts, names, provider, locations=locations, trusted=trusted)
@@ -77,16 +77,6 @@ def diff(
             # What VHLO has forgotten, or attributes that only the library can move.
             found += _diff_programs(sources, artifacts, names, provider, locations=locations, trusted=trusted)
     return [each for each in found if each.kind not in ignored]
-
-
-def _opened(source: ProgramSource, name: str | None) -> Artifact | None:
-    try:
-        return as_artifact(source, name)
-    except MalformedArtifactError as error:
-        # Of two inputs, the message must say which.
-        if name and name not in str(error):
-            error.args = (f"{name}: {error}",)
-        raise
 
 
 def _diff_programs(

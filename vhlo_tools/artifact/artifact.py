@@ -100,7 +100,12 @@ class Artifact:
     @cached_property
     def file(self) -> File:
         """Its bytes taken apart, lazily."""
-        return decode(memoryview(self._data))
+        try:
+            return decode(memoryview(self._data))
+        except MalformedArtifactError as error:
+            # Where there are several inputs, it must be said which.
+            error.args = (f"{self.name}: {error}",)
+            raise
 
     @property
     def version(self) -> Version:

@@ -27,6 +27,7 @@ PIPELINES: Final[Mapping[str, tuple[str, ...]]] = {
     "stablehlo-deserialize": ("vhlo-to-version{target=%current%}", "vhlo-legalize-to-stablehlo"),
 }
 
+_CHLO: Final = "chlo-legalize-to-stablehlo"
 _ANCHOR: Final = re.compile(r"restricted to '([^']+)'")
 _UNKNOWN: Final = "does not refer to a registered pass"
 _NAME: Final = re.compile(r"[a-z0-9][-a-zA-Z0-9_]*")
@@ -60,9 +61,22 @@ class Stage:
             runner: What runs passes of the library.
         """
         if self.own is None:
-            return runner(self.pipeline)
+            return (_CHLO not in self.pipeline or _scans_legalized(toolbox, module)) and runner(self.pipeline)
         self.own.run(toolbox, module, self.options or {})
         return True
+
+
+def _scans_legalized(toolbox: Toolbox, module: Any) -> bool:
+    """Legalize scans where the library does not do so rightly; say which cannot be."""
+    # Not at the top: it is much to load for those who do not use CHLO.
+    from vhlo_tools.portable import legalize_scans, legalizes_scans
+
+    if legalizes_scans(toolbox.provider):
+        return True
+    left = legalize_scans(toolbox.provider, module)
+    for op in left:
+        op.location.emit_error(f"failed to legalize operation '{op.name}' that was explicitly marked illegal")
+    return not left
 
 
 class Passes:

@@ -7,5 +7,6 @@ otherwise. Each rewrite is a finding of level note.
 
 from vhlo_tools.portable.legalizing import make_plain, make_portable
 from vhlo_tools.portable.notes import REWRITTEN
+from vhlo_tools.portable.scans import legalize_scans, legalizes_scans
 
-__all__ = ["REWRITTEN", "make_plain", "make_portable"]
+__all__ = ["REWRITTEN", "legalize_scans", "legalizes_scans", "make_plain", "make_portable"]

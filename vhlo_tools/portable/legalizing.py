@@ -13,6 +13,7 @@ from vhlo_tools.portable.leftovers import LEFTOVERS
 from vhlo_tools.portable.notes import Notes
 from vhlo_tools.portable.resources import inlined
 from vhlo_tools.portable.rewriting import discardable, lost, rewrite_ops
+from vhlo_tools.portable.scans import legalize_scans
 from vhlo_tools.portable.tensors import SHAPES, TENSORS, unnest
 from vhlo_tools.program import Program, spell
 
@@ -78,7 +79,7 @@ def _rewrite(provider: Provider, module: ModuleOp, notes: Notes) -> None:
             if (found or _has_types_of_mhlo(provider, module)) and provider.has_mhlo_passes:
                 provider.run_passes(module, _MHLO_TO_STABLEHLO, verify=False)
         _apply_rules(provider, module, notes)
-        if _ops_of(provider, module, "chlo"):
+        if _ops_of(provider, module, "chlo") and not legalize_scans(provider, module):
             provider.run_passes(module, _CHLO_TO_STABLEHLO, verify=False)
             # Where shapes are dynamic, what becomes of CHLO computes with them; of that nobody wants to hear.
             _apply_rules(provider, module, Notes(""))

@@ -188,8 +188,8 @@ class Site:
     def _new_constant(self, kind: Any, number: complex) -> Any:
         if self.is_complex(kind):
             # The bindings have no class for the attribute.
-            of_parts = self.tensor(self.shape(kind), kind.element_type.element_type)
-            return self.make("stablehlo.complex", [self.constant(of_parts, each) for each in _parts(number)], kind)
+            value = f"dense<({number.real:.17e},{number.imag:.17e})> : {kind}"
+            return self._parsed(f'"stablehlo.constant"() <{{value = {value}}}> : () -> {kind} {self.op.location}')
         if self.is_integer(kind, 1):
             literal = str(bool(number)).lower()
         else:
@@ -258,12 +258,14 @@ class Site:
         )
         self.made.append(op)
         outside = self._point, self.made, self._constants
-        for region, (takes, build) in zip(op.regions, bodies, strict=True):
-            block = region.blocks.append(*takes, arg_locs=[self.op.location] * len(takes))
-            self._point, self.made = self._ir.InsertionPoint(block), []
-            self._constants = outside[2].new_child()
-            self.make_several("stablehlo.return", build(*block.arguments), [])
-        self._point, self.made, self._constants = outside
+        try:
+            for region, (takes, build) in zip(op.regions, bodies, strict=True):
+                block = region.blocks.append(*takes, arg_locs=[self.op.location] * len(takes))
+                self._point, self.made = self._ir.InsertionPoint(block), []
+                self._constants = outside[2].new_child()
+                self.make_several("stablehlo.return", build(*block.arguments), [])
+        finally:
+            self._point, self.made, self._constants = outside
         return list(op.results)
 
     def make_again(self, operands: Sequence[Any], kinds: Sequence[Any]) -> list[Any]:
@@ -276,14 +278,33 @@ class Site:
         self.made.append(twin.operation)
         return list(twin.results)
 
+    def body(self, values: Sequence[Any]) -> list[Any]:
+        """Build what the only block of the op does with ``values``, and return what it returns."""
+        twin = self.op.operation.clone(ip=self._point)
+        block = twin.regions[0].blocks[0]
+        for argument, value in zip(block.arguments, values, strict=True):
+            if argument.type != value.type:
+                raise Unfit(f"{value.type} where {argument.type} is taken")
+            argument.replace_all_uses_with(value)
+        *body, end = block.operations
+        for each in body:
+            each.operation.move_before(twin.operation)
+        returned = list(end.operands)
+        twin.operation.erase()
+        return returned
+
     def renamed(self, name: str) -> Any:
         """Return the result of the op as another op, which takes no operands, and is otherwise spelled the same."""
         op = self.op.operation
         text = op.get_asm(print_generic_op_form=True, enable_debug_info=True, use_local_scope=True)
-        twin = self._ir.Operation.parse(text.replace(f'"{op.name}"', f'"{name}"', 1), context=self._context)
-        self._point.insert(twin)
-        self.made.append(twin.operation)
-        return twin.operation.results[0]
+        return self._parsed(text.replace(f'"{op.name}"', f'"{name}"', 1))
+
+    def _parsed(self, text: str) -> Any:
+        """Return the result of an op in its generic form, with its location."""
+        op = self._ir.Operation.parse(text, context=self._context).operation
+        self._point.insert(op)
+        self.made.append(op)
+        return op.results[0]
 
     def convert(self, value: Any, element: Any) -> Any:
         """Return ``value`` with elements of another type."""
@@ -323,7 +344,3 @@ class Site:
             return self.reshape(value, self.static(kind))
         of_sizes = self.joined(sizes, self.integer(DIMENSION_BITS))
         return self.make("stablehlo.dynamic_reshape", [value, of_sizes], kind)
-
-
-def _parts(number: complex) -> tuple[float, float]:
-    return number.real, number.imag
