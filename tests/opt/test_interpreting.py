@@ -289,6 +289,13 @@ def test_quantized_values_are_the_integers_that_they_are_stored_as(tmp_path: Pat
     assert (tmp_path / "index.csv").read_text() == f"sum,tensor<2xi8>,{tmp_path}/probe1.npy\n"
 
 
+def test_a_folder_of_probes_that_is_none_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ran = translate("--interpret", f"--probe-output-dir={tmp_path / 'file'}", text=checked(""))
+    assert ran.code == 1
+    assert "Failed to remove existing instrumentation metadata file: " in ran.error
+
+
 def test_a_probe_of_another_run_is_no_probe_of_this_one(tmp_path: Path) -> None:
     check = 'check.expect_serialized_eq %0, probe_id = "x" : tensor<2xf32>'
     (tmp_path / "index.csv").write_text(f"x,tensor<2xf32>,{tmp_path}/probe1.npy\n")

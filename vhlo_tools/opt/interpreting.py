@@ -102,7 +102,11 @@ class Interpretation:
         for op in self._toolbox.provider.walk(self._module):
             if rewrite := _REWRITES.get(str(op.name)):
                 rewrite(self, op)
-        self._probes.clear()
+        try:
+            self._probes.clear()
+        except OSError as error:
+            self._tell(f"Failed to remove existing instrumentation metadata file: {error}")
+            return None
         note(f"{self._name}: its evaluation")
         try:
             results = Driver(self._program(), self._handlers).run([each.array for each in inputs])
