@@ -119,8 +119,8 @@ class ProbeFolder:
     def expect(self, identifier: str, iteration: int, kind: str, expected: Array, texts: Texts) -> None:
         """Raise unless the value that a probe wrote the so manyth time is of a type, and equal to an array.
 
-        Upstream's program counts what other probes wrote too, against what ``CheckOps.td`` says; where a program has one
-        probe, both are the same.
+        Upstream's program counts what other probes wrote too, against what ``CheckOps.td`` says; of one probe, both are
+        the same.
         """
         try:
             with self._index.open(newline="", encoding="utf-8") as stream:
