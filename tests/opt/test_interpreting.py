@@ -229,6 +229,26 @@ def test_complex_numbers_are_printed_in_both_forms() -> None:
     assert dense == "dense<[(1.000000e+00,2.000000e+00), (3.000000e+00,4.000000e+00)]> : tensor<2xcomplex<f32>>\n"
 
 
+def test_tokens_and_tuples_are_printed_with_their_types() -> None:
+    kind = "tuple<tensor<2xi32>, tuple<tensor<f32>>>"
+    text = f"""
+      func.func @main() -> (!stablehlo.token, {kind}, tuple<>) {{
+        %0 = stablehlo.constant dense<[0, 1]> : tensor<2xi32>
+        %1 = stablehlo.constant dense<2.0> : tensor<f32>
+        %2 = stablehlo.create_token : !stablehlo.token
+        %3 = stablehlo.tuple %1 : tuple<tensor<f32>>
+        %4 = stablehlo.tuple %0, %3 : {kind}
+        %5 = "stablehlo.tuple"() : () -> tuple<>
+        return %2, %4, %5 : !stablehlo.token, {kind}, tuple<>
+      }}"""
+    assert translate("--interpret", text=text).text == (
+        f"!stablehlo.token\n{kind} (\ntensor<2xi32> {{\n  [0, 1]\n}},\ntuple<tensor<f32>> (\n"
+        "tensor<f32> {2.000000e+00}\n)\n)\ntuple<> (\n)\n"
+    )
+    dense = translate("--interpret", "--interpreter-print-dense", text=text).text
+    assert "(\ndense<[0, 1]> : tensor<2xi32>,\ntuple<tensor<f32>> (\ndense<2.000000e+00> : tensor<f32>\n)\n)" in dense
+
+
 def test_what_ends_upstreams_interpreter_is_an_error() -> None:
     text = """
       func.func @main() -> tensor<i32> {

@@ -129,7 +129,7 @@ class _Translator:
         # Not at the top, for it needs numpy, and much of the toolkit.
         from vhlo_tools.opt.checks import ProbeFolder
         from vhlo_tools.opt.interpreting import Interpretation
-        from vhlo_tools.opt.tensors import dense_text, tensor_text
+        from vhlo_tools.opt.tensors import value_text
 
         module = parse(self._toolbox, job)
         if module is None:
@@ -145,9 +145,9 @@ class _Translator:
         results = interpretation.run(inputs)
         if results is None:
             return False
-        shown = dense_text if self._arguments.flag("interpreter-print-dense") else tensor_text
+        dense = self._arguments.flag("interpreter-print-dense")
         for each in results:
-            text = "token" if each.array is None else shown(self._toolbox, job.context, each.array, each.kind)
+            text = value_text(self._toolbox, job.context, each.array, each.kind, dense=dense)
             job.output.write(f"{text}\n")
         return True
 
