@@ -78,22 +78,22 @@ class Arguments:
 
 def parse_arguments(
     arguments: Sequence[str],
-    options: Iterable[Option],
-    takes: Callable[[str], bool],
+    sections: Mapping[str, Iterable[Option]],
+    takes: Callable[[str], bool] = lambda name: False,
     known: Callable[[], Iterable[str]] = tuple,
 ) -> Arguments:
     """Read arguments.
 
     Args:
         arguments: The arguments, without the name of the program.
-        options: The options of the program.
+        sections: The options of the program, by what they are about.
         takes: Tells which names the program takes beside, as a flag or with a value after ``=``.
         known: Gives names beside those of the options, to suggest where one is mistyped.
 
     Raises:
         UsageError: If there is an option that the program does not take, or a value that the option does not take.
     """
-    table = {each.name: each for each in options}
+    table = {each.name: each for options in sections.values() for each in options}
     read = Arguments()
     rest = iter(arguments)
     for argument in rest:
@@ -145,7 +145,7 @@ def _unknown(argument: str, name: str, known: Sequence[str], table: Mapping[str,
     return f"Unknown command line argument '{argument}'.{guess}  Try '--help'."
 
 
-def help_text(overview: str, usage: str, sections: Mapping[str, Iterable[Option]], *, hidden: bool) -> str:
+def help_text(overview: str, usage: str, sections: Mapping[str, Iterable[Option]], hidden: bool) -> str:
     """Return what ``--help`` prints.
 
     Args:

@@ -6,7 +6,7 @@ llvm/llvm-project.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings.toolbox import Toolbox
@@ -16,7 +16,7 @@ from vhlo_tools.opt.parsing import parse
 from vhlo_tools.opt.pipelines import Passes, Stage
 from vhlo_tools.opt.printing import PRINTING, printed, settings_of
 from vhlo_tools.opt.streams import Streams
-from vhlo_tools.opt.tool import COMMON, IGNORED, Job, process, reported
+from vhlo_tools.opt.tool import COMMON, IGNORED, Job, has_answered, process, reported
 
 __all__ = ["run_opt"]
 
@@ -78,13 +78,10 @@ class _Optimizer:
         self._passes = Passes(toolbox)
 
     def run(self, given: Sequence[str]) -> int:
-        options = [each for section in _OPTIONS.values() for each in section]
-        arguments = parse_arguments(given, options, self._passes.includes, _known_passes)
-        for name, text in _INFORMATION.items():
-            if arguments.flag(name):
-                self._streams.stdout.write(text(self).encode())
-                self._streams.stdout.flush()
-                return 0
+        arguments = parse_arguments(given, _OPTIONS, self._passes.includes, _known_passes)
+        answers = {"list-passes": self._passes_text, "show-dialects": self._dialects_text}
+        if has_answered(self._toolbox, arguments, self._streams, self._help, answers):
+            return 0
         stages = self._stages(arguments)
         if arguments.flag("dump-pass-pipeline"):
             for stage in stages:
@@ -133,37 +130,18 @@ class _Optimizer:
             statistics=arguments.flag("mlir-pass-statistics"),
         )
 
-    def help(self, *, hidden: bool = False) -> str:
-        """Return what ``--help`` prints."""
+    def _help(self, hidden: bool) -> str:
         overview = f"StableHLO optimizer driver\nAvailable Dialects: {', '.join(self._toolbox.dialects())}"
-        text = help_text(overview, f"{self._program} [options] <input file>", _OPTIONS, hidden=hidden)
-        return f"{text}\nPasses, each an option of its own:\n\n{self.passes()}"
+        text = help_text(overview, f"{self._program} [options] <input file>", _OPTIONS, hidden)
+        return f"{text}\nPasses, each an option of its own:\n\n{self._passes_text()}"
 
-    def passes(self) -> str:
-        """Return what ``--list-passes`` prints."""
+    def _passes_text(self) -> str:
         from vhlo_tools.opt.listing import list_passes
 
         return list_passes(self._toolbox)
 
-    def dialects(self) -> str:
-        """Return what ``--show-dialects`` prints."""
+    def _dialects_text(self) -> str:
         return "Available Dialects:\n" + "\n".join(self._toolbox.dialects()) + "\n"
-
-    def version(self) -> str:
-        """Return what ``--version`` prints."""
-        from vhlo_tools.opt.listing import version_text
-
-        return version_text(self._toolbox)
-
-
-#: Options by which the program tells of itself.
-_INFORMATION: Final[Mapping[str, Callable[[_Optimizer], str]]] = {
-    "help": _Optimizer.help,
-    "help-hidden": lambda optimizer: optimizer.help(hidden=True),
-    "list-passes": _Optimizer.passes,
-    "show-dialects": _Optimizer.dialects,
-    "version": _Optimizer.version,
-}
 
 
 def _known_passes() -> list[str]:

@@ -6,7 +6,7 @@ llvm/llvm-project.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -20,7 +20,7 @@ from vhlo_tools.opt.guard import note
 from vhlo_tools.opt.sources import DEFAULT_MARKER, STANDARD, Source, read_source, split_source
 from vhlo_tools.opt.streams import Output, Streams
 
-__all__ = ["COMMON", "IGNORED", "Job", "process", "reported"]
+__all__ = ["COMMON", "IGNORED", "Job", "has_answered", "process", "reported"]
 
 _LEVELS: Final = ("", "all", "only-expected")
 
@@ -164,6 +164,38 @@ def process(
             is_good &= judge(work(job))
     output.finish(is_good=is_good)
     return 0 if is_good else 1
+
+
+def has_answered(
+    toolbox: Toolbox,
+    arguments: Arguments,
+    streams: Streams,
+    manual: Callable[[bool], str],
+    answers: Mapping[str, Callable[[], str]],
+) -> bool:
+    """Print what a program was asked to tell of itself; return whether it was asked.
+
+    Args:
+        toolbox: The bindings.
+        arguments: What the program was called with.
+        streams: Its streams.
+        manual: Gives its help, with options that are seldom needed or without.
+        answers: What else it tells, by the options that ask for it.
+    """
+
+    def version() -> str:
+        # Not at the top: few runs need it, and each start would wait for it.
+        from vhlo_tools.opt.listing import version_text
+
+        return version_text(toolbox)
+
+    of_both = {"help": lambda: manual(False), "help-hidden": lambda: manual(True), "version": version}
+    for name, answer in {**of_both, **answers}.items():
+        if arguments.flag(name):
+            streams.stdout.write(answer().encode())
+            streams.stdout.flush()
+            return True
+    return False
 
 
 def reported(program: str, streams: Streams, run: Callable[[Toolbox], int]) -> int:
