@@ -87,5 +87,7 @@ def test_the_input_keeps_its_name_in_locations(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt", "--mlir-print-debuginfo"]
     assert f'loc("{path}":2:53)' in run([*command, str(path)]).stdout
     assert 'loc("<stdin>":1:53)' in run(command).stdout
+    path.write_text(f"{TANH}// -----\n{TANH}")
     split = run([*command, "--split-input-file", str(path)]).stdout
-    assert f'loc("within split at {path}:1 offset ":2:53)' in split
+    assert f'loc("{path}":1:53)' in split
+    assert f'loc("{path}":3:53)' in split

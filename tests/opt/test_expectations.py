@@ -71,7 +71,29 @@ def test_a_pattern_that_is_none_fails() -> None:
 
 
 def test_what_is_not_expected_is_let_pass_if_so_asked() -> None:
-    assert opt("--verify-diagnostics=only-expected", text='"stablehlo.abs"() : () -> ()').code == 0
+    text = '"stablehlo.abs"() : () -> ()'
+    assert opt("--verify-diagnostics=only-expected", text=text).code == 0
+    assert opt("--verify-diagnostics=all", text=text).code == 1
+    assert opt("--verify-diagnostics=only-expected", text=f"{text} // expected-error {{{{another}}}}").code == 1
+
+
+def test_an_expectation_goes_to_the_last_braces_of_its_line() -> None:
+    ran = verified("", "  // expected-error {{same shape}} // expected-error {{base type}}")
+    assert ran.code == 1
+    assert 'expected error "same shape}} // expected-error {{base type" was not produced' in ran.error
+
+
+def test_expectations_have_no_counts() -> None:
+    assert verified("// expected-error@+1 1 {{same shape}}\n").code == 1
+
+
+def test_what_is_expected_once_may_be_said_again() -> None:
+    text = "// expected-error@+1 {{symbol named}}\nmodule {\n  func.func private @f()\n}"
+    assert opt("--verify-diagnostics", text=text).code == 1
+    text = "func.func private @f()\n// expected-error@+1 {{redefinition of symbol named}}\nfunc.func private @f()\n"
+    ran = opt("--verify-diagnostics", text=text)
+    assert ran.error.startswith("<stdin>:1:1: error: unexpected note: see existing symbol definition here\n")
+    assert opt("--verify-diagnostics", text="// expected-note@below {{existing}}\n" + text).code == 0
 
 
 def test_remarks_notes_and_places_that_are_none_can_be_expected() -> None:

@@ -21,7 +21,7 @@ _WIDTH: Final = 52
 
 
 class UsageError(Exception):
-    """Arguments that the program does not take; the message says which, and what it takes."""
+    """Arguments with which the program can do nothing; the message says which, and what it takes."""
 
 
 @dataclass(frozen=True, slots=True)

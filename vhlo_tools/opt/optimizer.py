@@ -92,6 +92,7 @@ class _Optimizer:
             self._streams,
             lambda job: self._work(job, arguments, stages),
             separator="\n// -----\n",
+            in_place=True,
         )
 
     def _stages(self, arguments: Arguments) -> list[Stage]:
@@ -110,7 +111,7 @@ class _Optimizer:
         if operation is None:
             return False
         for stage in stages:
-            note(f"{job.source.name}: {stage.name}")
+            note(f"{job.source.title}: {stage.name}")
             if not stage.run(toolbox, operation, lambda pipeline: self._run(operation, pipeline, arguments)):
                 return False
         if arguments.flag("emit-bytecode"):
