@@ -60,9 +60,33 @@ def test_nothing_is_written_where_something_failed(tmp_path: Path) -> None:
     assert not output.exists()
 
 
+def test_a_file_is_left_as_it_was_where_something_failed(tmp_path: Path) -> None:
+    output = tmp_path / "out.mlir"
+    output.write_text("what was there")
+    command = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt", "-o", str(output)]
+    assert run(command, "no program").returncode == 1
+    assert output.read_text() == "what was there"
+    assert run(command).returncode == 0
+    assert "stablehlo.tanh" in output.read_text()
+
+
 def test_an_output_that_nobody_reads_is_no_error() -> None:
-    command = f"yes '{TANH.strip()}' | head -c 100000 | {sys.executable} -m vhlo_tools.cli.entry opt | true"
-    assert subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False).returncode == 0
+    script = f"{sys.executable} -m vhlo_tools.cli.entry opt; echo $? >&2"
+    with subprocess.Popen(["sh", "-c", script], stdin=-1, stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        assert process.communicate(TANH)[1] == "0\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
+    program, output = tmp_path / "a.mlir", tmp_path / "out.mlir"
+    program.write_text(TANH)
+    command = f"exec {sys.executable} -m vhlo_tools.cli.entry opt {program} -o {output} {closed}"
+    ran = run(["sh", "-c", command])
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert "stablehlo.tanh" in output.read_text()
 
 
 def test_what_the_library_dies_of_is_an_error() -> None:

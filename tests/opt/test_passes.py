@@ -33,6 +33,16 @@ passes = Passes(Toolbox(get_provider("jaxlib")))
 print(*(name for name in map(bytes.decode, names) if passes.includes(name)))
 """
 
+#: Computes the same twice, until `cse` has run.
+TWICE = """
+func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.tanh %a : tensor<2xf32>
+  %1 = stablehlo.tanh %a : tensor<2xf32>
+  %2 = stablehlo.add %0, %1 : tensor<2xf32>
+  return %2 : tensor<2xf32>
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def toolbox() -> Toolbox:
@@ -87,13 +97,12 @@ def test_passes_of_ours_stand_between_those_of_the_library(toolbox: Toolbox) -> 
         ("builtin.module(chlo-legalize-to-stablehlo)", "restricted to 'func.func'"),
         ("builtin.module(canonicalize{nothing=1})", "no such option nothing"),
         ("builtin.module(inline{nothing=1})", "no such option nothing"),
-        ("canonicalize(", "builtin.module"),
+        ("canonicalize(", "wrapped with the anchor operation type"),
+        ("", "wrapped with the anchor operation type"),
+        ("builtin.module(func.func(reconcile-unrealized-casts))", "runs directly within builtin.module(...)"),
     ],
 )
 def test_pipelines_that_are_none_are_refused(toolbox: Toolbox, pipeline: str, said: str) -> None:
-    if pipeline == "canonicalize(":
-        assert opt(f"--pass-pipeline={pipeline}").code == 1
-        return
     with pytest.raises(UsageError, match=re.escape(said)):
         Passes(toolbox).from_text(pipeline)
 
@@ -107,9 +116,14 @@ def test_pipelines_that_are_none_are_refused(toolbox: Toolbox, pipeline: str, sa
         (["-o"], "requires a value!"),
         (["--verify-diagnostics=some"], "Cannot find option named 'some'"),
         (["--mlir-elide-elementsattrs-if-larger=x"], "value invalid for uint argument"),
+        (["--emit-bytecode", f"--emit-bytecode-version={'9' * 5000}"], "value invalid for uint argument"),
+        (["--emit-bytecode-version=6"], "give --emit-bytecode too"),
         (["a.mlir", "b.mlir"], "Too many positional arguments"),
         (["--pass-pipeline=builtin.module(cse)", "--cse"], "can't be used with individual pass options"),
         (["there-is-no-such-file.mlir"], "cannot open input file 'there-is-no-such-file.mlir'"),
+        (["."], "cannot open input file '.': Is a directory"),
+        (["-o", "."], "cannot open output file '.': Is a directory"),
+        (["-o", "there/is/no/such/folder"], "cannot open output file 'there/is/no/such/folder': No such file"),
     ],
 )
 def test_arguments_that_are_none_are_refused(arguments: list[str], said: str) -> None:
@@ -120,6 +134,56 @@ def test_arguments_that_are_none_are_refused(arguments: list[str], said: str) ->
 
 def test_what_follows_two_dashes_is_a_file() -> None:
     assert "cannot open input file '--cse'" in opt("--", "--cse").error
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-p", "builtin.module(cse)"],
+        ["--pass-pipeline", "any(cse)"],
+        ["-pass-pipeline= builtin.module( func.func( cse , canonicalize{ top-down=false  max-iterations=3}) ) "],
+        ["--pass-pipeline=any(inline,cse)"],
+        ["--no-implicit-module", "--stablehlo-canonicalize-dynamism", "--cse"],
+        ["--no-implicit-module", "--pass-pipeline=func.func(cse)"],
+        ["--canonicalize=top-down=false region-simplify=disabled", "--cse"],
+    ],
+)
+def test_passes_are_given_in_every_form(arguments: list[str]) -> None:
+    ran = opt(*arguments, text=TWICE)
+    assert (ran.code, ran.error) == (0, "")
+    assert ran.text.count("stablehlo.tanh") == 1
+    assert ran.text.startswith("func.func" if "--no-implicit-module" in arguments else "module {")
+
+
+def test_what_runs_on_modules_runs_on_nothing_else() -> None:
+    ran = opt("--no-implicit-module", "--inline", text=TWICE)
+    assert (ran.code, ran.error) == (1, "vhlo opt: --inline runs on builtin.module, not on func.func\n")
+    ran = opt("--pass-pipeline=func.func(cse)", text=TWICE)
+    assert ran.code == 1
+    assert "can't run 'func.func' pass manager on 'builtin.module' op" in ran.error
+
+
+def test_bytecode_is_read_whatever_is_said_of_modules() -> None:
+    bytecode = opt("--emit-bytecode", text=TWICE).raw
+    assert opt("--no-implicit-module", text=bytecode).text == opt(text=TWICE).text
+
+
+def test_modules_are_printed_between_passes_as_they_are_at_the_end(capfd: pytest.CaptureFixture[str]) -> None:
+    flags = ["--cse", "--mlir-print-ir-after-all", "--mlir-print-ir-before-all", "--mlir-print-op-generic"]
+    ran = opt(*flags, text=TWICE)
+    printed = capfd.readouterr().err
+    assert printed.count("// -----// IR Dump ") == 2
+    assert ran.text in printed
+    ran = opt("--inline", *flags[1:], text=TWICE)
+    assert [
+        ran.error.count(f"// -----// IR Dump {when} inline //----- //\n{ran.text}") for when in ("Before", "After")
+    ] == [1, 1]
+    assert capfd.readouterr().err == ""
+
+
+def test_help_is_given_by_its_short_name_too() -> None:
+    assert opt("-h").text == opt("--help").text
+    assert "  --pass-pipeline=<string> (-p) " in opt("-h").text
 
 
 def test_casts_there_and_back_are_reconciled() -> None:

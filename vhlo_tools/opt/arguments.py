@@ -17,6 +17,8 @@ Kind = Literal["flag", "value", "optional"]
 
 _TRUTHS: Final = {"true": True, "TRUE": True, "True": True, "1": True, "": True}
 _FALSEHOODS: Final = {"false": False, "FALSE": False, "False": False, "0": False}
+_UINT: Final = 1 << 32
+_DIGITS: Final = 20
 _WIDTH: Final = 52
 
 
@@ -34,9 +36,10 @@ class Option:
         kind: Whether it has a value.
         value: What to call its value.
         choices: The values that it takes, if not any.
-        is_number: Whether its value is a number that is not negative.
+        is_number: Whether its value is a number of 32 bits that is not negative.
         is_hidden: Whether only ``--help-hidden`` lists it.
         is_secret: Whether nothing lists it.
+        alias: Another name for it.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Option:
     is_number: bool = False
     is_hidden: bool = False
     is_secret: bool = False
+    alias: str = ""
 
 
 @dataclass(slots=True)
@@ -93,7 +97,9 @@ def parse_arguments(
     Raises:
         UsageError: If there is an option that the program does not take, or a value that the option does not take.
     """
-    table = {each.name: each for options in sections.values() for each in options}
+    table = {
+        name: each for options in sections.values() for each in options for name in (each.name, each.alias) if name
+    }
     read = Arguments()
     rest = iter(arguments)
     for argument in rest:
@@ -106,7 +112,7 @@ def parse_arguments(
             if option := table.get(name):
                 if option.kind == "value" and not equals:
                     value = _next(rest, option)
-                read.values[name] = _checked(option, value)
+                read.values[option.name] = _checked(option, value)
             elif takes(name):
                 read.others.append((name, value))
             else:
@@ -123,7 +129,7 @@ def _next(rest: Iterable[str], option: Option) -> str:
 def _checked(option: Option, value: str) -> str:
     if option.kind == "flag" and _truth(value) is None:
         raise UsageError(f"for the --{option.name} option: '{value}' is invalid value for boolean argument! Try 0 or 1")
-    if option.is_number and not value.isdecimal():
+    if option.is_number and not (value.isdecimal() and len(value) < _DIGITS and int(value) < _UINT):
         raise UsageError(f"for the --{option.name} option: '{value}' value invalid for uint argument!")
     if option.choices and value not in option.choices:
         takes = ", ".join(each for each in option.choices if each)
@@ -161,5 +167,6 @@ def help_text(overview: str, usage: str, sections: Mapping[str, Iterable[Option]
             lines += ["", f"{title}:", ""]
         for option in shown:
             value = {"flag": "", "value": f"=<{option.value}>", "optional": f"[=<{option.value}>]"}[option.kind]
-            lines.append(f"  --{option.name}{value}".ljust(_WIDTH) + f" - {option.description}")
+            alias = f" (-{option.alias})" if option.alias else ""
+            lines.append(f"  --{option.name}{value}{alias}".ljust(_WIDTH) + f" - {option.description}")
     return "\n".join([*lines, ""])

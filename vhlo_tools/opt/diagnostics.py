@@ -20,6 +20,9 @@ SEE_CURRENT: Final = "see current operation: "
 
 _TAB: Final = 8
 
+#: How many calls are shown that lead to a place.
+_CALLS: Final = 10
+
 
 class DiagnosticPrinter:
     """Prints what is said of a source.
@@ -39,7 +42,7 @@ class DiagnosticPrinter:
         """Print what was said, where it was called from, and the notes on it."""
         self.say(remark.severity, remark.message, remark.location, remark.place)
         location = remark.location
-        for caller, place in remark.callers:
+        for caller, place in remark.callers[:_CALLS]:
             self.say("note", "called from", caller, place)
             location = caller
         for note in remark.notes:

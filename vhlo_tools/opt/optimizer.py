@@ -13,7 +13,7 @@ from vhlo_tools.bindings.toolbox import Toolbox
 from vhlo_tools.opt.arguments import Arguments, Option, UsageError, help_text, parse_arguments
 from vhlo_tools.opt.guard import note
 from vhlo_tools.opt.parsing import parse
-from vhlo_tools.opt.pipelines import Passes, Stage
+from vhlo_tools.opt.pipelines import MODULE, Passes, Stage
 from vhlo_tools.opt.printing import PRINTING, printed, settings_of
 from vhlo_tools.opt.streams import Streams
 from vhlo_tools.opt.tool import COMMON, IGNORED, Job, has_answered, process, reported
@@ -21,7 +21,7 @@ from vhlo_tools.opt.tool import COMMON, IGNORED, Job, has_answered, process, rep
 __all__ = ["run_opt"]
 
 _OWN: Final = (
-    Option("pass-pipeline", "Textual description of the pass pipeline to run", "value"),
+    Option("pass-pipeline", "Textual description of the pass pipeline to run", "value", alias="p"),
     Option("list-passes", "List the passes of this provider, grouped and described"),
     Option("show-dialects", "Print the list of registered dialects"),
     Option("emit-bytecode", "Emit bytecode when generating output"),
@@ -33,7 +33,7 @@ _OWN: Final = (
     Option("mlir-pass-statistics", "Display the statistics of each pass", is_hidden=True),
 )
 
-#: When modules are printed on the way, and what the bindings call that.
+#: When ops are printed on the way, and what the bindings call that.
 _WATCHING: Final = {
     "mlir-print-ir-before-all": "print_before_all",
     "mlir-print-ir-after-all": "print_after_all",
@@ -41,6 +41,8 @@ _WATCHING: Final = {
     "mlir-print-ir-after-failure": "print_after_failure",
     "mlir-print-ir-module-scope": "print_module_scope",
 }
+#: Of what says how ops are printed, what applies on the way too.
+_WATCH_SETTINGS: Final = {"enable_debug_info", "large_elements_limit", "large_resource_limit", "print_generic_op_form"}
 _WATCH_OPTIONS: Final = (
     Option("mlir-print-ir-before-all", "Print IR before each pass"),
     Option("mlir-print-ir-after-all", "Print IR after each pass"),
@@ -82,7 +84,9 @@ class _Optimizer:
         answers = {"list-passes": self._passes_text, "show-dialects": self._dialects_text}
         if has_answered(self._toolbox, arguments, self._streams, self._help, answers):
             return 0
-        stages = self._stages(arguments)
+        if "emit-bytecode-version" in arguments.values and not arguments.flag("emit-bytecode"):
+            raise UsageError("--emit-bytecode-version is given while not emitting bytecode: give --emit-bytecode too")
+        stages = self._stages(arguments, MODULE)
         if arguments.flag("dump-pass-pipeline"):
             for stage in stages:
                 self._streams.say(f"{self._toolbox.described(stage.pipeline) or stage.name}\n")
@@ -95,10 +99,10 @@ class _Optimizer:
             in_place=True,
         )
 
-    def _stages(self, arguments: Arguments) -> list[Stage]:
+    def _stages(self, arguments: Arguments, anchor: str) -> list[Stage]:
         pipeline = arguments.text("pass-pipeline")
         if pipeline is None:
-            return self._passes.from_flags(arguments.others)
+            return self._passes.from_flags(arguments.others, anchor)
         if arguments.others:
             raise UsageError(
                 f"'-pass-pipeline' option can't be used with individual pass options: --{arguments.others[0][0]}"
@@ -110,9 +114,10 @@ class _Optimizer:
         operation = parse(toolbox, job, is_single=arguments.flag("no-implicit-module"))
         if operation is None:
             return False
-        for stage in stages:
+        anchor = str(operation.operation.name)
+        for stage in stages if anchor == MODULE else self._stages(arguments, anchor):
             note(f"{job.source.title}: {stage.name}")
-            if not stage.run(toolbox, operation, lambda pipeline: self._run(operation, pipeline, arguments)):
+            if not self._run(stage, operation, arguments):
                 return False
         if arguments.flag("emit-bytecode"):
             job.output.write(toolbox.bytecode(operation, arguments.number("emit-bytecode-version")))
@@ -120,16 +125,29 @@ class _Optimizer:
             job.output.write(job.named(printed(operation, settings_of(arguments))))
         return True
 
-    def _run(self, operation: Any, pipeline: str, arguments: Arguments) -> bool:
+    def _run(self, stage: Stage, operation: Any, arguments: Arguments) -> bool:
+        settings = settings_of(arguments)
         watch = {key: arguments.flag(name) for name, key in _WATCHING.items()}
+        if stage.own is not None:
+            self._watch(watch["print_before_all"], f"Before {stage.name}", operation, settings)
+            stage.own.run(self._toolbox, operation, stage.options)
+            self._watch(watch["print_after_all"], f"After {stage.name}", operation, settings)
+            return True
         return self._toolbox.run(
             operation,
-            pipeline,
+            stage.pipeline,
             verify=arguments.flag("verify-each", default=True),
-            watch=watch if any(watch.values()) else None,
+            watch=watch | {key: settings[key] for key in _WATCH_SETTINGS & settings.keys()}
+            if any(watch.values())
+            else None,
             timing=arguments.flag("mlir-timing"),
             statistics=arguments.flag("mlir-pass-statistics"),
         )
+
+    def _watch(self, is_watched: bool, when: str, operation: Any, settings: dict[str, Any]) -> None:
+        """Print an op as the library does between passes."""
+        if is_watched:
+            self._streams.say(f"// -----// IR Dump {when} //----- //\n{printed(operation, settings)}\n\n")
 
     def _help(self, hidden: bool) -> str:
         overview = f"StableHLO optimizer driver\nAvailable Dialects: {', '.join(self._toolbox.dialects())}"
@@ -142,7 +160,7 @@ class _Optimizer:
         return list_passes(self._toolbox)
 
     def _dialects_text(self) -> str:
-        return "Available Dialects:\n" + "\n".join(self._toolbox.dialects()) + "\n"
+        return f"Available Dialects: {','.join(self._toolbox.dialects())}\n"
 
 
 def _known_passes() -> list[str]:

@@ -38,7 +38,7 @@ COMMON: Final = (
         choices=_LEVELS,
     ),
     Option("mlir-print-op-on-diagnostic", "Print the op that an error is about (default: on)", is_hidden=True),
-    Option("help", "Display available options (--help-hidden for more)"),
+    Option("help", "Display available options (--help-hidden for more)", alias="h"),
     Option("help-hidden", "Display all available options", is_hidden=True),
     Option("version", "Display the version of this program and of its library"),
 )
@@ -145,7 +145,10 @@ def process(
     """
     if len(arguments.files) > 1:
         raise UsageError(f"Too many positional arguments specified: {' '.join(arguments.files)}")
-    whole = read_source(arguments.files[0] if arguments.files else STANDARD, streams.stdin)
+    path = arguments.files[0] if arguments.files else STANDARD
+    if path == STANDARD and streams.stdin.isatty():
+        streams.say("(processing input from stdin now, hit ctrl-c/ctrl-d to interrupt)\n")
+    whole = read_source(path, streams.stdin)
     output = Output(arguments.text("o", STANDARD) or STANDARD, streams)
     parts = _parts(whole, arguments, streams, in_place=in_place)
     between = arguments.text("output-split-marker")
