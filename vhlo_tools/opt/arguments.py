@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-__all__ = ["Arguments", "Option", "UsageError", "help_text", "parse_arguments"]
+__all__ = ["Arguments", "Option", "UsageError", "help_text", "parse_arguments", "truth_of"]
 
 #: ``flag``: on or off, on by itself. ``value``: needs one. ``optional``: has one only after ``=``.
 Kind = Literal["flag", "value", "optional"]
@@ -69,7 +69,7 @@ class Arguments:
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return whether a flag is on."""
-        return default if name not in self.values else _truth(self.values[name]) is True
+        return default if name not in self.values else truth_of(self.values[name]) is True
 
     def number(self, name: str) -> int | None:
         """Return the number that an option was given."""
@@ -127,7 +127,7 @@ def _next(rest: Iterable[str], option: Option) -> str:
 
 
 def _checked(option: Option, value: str) -> str:
-    if option.kind == "flag" and _truth(value) is None:
+    if option.kind == "flag" and truth_of(value) is None:
         raise UsageError(f"for the --{option.name} option: '{value}' is invalid value for boolean argument! Try 0 or 1")
     if option.is_number and not (value.isdecimal() and len(value) < _DIGITS and int(value) < _UINT):
         raise UsageError(f"for the --{option.name} option: '{value}' value invalid for uint argument!")
@@ -137,7 +137,8 @@ def _checked(option: Option, value: str) -> str:
     return value
 
 
-def _truth(value: str) -> bool | None:
+def truth_of(value: str) -> bool | None:
+    """Return what the value of a flag says; ``None`` if it is none."""
     return _TRUTHS.get(value, _FALSEHOODS.get(value))
 
 

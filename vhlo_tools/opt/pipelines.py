@@ -30,6 +30,9 @@ PIPELINES: Final[Mapping[str, tuple[str, ...]]] = {
     "stablehlo-deserialize": ("vhlo-to-version{target=%current%}", "vhlo-legalize-to-stablehlo"),
 }
 
+_OURS: Final = frozenset({*OWN_PASSES, *PIPELINES})
+#: A pass that the library has, of no options.
+_STAND_IN: Final = "cse"
 _ANCHOR: Final = re.compile(r"restricted to '([^']+)'")
 _UNKNOWN: Final = re.compile(r"'([^']*)' does not refer to a registered pass")
 _NAME: Final = re.compile(r"[a-z0-9][-a-zA-Z0-9_]*")
@@ -67,10 +70,9 @@ class Passes:
 
     def includes(self, name: str) -> bool:
         """Tell whether there is a pass or a pipeline of a name."""
-        if name in OWN_PASSES or name in PIPELINES:
-            return True
-        if not _NAME.fullmatch(name):
-            return False
+        return name in _OURS or (_NAME.fullmatch(name) is not None and self._is_registered(name))
+
+    def _is_registered(self, name: str) -> bool:
         problem = self._toolbox.pipeline_problem(f"{MODULE}({name})")
         return problem is None or _UNKNOWN.search(problem) is None
 
@@ -94,39 +96,48 @@ class Passes:
         """
         anchor, inner = _taken_apart(pipeline)
         elements = list(_elements(inner))
-        if anchor in (MODULE, "any") and any(_name_of(each) in {*OWN_PASSES, *PIPELINES} for each in elements):
-            return list(_joined((stage for each in elements for stage in self._element(each)), MODULE))
-        self._check(pipeline)
-        return [Stage(pipeline)]
+        if anchor not in (MODULE, "any") or not any(_name_of(each) in _OURS for each in elements):
+            self._check(pipeline)
+            return [Stage(pipeline)]
+        # The library reads the others, and all that stands between them.
+        self._check(f"{MODULE}({','.join(map(self._readable, elements))})")
+        return list(_joined((stage for each in elements for stage in self._element(each)), MODULE))
+
+    def _readable(self, element: str) -> str:
+        """Return an element, or in place of one that the library does not know, one that it does."""
+        name = _name_of(element)
+        rest = element[len(name) :].strip()
+        has_form = not rest or (rest[0], rest[-1]) == ("{", "}")
+        return _STAND_IN if has_form and name in _OURS and not self._is_registered(name) else element
 
     def _check(self, pipeline: str) -> None:
         problem = self._toolbox.pipeline_problem(pipeline)
         if problem is None:
             return
         unknown = _UNKNOWN.search(problem)
-        if unknown and unknown[1] in {*OWN_PASSES, *PIPELINES}:
+        if unknown and unknown[1] in _OURS:
             raise UsageError(f"{unknown[1]} runs directly within {MODULE}(...), in no other op there: {pipeline}")
         raise UsageError(problem.strip())
 
     def _element(self, element: str) -> list[Stage]:
         name = _name_of(element)
-        if name in OWN_PASSES or name in PIPELINES:
-            return self._stages(name, element[len(name) :].removeprefix("{").removesuffix("}"), MODULE)
-        self._check(f"{MODULE}({element})")
+        if name in _OURS:
+            return self._stages(name, element[len(name) :].strip().removeprefix("{").removesuffix("}"), MODULE)
         return [Stage(element)]
 
     def _stages(self, name: str, options: str, anchor: str) -> list[Stage]:
-        if name in OWN_PASSES:
-            if anchor != MODULE:
-                raise UsageError(f"--{name} runs on {MODULE}, not on {anchor}")
-            own = OWN_PASSES[name]
-            return [Stage("", own, own.options_of(options))]
         if name in PIPELINES:
             if options:
                 raise UsageError(f"for the --{name} option: it takes no options, but was given '{options}'")
             return [stage for each in PIPELINES[name] for stage in self._stages(*self._written(each), anchor)]
+        own = OWN_PASSES.get(name)
+        if own is not None and anchor != MODULE:
+            raise UsageError(f"--{name} runs on {MODULE}, not on {anchor}")
+        if own is not None and own.options is not None:
+            return [Stage("", own, own.options_of(options))]
         element = f"{name}{{{options}}}" if options else name
-        return [Stage(self._anchored(element, anchor))]
+        library = Stage(self._anchored(element, anchor))
+        return [library] if own is None else [Stage("", own), library]
 
     def _written(self, element: str) -> tuple[str, str]:
         name, _, options = element.partition("{")
@@ -175,8 +186,7 @@ def _elements(inner: str) -> Iterator[str]:
         if character == "," and not depth:
             yield inner[start:index].strip()
             start = index + 1
-    if inner[start:].strip():
-        yield inner[start:].strip()
+    yield inner[start:].strip()
 
 
 def _name_of(element: str) -> str:
