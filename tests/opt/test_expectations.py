@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 from opt_programs import Ran, opt
 
+from vhlo_tools.bindings.toolbox import Place, Remark
+from vhlo_tools.opt.expectations import Verifier
+from vhlo_tools.opt.sources import Source
+
 FAULT = '  %0 = "stablehlo.abs"(%a) : (tensor<2xf32>) -> tensor<3xf32>'
 SAID = "'stablehlo.abs' op all non-scalar operands/results must have the same shape and base type"
 
@@ -64,6 +68,12 @@ def test_the_same_message_of_another_kind_is_a_near_miss() -> None:
     assert "<stdin>:2:4: error: 'error' diagnostic emitted when expecting a 'warning'" in ran.error
 
 
+def test_a_pattern_goes_on_beyond_the_end_of_a_line() -> None:
+    text = "// expected-error-re@-1 {{No target version{{.*}}form}}\n"
+    ran = opt("--verify-diagnostics", "--vhlo-to-version", text=text)
+    assert (ran.code, ran.error) == (0, "")
+
+
 def test_a_pattern_that_is_none_fails() -> None:
     ran = verified("// expected-error-re@+1 {{same {{(}} shape}}\n")
     assert ran.code == 1
@@ -96,7 +106,25 @@ def test_what_is_expected_once_may_be_said_again() -> None:
     assert opt("--verify-diagnostics", text="// expected-note@below {{existing}}\n" + text).code == 0
 
 
-def test_remarks_notes_and_places_that_are_none_can_be_expected() -> None:
+@pytest.mark.parametrize("kind", ["error", "warning", "note", "remark"])
+def test_what_is_said_is_of_the_kind_that_is_expected(kind: str) -> None:
+    said: list[str] = []
+    for expected in ("error", "warning", "note", "remark"):
+        source = Source("a.mlir", f"// expected-{expected}@+1 {{{{there}}}}\nop\n".encode())
+        verifier = Verifier(source, said.append)
+        verifier.hear(Remark(kind, "there it is", 'loc("a.mlir":2:1)', Place("a.mlir", 2, 1)))
+        assert verifier.finish() == (expected == kind)
+    assert sum(f"'{kind}' diagnostic emitted when expecting a" in text for text in said) == 3
+
+
+def test_locations_that_name_what_is_no_file_are_shown_without_their_line() -> None:
+    for path in ("/dev/zero", "there/is/no/such/file", "."):
+        ran = opt(text=f'"stablehlo.abs"() : () -> () loc("{path}":1:1)')
+        assert ran.code == 1
+        assert ran.error.split("\n")[1].startswith(f"{path}:1:1: note: see current operation: "), ran.error
+
+
+def test_places_that_are_none_can_be_expected() -> None:
     text = (
         "// expected-error@unknown {{failed to legalize operation}}\n"
         "// expected-error@+1 {{failed to convert VHLO to v1.3.0}}\n"

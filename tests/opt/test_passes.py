@@ -195,6 +195,13 @@ def test_bytecode_is_read_whatever_is_said_of_modules() -> None:
     assert opt("--no-implicit-module", text=bytecode).text == opt(text=TWICE).text
 
 
+def test_bytecode_of_no_version_is_refused() -> None:
+    ran = opt("--emit-bytecode", "--emit-bytecode-version=99", text=TWICE)
+    assert (ran.code, ran.raw) == (1, b"")
+    assert ran.error.startswith("<stdin>:0:0: error: unsupported version requested 99, must be in range [0, ")
+    assert opt("--emit-bytecode", "--emit-bytecode-version=3", text=TWICE).raw[4:5] == bytes([2 * 3 + 1])
+
+
 def test_modules_are_printed_between_passes_as_they_are_at_the_end(capfd: pytest.CaptureFixture[str]) -> None:
     flags = ["--cse", "--mlir-print-ir-after-all", "--mlir-print-ir-before-all", "--mlir-print-op-generic"]
     ran = opt(*flags, text=TWICE)

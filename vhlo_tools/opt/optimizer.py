@@ -119,10 +119,13 @@ class _Optimizer:
             note(f"{job.source.title}: {stage.name}")
             if not self._run(stage, operation, arguments):
                 return False
-        if arguments.flag("emit-bytecode"):
-            job.output.write(toolbox.bytecode(operation, arguments.number("emit-bytecode-version")))
-        else:
+        if not arguments.flag("emit-bytecode"):
             job.output.write(job.named(printed(operation, settings_of(arguments))))
+            return True
+        bytecode = toolbox.bytecode(operation, arguments.number("emit-bytecode-version"))
+        if bytecode is None:
+            return False
+        job.output.write(bytecode)
         return True
 
     def _run(self, stage: Stage, operation: Any, arguments: Arguments) -> bool:
