@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation
+from vhlo_tools.bindings.inlining import inline_calls
 from vhlo_tools.bindings.toolbox import Toolbox
 from vhlo_tools.opt.arguments import UsageError, truth_of
 
@@ -105,9 +106,6 @@ def _inline(toolbox: Toolbox, module: Any, _: Mapping[str, str]) -> None:
     The provider's own pass simplifies functions and takes away those that nothing calls, but it inlines nothing: the
     interface that says how functions of ``func`` are inlined is an extension that no provider registers.
     """
-    # Not at the top: the interpreter is much to load for those who only parse and print.
-    from vhlo_tools.interpreter.lowering.calls import inline_calls
-
     inline_calls(toolbox.provider, module, _is_inlined)
 
 
