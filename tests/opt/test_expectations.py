@@ -144,3 +144,10 @@ def test_without_verification_errors_have_their_line_and_the_op() -> None:
     place, line, caret, note, *_ = ran.error.split("\n")
     assert (place, line, caret) == (f"<stdin>:2:8: error: {SAID}", FAULT, "       ^")
     assert note.startswith('<stdin>:2:8: note: see current operation: %0 = "stablehlo.abs"(%arg0)')
+
+
+def test_a_failure_that_the_library_says_nothing_of_is_an_error_too() -> None:
+    ran = opt("--stablehlo-refine-arguments", text="module {}")
+    assert (ran.code, ran.raw) == (1, b"")
+    said = "builtin.module(stablehlo-refine-arguments): error: it failed, and the library does not say why\n"
+    assert ran.error == f"<stdin>: {said}"

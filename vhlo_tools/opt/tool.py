@@ -16,7 +16,7 @@ from vhlo_tools.bindings.toolbox import Place, Remark, Toolbox
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.opt.arguments import Arguments, Option, UsageError
 from vhlo_tools.opt.diagnostics import DiagnosticPrinter
-from vhlo_tools.opt.guard import note
+from vhlo_tools.opt.guard import note, noted
 from vhlo_tools.opt.sources import DEFAULT_MARKER, STANDARD, Source, read_source, split_source
 from vhlo_tools.opt.streams import Output, Streams
 
@@ -91,11 +91,19 @@ def _listener(
     printer = DiagnosticPrinter(source, streams.say, shows_ops=shows)
     errors_only = arguments.flag("error-diagnostics-only")
 
+    heard: list[Remark] = []
+
     def hear(remark: Remark) -> None:
+        heard.append(remark)
         if remark.severity == "error" or not errors_only:
             printer.hear(remark)
 
-    return hear, bool
+    def judge(succeeded: bool) -> bool:
+        if not succeeded and not heard:
+            streams.say(f"{noted()}: error: it failed, and the library does not say why\n")
+        return succeeded
+
+    return hear, judge
 
 
 def _hand_on(hear: Callable[[Remark], None], job: Job, remark: Remark) -> None:
