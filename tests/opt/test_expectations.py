@@ -147,7 +147,10 @@ def test_without_verification_errors_have_their_line_and_the_op() -> None:
 
 
 def test_a_failure_that_the_library_says_nothing_of_is_an_error_too() -> None:
-    ran = opt("--stablehlo-refine-arguments", text="module {}")
-    assert (ran.code, ran.raw) == (1, b"")
+    text = "module {}\n// -----\nfunc.func @main() {\n  return\n}\n"
+    ran = opt("--stablehlo-refine-arguments", "--split-input-file", text=text)
     said = "builtin.module(stablehlo-refine-arguments): error: it failed, and the library does not say why\n"
-    assert ran.error == f"<stdin>: {said}"
+    assert (ran.code, ran.error) == (1, f"<stdin>: {said}")
+    assert "func.func @main" in ran.text
+    # A test expects what is said, and that is nothing.
+    assert opt("--stablehlo-refine-arguments", "--verify-diagnostics", text="module {}").code == 0

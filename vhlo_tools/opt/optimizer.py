@@ -130,19 +130,19 @@ class _Optimizer:
 
     def _run(self, stage: Stage, operation: Any, arguments: Arguments) -> bool:
         settings = settings_of(arguments)
-        watch = {key: arguments.flag(name) for name, key in _WATCHING.items()}
+        watch: dict[str, Any] = {key: arguments.flag(name) for name, key in _WATCHING.items()}
         if stage.own is not None:
             self._watch(watch["print_before_all"], f"Before {stage.name}", operation, settings)
             stage.own.run(self._toolbox, operation, stage.options)
             self._watch(watch["print_after_all"], f"After {stage.name}", operation, settings)
             return True
+        is_watched = any(watch.values())
+        watch |= {key: settings[key] for key in _WATCH_SETTINGS & settings.keys()}
         return self._toolbox.run(
             operation,
             stage.pipeline,
             verify=arguments.flag("verify-each", default=True),
-            watch=watch | {key: settings[key] for key in _WATCH_SETTINGS & settings.keys()}
-            if any(watch.values())
-            else None,
+            watch=watch if is_watched else None,
             timing=arguments.flag("mlir-timing"),
             statistics=arguments.flag("mlir-pass-statistics"),
         )

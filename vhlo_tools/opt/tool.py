@@ -62,12 +62,14 @@ class Job:
         context: A context for it alone.
         output: Where results go.
         names: What locations have in the place of names, and the names.
+        heard: What was said of it so far.
     """
 
     source: Source
     context: Context
     output: Output
     names: dict[str, str] = field(default_factory=dict)
+    heard: list[Remark] = field(default_factory=list)
 
     def named(self, text: str) -> str:
         """Return a text with names where it has what stands for them."""
@@ -91,22 +93,15 @@ def _listener(
     printer = DiagnosticPrinter(source, streams.say, shows_ops=shows)
     errors_only = arguments.flag("error-diagnostics-only")
 
-    heard: list[Remark] = []
-
     def hear(remark: Remark) -> None:
-        heard.append(remark)
         if remark.severity == "error" or not errors_only:
             printer.hear(remark)
 
-    def judge(succeeded: bool) -> bool:
-        if not succeeded and not heard:
-            streams.say(f"{noted()}: error: it failed, and the library does not say why\n")
-        return succeeded
-
-    return hear, judge
+    return hear, bool
 
 
 def _hand_on(hear: Callable[[Remark], None], job: Job, remark: Remark) -> None:
+    job.heard.append(remark)
     hear(_renamed(remark, job))
 
 
@@ -172,7 +167,10 @@ def process(
             context = toolbox.new_context(allow_unregistered=arguments.flag("allow-unregistered-dialect"))
             job = Job(part, context, output)
             with toolbox.listening(context, partial(_hand_on, hear, job)):
-                succeeded &= work(job)
+                is_done = work(job)
+            if not is_done and not job.heard and "verify-diagnostics" not in arguments.values:
+                streams.say(f"{noted()}: error: it failed, and the library does not say why\n")
+            succeeded &= is_done
         is_good &= judge(succeeded)
     output.finish(is_good=is_good)
     return 0 if is_good else 1
