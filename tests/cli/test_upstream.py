@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -77,6 +78,19 @@ def test_an_output_that_nobody_reads_is_no_error() -> None:
         process.stdout.close()
         process.stdout = None
         assert process.communicate(TANH)[1] == "0\n"
+
+
+def test_who_is_to_type_a_program_is_told_so() -> None:
+    terminal, stdin = os.openpty()
+    try:
+        os.write(terminal, b"module {}\n\x04")
+        command = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt"]
+        ran = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=False)
+    finally:
+        os.close(terminal)
+        os.close(stdin)
+    told = "(processing input from stdin now, hit ctrl-c/ctrl-d to interrupt)\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "module {\n}\n", told)
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])

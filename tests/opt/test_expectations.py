@@ -117,6 +117,15 @@ def test_what_is_said_is_of_the_kind_that_is_expected(kind: str) -> None:
     assert sum(f"'{kind}' diagnostic emitted when expecting a" in text for text in said) == 3
 
 
+def test_of_many_calls_the_last_ten_are_shown() -> None:
+    place = '"f.py":13:1'
+    for line in range(12, 0, -1):
+        place = f'callsite("f.py":{line}:1 at {place})'
+    ran = opt(text=f'"stablehlo.abs"() : () -> () loc({place})')
+    said = [line for line in ran.error.split("\n") if "note: called from" in line]
+    assert said == [f"f.py:{line}:1: note: called from" for line in range(2, 12)]
+
+
 def test_locations_that_name_what_is_no_file_are_shown_without_their_line() -> None:
     for path in ("/dev/zero", "there/is/no/such/file", "."):
         ran = opt(text=f'"stablehlo.abs"() : () -> () loc("{path}":1:1)')
