@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -59,7 +58,7 @@ def write_chunks(handle: int, chunks: Iterable[bytes | memoryview]) -> None:
 
 
 def _write_beside(path: Path, chunks: Iterable[bytes | memoryview], *, force: bool) -> None:
-    part = path.with_name(f".{secrets.token_hex(8)}.part")
+    part = path.with_name(f".{os.urandom(8).hex()}.part")
     handle = _open_nameless(path.parent)
     nameless = handle is not None
     if handle is None:

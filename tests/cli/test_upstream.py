@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -60,9 +61,46 @@ def test_nothing_is_written_where_something_failed(tmp_path: Path) -> None:
     assert not output.exists()
 
 
+def test_a_file_is_left_as_it_was_where_something_failed(tmp_path: Path) -> None:
+    output = tmp_path / "out.mlir"
+    output.write_text("what was there")
+    command = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt", "-o", str(output)]
+    assert run(command, "no program").returncode == 1
+    assert output.read_text() == "what was there"
+    assert run(command).returncode == 0
+    assert "stablehlo.tanh" in output.read_text()
+
+
 def test_an_output_that_nobody_reads_is_no_error() -> None:
-    command = f"yes '{TANH.strip()}' | head -c 100000 | {sys.executable} -m vhlo_tools.cli.entry opt | true"
-    assert subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False).returncode == 0
+    script = f"{sys.executable} -m vhlo_tools.cli.entry opt; echo $? >&2"
+    with subprocess.Popen(["sh", "-c", script], stdin=-1, stdout=-1, stderr=-1, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdout = None
+        assert process.communicate(TANH)[1] == "0\n"
+
+
+def test_who_is_to_type_a_program_is_told_so() -> None:
+    terminal, stdin = os.openpty()
+    try:
+        os.write(terminal, b"module {}\n\x04")
+        command = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt"]
+        ran = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=False)
+    finally:
+        os.close(terminal)
+        os.close(stdin)
+    told = "(processing input from stdin now, hit ctrl-c/ctrl-d to interrupt)\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "module {\n}\n", told)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
+    program, output = tmp_path / "a.mlir", tmp_path / "out.mlir"
+    program.write_text(TANH)
+    command = f"exec {sys.executable} -m vhlo_tools.cli.entry opt {program} -o {output} {closed}"
+    ran = run(["sh", "-c", command])
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert "stablehlo.tanh" in output.read_text()
 
 
 def test_what_the_library_dies_of_is_an_error() -> None:
@@ -87,5 +125,7 @@ def test_the_input_keeps_its_name_in_locations(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt", "--mlir-print-debuginfo"]
     assert f'loc("{path}":2:53)' in run([*command, str(path)]).stdout
     assert 'loc("<stdin>":1:53)' in run(command).stdout
+    path.write_text(f"{TANH}// -----\n{TANH}")
     split = run([*command, "--split-input-file", str(path)]).stdout
-    assert f'loc("within split at {path}:1 offset ":2:53)' in split
+    assert f'loc("{path}":1:53)' in split
+    assert f'loc("{path}":3:53)' in split

@@ -248,15 +248,18 @@ class Toolbox:
             self.provider.ir.Attribute.parse(f"#{dialect}.there_is_no_such_attribute", context)
         return not any("unregistered dialect" in each for each in said)
 
-    def bytecode(self, operation: Any, version: int | None = None) -> bytes:
-        """Return an op as MLIR bytecode.
+    def bytecode(self, operation: Any, version: int | None = None) -> bytes | None:
+        """Return an op as MLIR bytecode; ``None`` if that has no such version, which was said.
 
         Args:
             operation: The op.
             version: The version of the bytecode, by default the newest.
         """
         buffer = io.BytesIO()
-        operation.operation.write_bytecode(buffer, desired_version=version)
+        try:
+            operation.operation.write_bytecode(buffer, desired_version=version)
+        except self._error:
+            return None
         return buffer.getvalue()
 
     # What is said

@@ -5,6 +5,7 @@ A shim runs this module: ``python -m vhlo_tools.cli.upstream stablehlo-opt ARGUM
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -25,6 +26,10 @@ def main(program: str, arguments: Sequence[str]) -> int:
         arguments: Its arguments.
     """
     command = COMMANDS.get(program) or program.rpartition(" ")[2]
+    # Who starts us may have closed some of them.
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
     def run() -> int:
         # Only in the process that needs them.

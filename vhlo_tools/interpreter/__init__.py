@@ -1,12 +1,12 @@
 """Evaluation: numpy in, numpy out, on StableHLO's reference interpreter or on XLA, in memory given away or not."""
 
+from vhlo_tools.bindings.functions import functions_of
 from vhlo_tools.interpreter.assertions import is_near, ulp_difference
 from vhlo_tools.interpreter.buffers import Buffer
 from vhlo_tools.interpreter.choosing import choose_executable
 from vhlo_tools.interpreter.driver import Driver, run_programs
 from vhlo_tools.interpreter.entry import main_of
 from vhlo_tools.interpreter.executable import Donate, Executable, Execution
-from vhlo_tools.interpreter.functions import functions_of
 from vhlo_tools.interpreter.handlers import CustomCall, Handler
 from vhlo_tools.interpreter.nesting import nested_values
 from vhlo_tools.interpreter.parallel import ParallelExecutable

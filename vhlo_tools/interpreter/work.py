@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from vhlo_tools.bindings import Module, Operation
-from vhlo_tools.interpreter.functions import CALLEES, functions_of
+from vhlo_tools.bindings.functions import CALLEES, functions_of
 
 __all__ = ["estimated_steps"]
 

@@ -10,18 +10,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-__all__ = ["Arguments", "Option", "UsageError", "help_text", "parse_arguments"]
+__all__ = ["Arguments", "Option", "UsageError", "help_text", "parse_arguments", "truth_of"]
 
 #: ``flag``: on or off, on by itself. ``value``: needs one. ``optional``: has one only after ``=``.
 Kind = Literal["flag", "value", "optional"]
 
 _TRUTHS: Final = {"true": True, "TRUE": True, "True": True, "1": True, "": True}
 _FALSEHOODS: Final = {"false": False, "FALSE": False, "False": False, "0": False}
+_UINT: Final = 1 << 32
+_DIGITS: Final = 20
 _WIDTH: Final = 52
 
 
 class UsageError(Exception):
-    """Arguments that the program does not take; the message says which, and what it takes."""
+    """Arguments with which the program can do nothing; the message says which, and what it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +36,10 @@ class Option:
         kind: Whether it has a value.
         value: What to call its value.
         choices: The values that it takes, if not any.
-        is_number: Whether its value is a number that is not negative.
+        is_number: Whether its value is a number of 32 bits that is not negative.
         is_hidden: Whether only ``--help-hidden`` lists it.
         is_secret: Whether nothing lists it.
+        alias: Another name for it.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Option:
     is_number: bool = False
     is_hidden: bool = False
     is_secret: bool = False
+    alias: str = ""
 
 
 @dataclass(slots=True)
@@ -65,7 +69,7 @@ class Arguments:
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return whether a flag is on."""
-        return default if name not in self.values else _truth(self.values[name]) is True
+        return default if name not in self.values else truth_of(self.values[name]) is True
 
     def number(self, name: str) -> int | None:
         """Return the number that an option was given."""
@@ -78,22 +82,24 @@ class Arguments:
 
 def parse_arguments(
     arguments: Sequence[str],
-    options: Iterable[Option],
-    takes: Callable[[str], bool],
+    sections: Mapping[str, Iterable[Option]],
+    takes: Callable[[str], bool] = lambda name: False,
     known: Callable[[], Iterable[str]] = tuple,
 ) -> Arguments:
     """Read arguments.
 
     Args:
         arguments: The arguments, without the name of the program.
-        options: The options of the program.
+        sections: The options of the program, by what they are about.
         takes: Tells which names the program takes beside, as a flag or with a value after ``=``.
         known: Gives names beside those of the options, to suggest where one is mistyped.
 
     Raises:
         UsageError: If there is an option that the program does not take, or a value that the option does not take.
     """
-    table = {each.name: each for each in options}
+    table = {
+        name: each for options in sections.values() for each in options for name in (each.name, each.alias) if name
+    }
     read = Arguments()
     rest = iter(arguments)
     for argument in rest:
@@ -106,7 +112,7 @@ def parse_arguments(
             if option := table.get(name):
                 if option.kind == "value" and not equals:
                     value = _next(rest, option)
-                read.values[name] = _checked(option, value)
+                read.values[option.name] = _checked(option, value)
             elif takes(name):
                 read.others.append((name, value))
             else:
@@ -121,9 +127,9 @@ def _next(rest: Iterable[str], option: Option) -> str:
 
 
 def _checked(option: Option, value: str) -> str:
-    if option.kind == "flag" and _truth(value) is None:
+    if option.kind == "flag" and truth_of(value) is None:
         raise UsageError(f"for the --{option.name} option: '{value}' is invalid value for boolean argument! Try 0 or 1")
-    if option.is_number and not value.isdecimal():
+    if option.is_number and not (value.isdecimal() and len(value) < _DIGITS and int(value) < _UINT):
         raise UsageError(f"for the --{option.name} option: '{value}' value invalid for uint argument!")
     if option.choices and value not in option.choices:
         takes = ", ".join(each for each in option.choices if each)
@@ -131,7 +137,8 @@ def _checked(option: Option, value: str) -> str:
     return value
 
 
-def _truth(value: str) -> bool | None:
+def truth_of(value: str) -> bool | None:
+    """Return what the value of a flag says; ``None`` if it is none."""
     return _TRUTHS.get(value, _FALSEHOODS.get(value))
 
 
@@ -145,7 +152,7 @@ def _unknown(argument: str, name: str, known: Sequence[str], table: Mapping[str,
     return f"Unknown command line argument '{argument}'.{guess}  Try '--help'."
 
 
-def help_text(overview: str, usage: str, sections: Mapping[str, Iterable[Option]], *, hidden: bool) -> str:
+def help_text(overview: str, usage: str, sections: Mapping[str, Iterable[Option]], hidden: bool) -> str:
     """Return what ``--help`` prints.
 
     Args:
@@ -161,5 +168,6 @@ def help_text(overview: str, usage: str, sections: Mapping[str, Iterable[Option]
             lines += ["", f"{title}:", ""]
         for option in shown:
             value = {"flag": "", "value": f"=<{option.value}>", "optional": f"[=<{option.value}>]"}[option.kind]
-            lines.append(f"  --{option.name}{value}".ljust(_WIDTH) + f" - {option.description}")
+            alias = f" (-{option.alias})" if option.alias else ""
+            lines.append(f"  --{option.name}{value}{alias}".ljust(_WIDTH) + f" - {option.description}")
     return "\n".join([*lines, ""])

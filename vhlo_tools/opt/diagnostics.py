@@ -13,12 +13,15 @@ from typing import Final
 from vhlo_tools.bindings.toolbox import Place, Remark
 from vhlo_tools.opt.sources import Source
 
-__all__ = ["SEE_CURRENT", "DiagnosticPrinter"]
+__all__ = ["SEE_CURRENT", "DiagnosticPrinter", "read_text"]
 
 #: How a note begins that shows the op that a remark is about.
 SEE_CURRENT: Final = "see current operation: "
 
 _TAB: Final = 8
+
+#: How many calls are shown that lead to a place.
+_CALLS: Final = 10
 
 
 class DiagnosticPrinter:
@@ -33,13 +36,15 @@ class DiagnosticPrinter:
     def __init__(self, source: Source, write: Callable[[str], None], *, shows_ops: bool = True) -> None:
         self._write = write
         self._shows_ops = shows_ops
-        self._lines: dict[str, list[str]] = {source.name: source.text.split("\n")}
+        self._source = source
+        # Taken apart only once something is said.
+        self._lines: dict[str, list[str]] = {}
 
     def hear(self, remark: Remark) -> None:
         """Print what was said, where it was called from, and the notes on it."""
         self.say(remark.severity, remark.message, remark.location, remark.place)
         location = remark.location
-        for caller, place in remark.callers:
+        for caller, place in remark.callers[:_CALLS]:
             self.say("note", "called from", caller, place)
             location = caller
         for note in remark.notes:
@@ -73,17 +78,19 @@ class DiagnosticPrinter:
             return None
         lines = self._lines.get(place.file)
         if lines is None:
-            lines = self._lines[place.file] = _read(place.file)
+            text = self._source.text if place.file == self._source.name else read_text(place.file)
+            lines = self._lines[place.file] = text.split("\n") if text else []
         if place.line > len(lines) or place.column - 1 > len(lines[place.line - 1]):
             return None
         return lines[place.line - 1]
 
 
-def _read(path: str) -> list[str]:
+def read_text(path: str) -> str:
+    """Return the text of a file that a location names; none if it cannot be read, or is none that ends."""
     try:
-        return Path(path).read_text(errors="replace").split("\n")
+        return Path(path).read_bytes().decode(errors="replace") if Path(path).is_file() else ""
     except (OSError, ValueError):
-        return []
+        return ""
 
 
 def _shown(line: str, column: int) -> str:

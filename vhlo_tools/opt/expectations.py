@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from vhlo_tools.bindings.toolbox import Place, Remark
-from vhlo_tools.opt.diagnostics import SEE_CURRENT, DiagnosticPrinter
+from vhlo_tools.opt.diagnostics import SEE_CURRENT, DiagnosticPrinter, read_text
 from vhlo_tools.opt.sources import Source
 
 __all__ = ["Verifier"]
@@ -107,11 +106,7 @@ class Verifier:
             yield from self._unknown
             return
         if place.file not in self._files:
-            try:
-                text = Path(place.file).read_text(errors="replace")
-            except (OSError, ValueError):
-                text = ""
-            self._read(place.file, text)
+            self._read(place.file, read_text(place.file))
         yield from (each for each in self._files[place.file] if each.line == place.line)
 
     def _complain(self, expected: _Expected, message: str) -> None:
@@ -167,7 +162,8 @@ class Verifier:
                 self._printer.say("error", fault, "", place)
                 return None
             pattern += f"({_translated(inner)}){re.escape(rest)}"
-        return re.compile(pattern)
+        # Nothing ends at the end of a line: a message may have several.
+        return re.compile(pattern, re.DOTALL)
 
 
 def _translated(pattern: str) -> str:

@@ -14,22 +14,30 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Child", "guarded", "note", "start"]
+__all__ = ["Child", "guarded", "note", "noted", "start"]
 
 _SIZE: Final = 4096
 
 #: Signals by which somebody ends a program; of others, it dies.
 _ASKED: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE})
 
-# What this process is at, which whoever waits for it can read.
+# What this process is at; and where whoever waits for it can read that.
+_last = ""
 _noted: mmap.mmap | None = None
 
 
 def note(what: str) -> None:
     """Say what this process is at, in case it dies of it."""
+    global _last
+    _last = what
     if _noted is not None:
         data = what.encode(errors="replace")[: _SIZE - 1] + b"\0"
         _noted[: len(data)] = data
+
+
+def noted() -> str:
+    """Return what this process is at."""
+    return _last
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ def described_passes() -> Mapping[str, Mapping[str, str]]:
     groups: dict[str, Mapping[str, str]] = tomllib.loads(text)
     own = {name: each.description for name, each in OWN_PASSES.items()}
     own |= {name: f"Pipeline of {', '.join(each.split('{')[0] for each in parts)}" for name, parts in PIPELINES.items()}
-    return {**groups, _OWN_GROUP: own}
+    of_library = {name for group in groups.values() for name in group}
+    return {**groups, _OWN_GROUP: {name: text for name, text in own.items() if name not in of_library}}
 
 
 def known_passes() -> list[str]:
@@ -69,7 +70,7 @@ def _entries(toolbox: Toolbox, title: str, group: Mapping[str, str]) -> Iterator
 
 def _own_options(name: str) -> str:
     own = OWN_PASSES.get(name)
-    return " ".join(f"{key}={value}" for key, value in own.options.items()) if own else ""
+    return " ".join(f"{key}={value}" for key, value in own.options.items()) if own and own.options else ""
 
 
 def _options(toolbox: Toolbox, name: str) -> str | None:

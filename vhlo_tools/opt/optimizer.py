@@ -6,22 +6,23 @@ llvm/llvm-project.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings.toolbox import Toolbox
 from vhlo_tools.opt.arguments import Arguments, Option, UsageError, help_text, parse_arguments
 from vhlo_tools.opt.guard import note
+from vhlo_tools.opt.own_passes import prepare
 from vhlo_tools.opt.parsing import parse
-from vhlo_tools.opt.pipelines import Passes, Stage
+from vhlo_tools.opt.pipelines import MODULE, Passes, Stage
 from vhlo_tools.opt.printing import PRINTING, printed, settings_of
 from vhlo_tools.opt.streams import Streams
-from vhlo_tools.opt.tool import COMMON, IGNORED, Job, process, reported
+from vhlo_tools.opt.tool import COMMON, IGNORED, Job, has_answered, process, reported
 
 __all__ = ["run_opt"]
 
 _OWN: Final = (
-    Option("pass-pipeline", "Textual description of the pass pipeline to run", "value"),
+    Option("pass-pipeline", "Textual description of the pass pipeline to run", "value", alias="p"),
     Option("list-passes", "List the passes of this provider, grouped and described"),
     Option("show-dialects", "Print the list of registered dialects"),
     Option("emit-bytecode", "Emit bytecode when generating output"),
@@ -33,7 +34,7 @@ _OWN: Final = (
     Option("mlir-pass-statistics", "Display the statistics of each pass", is_hidden=True),
 )
 
-#: When modules are printed on the way, and what the bindings call that.
+#: When ops are printed on the way, and what the bindings call that.
 _WATCHING: Final = {
     "mlir-print-ir-before-all": "print_before_all",
     "mlir-print-ir-after-all": "print_after_all",
@@ -41,6 +42,8 @@ _WATCHING: Final = {
     "mlir-print-ir-after-failure": "print_after_failure",
     "mlir-print-ir-module-scope": "print_module_scope",
 }
+#: Of what says how ops are printed, what applies on the way too.
+_WATCH_SETTINGS: Final = {"enable_debug_info", "large_elements_limit", "large_resource_limit", "print_generic_op_form"}
 _WATCH_OPTIONS: Final = (
     Option("mlir-print-ir-before-all", "Print IR before each pass"),
     Option("mlir-print-ir-after-all", "Print IR after each pass"),
@@ -78,14 +81,13 @@ class _Optimizer:
         self._passes = Passes(toolbox)
 
     def run(self, given: Sequence[str]) -> int:
-        options = [each for section in _OPTIONS.values() for each in section]
-        arguments = parse_arguments(given, options, self._passes.includes, _known_passes)
-        for name, text in _INFORMATION.items():
-            if arguments.flag(name):
-                self._streams.stdout.write(text(self).encode())
-                self._streams.stdout.flush()
-                return 0
-        stages = self._stages(arguments)
+        arguments = parse_arguments(given, _OPTIONS, self._passes.includes, _known_passes)
+        answers = {"list-passes": self._passes_text, "show-dialects": self._dialects_text}
+        if has_answered(self._toolbox, arguments, self._streams, self._help, answers):
+            return 0
+        if "emit-bytecode-version" in arguments.values and not arguments.flag("emit-bytecode"):
+            raise UsageError("--emit-bytecode-version is given while not emitting bytecode: give --emit-bytecode too")
+        stages = self._stages(arguments, MODULE)
         if arguments.flag("dump-pass-pipeline"):
             for stage in stages:
                 self._streams.say(f"{self._toolbox.described(stage.pipeline) or stage.name}\n")
@@ -95,12 +97,13 @@ class _Optimizer:
             self._streams,
             lambda job: self._work(job, arguments, stages),
             separator="\n// -----\n",
+            in_place=True,
         )
 
-    def _stages(self, arguments: Arguments) -> list[Stage]:
+    def _stages(self, arguments: Arguments, anchor: str) -> list[Stage]:
         pipeline = arguments.text("pass-pipeline")
         if pipeline is None:
-            return self._passes.from_flags(arguments.others)
+            return self._passes.from_flags(arguments.others, anchor)
         if arguments.others:
             raise UsageError(
                 f"'-pass-pipeline' option can't be used with individual pass options: --{arguments.others[0][0]}"
@@ -112,58 +115,56 @@ class _Optimizer:
         operation = parse(toolbox, job, is_single=arguments.flag("no-implicit-module"))
         if operation is None:
             return False
-        for stage in stages:
-            note(f"{job.source.name}: {stage.name}")
-            if not stage.run(toolbox, operation, lambda pipeline: self._run(operation, pipeline, arguments)):
+        anchor = str(operation.operation.name)
+        for stage in stages if anchor == MODULE else self._stages(arguments, anchor):
+            note(f"{job.source.title}: {stage.name}")
+            if not self._run(stage, operation, arguments):
                 return False
-        if arguments.flag("emit-bytecode"):
-            job.output.write(toolbox.bytecode(operation, arguments.number("emit-bytecode-version")))
-        else:
+        if not arguments.flag("emit-bytecode"):
             job.output.write(job.named(printed(operation, settings_of(arguments))))
+            return True
+        bytecode = toolbox.bytecode(operation, arguments.number("emit-bytecode-version"))
+        if bytecode is None:
+            return False
+        job.output.write(bytecode)
         return True
 
-    def _run(self, operation: Any, pipeline: str, arguments: Arguments) -> bool:
-        watch = {key: arguments.flag(name) for name, key in _WATCHING.items()}
-        return self._toolbox.run(
+    def _run(self, stage: Stage, operation: Any, arguments: Arguments) -> bool:
+        settings = settings_of(arguments)
+        watch: dict[str, Any] = {key: arguments.flag(name) for name, key in _WATCHING.items()}
+        if stage.own is not None:
+            self._watch(watch["print_before_all"], f"Before {stage.name}", operation, settings)
+            stage.own.run(self._toolbox, operation, stage.options)
+            self._watch(watch["print_after_all"], f"After {stage.name}", operation, settings)
+            return True
+        is_watched = any(watch.values())
+        watch |= {key: settings[key] for key in _WATCH_SETTINGS & settings.keys()}
+        return prepare(self._toolbox, operation, stage.pipeline) and self._toolbox.run(
             operation,
-            pipeline,
+            stage.pipeline,
             verify=arguments.flag("verify-each", default=True),
-            watch=watch if any(watch.values()) else None,
+            watch=watch if is_watched else None,
             timing=arguments.flag("mlir-timing"),
             statistics=arguments.flag("mlir-pass-statistics"),
         )
 
-    def help(self, *, hidden: bool = False) -> str:
-        """Return what ``--help`` prints."""
-        overview = f"StableHLO optimizer driver\nAvailable Dialects: {', '.join(self._toolbox.dialects())}"
-        text = help_text(overview, f"{self._program} [options] <input file>", _OPTIONS, hidden=hidden)
-        return f"{text}\nPasses, each an option of its own:\n\n{self.passes()}"
+    def _watch(self, is_watched: bool, when: str, operation: Any, settings: dict[str, Any]) -> None:
+        """Print an op as the library does between passes."""
+        if is_watched:
+            self._streams.say(f"// -----// IR Dump {when} //----- //\n{printed(operation, settings)}\n\n")
 
-    def passes(self) -> str:
-        """Return what ``--list-passes`` prints."""
+    def _help(self, hidden: bool) -> str:
+        overview = f"StableHLO optimizer driver\nAvailable Dialects: {', '.join(self._toolbox.dialects())}"
+        text = help_text(overview, f"{self._program} [options] <input file>", _OPTIONS, hidden)
+        return f"{text}\nPasses, each an option of its own:\n\n{self._passes_text()}"
+
+    def _passes_text(self) -> str:
         from vhlo_tools.opt.listing import list_passes
 
         return list_passes(self._toolbox)
 
-    def dialects(self) -> str:
-        """Return what ``--show-dialects`` prints."""
-        return "Available Dialects:\n" + "\n".join(self._toolbox.dialects()) + "\n"
-
-    def version(self) -> str:
-        """Return what ``--version`` prints."""
-        from vhlo_tools.opt.listing import version_text
-
-        return version_text(self._toolbox)
-
-
-#: Options by which the program tells of itself.
-_INFORMATION: Final[Mapping[str, Callable[[_Optimizer], str]]] = {
-    "help": _Optimizer.help,
-    "help-hidden": lambda optimizer: optimizer.help(hidden=True),
-    "list-passes": _Optimizer.passes,
-    "show-dialects": _Optimizer.dialects,
-    "version": _Optimizer.version,
-}
+    def _dialects_text(self) -> str:
+        return f"Available Dialects: {','.join(self._toolbox.dialects())}\n"
 
 
 def _known_passes() -> list[str]:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation
+from vhlo_tools.bindings.inlining import inline_calls
 from vhlo_tools.bindings.toolbox import Toolbox
-from vhlo_tools.opt.arguments import UsageError
+from vhlo_tools.opt.arguments import UsageError, truth_of
 
-__all__ = ["OWN_PASSES", "OwnPass"]
+__all__ = ["OWN_PASSES", "OwnPass", "prepare"]
 
+_CHLO: Final = "chlo-legalize-to-stablehlo"
 _CAST: Final = "builtin.unrealized_conversion_cast"
 
 
@@ -26,13 +28,14 @@ class OwnPass:
     Attributes:
         name: Its name.
         description: What it does.
-        options: What it takes, each with its default.
+        options: What it takes, each with its default. ``None`` if the library has a pass of its name, which takes them,
+            and is to be run next.
         run: Does it, on a module, in place, with the options that were given.
     """
 
     name: str
     description: str
-    options: Mapping[str, str]
+    options: Mapping[str, str] | None
     run: Callable[[Toolbox, Any, Mapping[str, str]], None]
 
     def options_of(self, text: str) -> dict[str, str]:
@@ -41,14 +44,18 @@ class OwnPass:
         Raises:
             UsageError: If it does not take one.
         """
-        options = dict(self.options)
+        options = dict(self.options or {})
         for each in text.split():
             name, _, value = each.partition("=")
             if name not in options:
+                takes = ", ".join(options) or "none"
+                raise UsageError(f"<Pass-Options-Parser>: no such option {name}; {self.name} takes {takes}")
+            truth = truth_of(value)
+            if truth is None:
                 raise UsageError(
-                    f"<Pass-Options-Parser>: no such option {name}; {self.name} takes {', '.join(options)}"
+                    f"for the --{name} option: '{value}' is invalid value for boolean argument! Try 0 or 1"
                 )
-            options[name] = value or "true"
+            options[name] = str(truth).lower()
         return options
 
 
@@ -94,21 +101,13 @@ def _instrument(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> No
             _probe(ir, op, result, f"{name}{number}")
 
 
-def _inline(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> None:
-    """Put functions in the place of their calls, and take away those that are private and not called any more.
+def _inline(toolbox: Toolbox, module: Any, _: Mapping[str, str]) -> None:
+    """Put functions in the place of their calls.
 
-    The provider's own pass inlines nothing: the interface that says how functions of ``func`` are inlined is an
-    extension that no provider registers.
+    The provider's own pass simplifies functions and takes away those that nothing calls, but it inlines nothing: the
+    interface that says how functions of ``func`` are inlined is an extension that no provider registers.
     """
-    # Not at the top: the interpreter is much to load for those who only parse and print.
-    from vhlo_tools.interpreter.lowering.calls import inline_calls
-
-    provider = toolbox.provider
-    inline_calls(provider, module, _is_inlined)
-    if options["default-pipeline"]:
-        # The pass simplifies functions between its turns.
-        toolbox.run(module, f"builtin.module(func.func({options['default-pipeline']}))", verify=False)
-    toolbox.run(module, "builtin.module(symbol-dce)", verify=False)
+    inline_calls(toolbox.provider, module, _is_inlined)
 
 
 def _is_inlined(op: Operation) -> bool:
@@ -144,14 +143,35 @@ def _is_probed(ir: Any, kind: Any) -> bool:
     return isinstance(element, ir.IntegerType | ir.FloatType | ir.ComplexType)
 
 
+def prepare(toolbox: Toolbox, operation: Any, pipeline: str) -> bool:
+    """Do what passes of the library would not do rightly, before they are run; return whether they can be.
+
+    Args:
+        toolbox: The bindings.
+        operation: The op that they are to be run on, which is changed in place.
+        pipeline: The passes.
+    """
+    if _CHLO not in pipeline:
+        return True
+    # Not at the top: it is much to load for those who do not use CHLO.
+    from vhlo_tools.portable import legalize_scans, legalizes_scans
+
+    if legalizes_scans(toolbox.provider):
+        return True
+    left = legalize_scans(toolbox.provider, operation)
+    for op in left:
+        op.location.emit_error(f"failed to legalize operation '{op.name}' that was explicitly marked illegal")
+    return not left
+
+
 #: The passes, by name.
 OWN_PASSES: Final[Mapping[str, OwnPass]] = {
     each.name: each
     for each in (
         OwnPass(
             "inline",
-            "Puts functions in the place of their calls",
-            {"default-pipeline": "canonicalize", "inlining-threshold": "", "max-iterations": "4"},
+            "Puts functions, of any size, in the place of their calls",
+            None,
             _inline,
         ),
         OwnPass(

@@ -43,7 +43,8 @@ def parse(toolbox: Toolbox, job: Job, *, is_single: bool = False) -> Any | None:
     lenient = has_checks and not context.allow_unregistered_dialects
     if lenient:
         context.allow_unregistered_dialects = True
-    if is_single:
+    # Bytecode always has one.
+    if is_single and not source.is_bytecode:
         text = source.data if data is None else data
         operation = toolbox.parse_op(context, text.decode(errors="replace"), source.name)
     else:

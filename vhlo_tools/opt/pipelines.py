@@ -7,15 +7,18 @@ openxla/stablehlo.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
 from vhlo_tools.bindings.toolbox import Toolbox
 from vhlo_tools.opt.arguments import UsageError
 from vhlo_tools.opt.own_passes import OWN_PASSES, OwnPass
 
-__all__ = ["PIPELINES", "Passes", "Stage"]
+__all__ = ["MODULE", "PIPELINES", "Passes", "Stage"]
+
+#: The op that passes are run on, unless there is another one.
+MODULE: Final = "builtin.module"
 
 #: Pipelines that upstream's program has and no provider registers, by what they consist of.
 PIPELINES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -27,9 +30,11 @@ PIPELINES: Final[Mapping[str, tuple[str, ...]]] = {
     "stablehlo-deserialize": ("vhlo-to-version{target=%current%}", "vhlo-legalize-to-stablehlo"),
 }
 
-_CHLO: Final = "chlo-legalize-to-stablehlo"
+_OURS: Final = frozenset({*OWN_PASSES, *PIPELINES})
+#: A pass that the library has, of no options.
+_STAND_IN: Final = "cse"
 _ANCHOR: Final = re.compile(r"restricted to '([^']+)'")
-_UNKNOWN: Final = "does not refer to a registered pass"
+_UNKNOWN: Final = re.compile(r"'([^']*)' does not refer to a registered pass")
 _NAME: Final = re.compile(r"[a-z0-9][-a-zA-Z0-9_]*")
 
 
@@ -45,38 +50,12 @@ class Stage:
 
     pipeline: str
     own: OwnPass | None = None
-    options: Mapping[str, str] | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """What it is called in messages."""
         return self.pipeline if self.own is None else self.own.name
-
-    def run(self, toolbox: Toolbox, module: Any, runner: Callable[[str], bool]) -> bool:
-        """Run it on a module, in place; return whether it succeeded.
-
-        Args:
-            toolbox: The bindings.
-            module: The module.
-            runner: What runs passes of the library.
-        """
-        if self.own is None:
-            return (_CHLO not in self.pipeline or _scans_legalized(toolbox, module)) and runner(self.pipeline)
-        self.own.run(toolbox, module, self.options or {})
-        return True
-
-
-def _scans_legalized(toolbox: Toolbox, module: Any) -> bool:
-    """Legalize scans where the library does not do so rightly; say which cannot be."""
-    # Not at the top: it is much to load for those who do not use CHLO.
-    from vhlo_tools.portable import legalize_scans, legalizes_scans
-
-    if legalizes_scans(toolbox.provider):
-        return True
-    left = legalize_scans(toolbox.provider, module)
-    for op in left:
-        op.location.emit_error(f"failed to legalize operation '{op.name}' that was explicitly marked illegal")
-    return not left
 
 
 class Passes:
@@ -91,23 +70,23 @@ class Passes:
 
     def includes(self, name: str) -> bool:
         """Tell whether there is a pass or a pipeline of a name."""
-        if name in OWN_PASSES or name in PIPELINES:
-            return True
-        if not _NAME.fullmatch(name):
-            return False
-        problem = self._toolbox.pipeline_problem(f"builtin.module({name})")
-        return problem is None or _UNKNOWN not in problem
+        return name in _OURS or (_NAME.fullmatch(name) is not None and self._is_registered(name))
 
-    def from_flags(self, flags: Iterable[tuple[str, str]]) -> list[Stage]:
+    def _is_registered(self, name: str) -> bool:
+        problem = self._toolbox.pipeline_problem(f"{MODULE}({name})")
+        return problem is None or _UNKNOWN.search(problem) is None
+
+    def from_flags(self, flags: Iterable[tuple[str, str]], anchor: str = MODULE) -> list[Stage]:
         """Return what flags run, in order.
 
         Args:
             flags: Names of passes or pipelines, each with its options.
+            anchor: The name of the op that they are run on.
 
         Raises:
-            UsageError: If a pass does not take its options.
+            UsageError: If a pass does not take its options, or runs on another op.
         """
-        return list(_joined(self._stage(name, options) for name, options in flags))
+        return list(_joined((stage for flag in flags for stage in self._stages(*flag, anchor)), anchor))
 
     def from_text(self, pipeline: str) -> list[Stage]:
         """Return what a pipeline runs, which is written as text with its anchor.
@@ -117,67 +96,81 @@ class Passes:
         """
         anchor, inner = _taken_apart(pipeline)
         elements = list(_elements(inner))
-        if anchor == "builtin.module" and any(_name_of(each) in {*OWN_PASSES, *PIPELINES} for each in elements):
-            return list(_joined(self._element(each) for each in elements))
-        if problem := self._toolbox.pipeline_problem(pipeline):
-            raise UsageError(problem.strip())
-        return [Stage(pipeline)]
+        if anchor not in (MODULE, "any") or not any(_name_of(each) in _OURS for each in elements):
+            self._check(pipeline)
+            return [Stage(pipeline)]
+        # The library reads the others, and all that stands between them.
+        self._check(f"{MODULE}({','.join(map(self._readable, elements))})")
+        return list(_joined((stage for each in elements for stage in self._element(each)), MODULE))
 
-    def _element(self, element: str) -> Stage | list[Stage]:
+    def _readable(self, element: str) -> str:
+        """Return an element, or in place of one that the library does not know, one that it does."""
         name = _name_of(element)
-        if name in OWN_PASSES or name in PIPELINES:
-            return self._stage(name, element[len(name) :].removeprefix("{").removesuffix("}"))
-        if problem := self._toolbox.pipeline_problem(f"builtin.module({element})"):
-            raise UsageError(problem.strip())
-        return Stage(element)
+        rest = element[len(name) :].strip()
+        has_form = not rest or (rest[0], rest[-1]) == ("{", "}")
+        return _STAND_IN if has_form and name in _OURS and not self._is_registered(name) else element
 
-    def _stage(self, name: str, options: str) -> Stage | list[Stage]:
-        if name in OWN_PASSES:
-            own = OWN_PASSES[name]
-            return Stage("", own, own.options_of(options))
+    def _check(self, pipeline: str) -> None:
+        problem = self._toolbox.pipeline_problem(pipeline)
+        if problem is None:
+            return
+        unknown = _UNKNOWN.search(problem)
+        if unknown and unknown[1] in _OURS:
+            raise UsageError(f"{unknown[1]} runs directly within {MODULE}(...), in no other op there: {pipeline}")
+        raise UsageError(problem.strip())
+
+    def _element(self, element: str) -> list[Stage]:
+        name = _name_of(element)
+        if name in _OURS:
+            return self._stages(name, element[len(name) :].strip().removeprefix("{").removesuffix("}"), MODULE)
+        return [Stage(element)]
+
+    def _stages(self, name: str, options: str, anchor: str) -> list[Stage]:
         if name in PIPELINES:
             if options:
                 raise UsageError(f"for the --{name} option: it takes no options, but was given '{options}'")
-            return [stage for each in PIPELINES[name] for stage in _listed(self._stage(*self._written(each)))]
+            return [stage for each in PIPELINES[name] for stage in self._stages(*self._written(each), anchor)]
+        own = OWN_PASSES.get(name)
+        if own is not None and anchor != MODULE:
+            raise UsageError(f"--{name} runs on {MODULE}, not on {anchor}")
+        if own is not None and own.options is not None:
+            return [Stage("", own, own.options_of(options))]
         element = f"{name}{{{options}}}" if options else name
-        return Stage(self._anchored(element))
+        library = Stage(self._anchored(element, anchor))
+        return [library] if own is None else [Stage("", own), library]
 
     def _written(self, element: str) -> tuple[str, str]:
         name, _, options = element.partition("{")
         current = str(self._toolbox.provider.stablehlo.get_current_version())
         return name, options.removesuffix("}").replace("%current%", current)
 
-    def _anchored(self, element: str) -> str:
-        """Return a pass of the library nested in the op that it runs on."""
+    def _anchored(self, element: str, anchor: str) -> str:
+        """Return a pass of the library nested in the op that it runs on, to be run on ``anchor``."""
         nested = element
         for _ in range(2):
-            problem = self._toolbox.pipeline_problem(f"builtin.module({nested})")
+            problem = self._toolbox.pipeline_problem(f"{anchor}({nested})")
             if problem is None:
                 return nested
-            anchor = _ANCHOR.search(problem)
-            if anchor is None:
+            inner = _ANCHOR.search(problem)
+            if inner is None:
                 raise UsageError(problem.strip())
-            nested = f"{anchor[1]}({element})"
-        raise UsageError(f"{element} runs on no op within a module")
+            nested = f"{inner[1]}({element})"
+        raise UsageError(f"{element} runs on no op within {anchor}")
 
 
-def _listed(stages: Stage | list[Stage]) -> list[Stage]:
-    return stages if isinstance(stages, list) else [stages]
-
-
-def _joined(stages: Iterable[Stage | list[Stage]]) -> Iterator[Stage]:
-    """Yield stages, what follows each other in the library as one, anchored at the module."""
+def _joined(stages: Iterable[Stage], anchor: str) -> Iterator[Stage]:
+    """Yield stages, what follows each other in the library as one, to be run on ``anchor``."""
     pending: list[str] = []
-    for stage in (each for many in stages for each in _listed(many)):
+    for stage in stages:
         if stage.own is None:
             pending.append(stage.pipeline)
             continue
         if pending:
-            yield Stage(f"builtin.module({','.join(pending)})")
+            yield Stage(f"{anchor}({','.join(pending)})")
             pending = []
         yield stage
     if pending:
-        yield Stage(f"builtin.module({','.join(pending)})")
+        yield Stage(f"{anchor}({','.join(pending)})")
 
 
 def _taken_apart(pipeline: str) -> tuple[str, str]:
@@ -193,8 +186,7 @@ def _elements(inner: str) -> Iterator[str]:
         if character == "," and not depth:
             yield inner[start:index].strip()
             start = index + 1
-    if inner[start:].strip():
-        yield inner[start:].strip()
+    yield inner[start:].strip()
 
 
 def _name_of(element: str) -> str:

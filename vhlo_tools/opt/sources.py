@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from vhlo_tools.opt.arguments import UsageError
+
 __all__ = ["DEFAULT_MARKER", "STANDARD", "Source", "as_file", "read_source", "split_source"]
 
 #: What stands between parts, on a line of its own.
@@ -29,11 +31,18 @@ class Source:
         name: The name.
         data: What it holds.
         path: The file that holds just this, if there is one.
+        line: The line of the input at which it begins, from one.
     """
 
     name: str
     data: bytes
     path: str | None = None
+    line: int = 1
+
+    @property
+    def title(self) -> str:
+        """What to call it where there are others of its name."""
+        return self.name if self.line == 1 else f"{self.name}:{self.line}"
 
     @property
     def is_bytecode(self) -> bool:
@@ -50,24 +59,29 @@ def read_source(path: str, stdin: BinaryIO) -> Source:
     """Return what a file holds, or what is on stdin.
 
     Raises:
-        OSError: If it cannot be read.
+        UsageError: If it cannot be read.
     """
-    if path == STANDARD:
-        return Source("<stdin>", stdin.read())
-    return Source(path, Path(path).read_bytes(), path)
+    try:
+        return Source("<stdin>", stdin.read()) if path == STANDARD else Source(path, Path(path).read_bytes(), path)
+    except OSError as error:
+        raise UsageError(f"cannot open input file '{path}': {error.strerror}") from error
 
 
-def split_source(source: Source, marker: str) -> tuple[list[Source], list[int]]:
-    """Return the parts of a source, each named by the line at which it begins.
+def split_source(source: Source, marker: str, *, in_place: bool) -> tuple[list[Source], list[tuple[int, int]]]:
+    """Return the parts of a source.
 
     Args:
         source: The source.
         marker: What stands between parts.
+        in_place: Whether parts have the name of the source and its lines, those before them being empty; otherwise each
+            has lines of its own, and is named by the line at which it begins.
 
     Returns:
-        The parts, and the lines that look like markers but are none.
+        The parts, and the lines and columns, from one, of what begins like a marker but is none.
     """
-    head, tail = marker[:-2].encode(), marker[-2:].encode()
+    # Of the shortest markers, nothing is a beginning.
+    cut = len(marker) - 2 if len(marker) > 2 else len(marker)
+    head, tail = marker[:cut].encode(), marker[cut:].encode()
     first, *others = source.data.split(head)
     starts: list[tuple[int, bytes]] = [(0, first)]
     misses = []
@@ -77,15 +91,26 @@ def split_source(source: Source, marker: str) -> tuple[list[Source], list[int]]:
         if each.startswith(tail):
             starts.append((position + len(tail), each[len(tail) :]))
         else:
-            misses.append(source.data.count(b"\n", 0, position) + 1)
+            misses.append(_place(source.data, position))
             begin, before = starts[-1]
             starts[-1] = begin, before + head + each
         position += len(each)
+    if len(starts) == 1:
+        return [source] if source.data else [], misses
     parts = []
     for begin, data in starts:
-        line = source.data.count(b"\n", 0, begin) + 1
-        parts.append(Source(f"within split at {source.name}:{line} offset ", data))
-    return [part for part in parts if part.data], misses
+        line, column = _place(source.data, begin)
+        if not data:
+            continue
+        if in_place:
+            parts.append(Source(source.name, b"\n" * (line - 1) + b" " * (column - 1) + data, line=line))
+        else:
+            parts.append(Source(f"within split at {source.name}:{line} offset ", data))
+    return parts, misses
+
+
+def _place(data: bytes, position: int) -> tuple[int, int]:
+    return data.count(b"\n", 0, position) + 1, position - data.rfind(b"\n", 0, position)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from vhlo_tools.opt.arguments import UsageError
 from vhlo_tools.opt.sources import STANDARD
 
 __all__ = ["Output", "Streams"]
@@ -63,7 +64,8 @@ class Output:
         """Write all of it: to a file only if all went well, to stdout what there is.
 
         Raises:
-            OSError: If it cannot be written.
+            UsageError: If it cannot be written to the file.
+            OSError: If it cannot be written to stdout.
         """
         if self.path == STANDARD:
             self.streams.stdout.write(self.data)
@@ -72,4 +74,7 @@ class Output:
             # Here and there, what few runs need is imported where it is needed: each start would wait for it.
             from vhlo_tools.files import write_atomically
 
-            write_atomically(Path(self.path), self._pieces, force=True)
+            try:
+                write_atomically(Path(self.path), self._pieces, force=True)
+            except OSError as error:
+                raise UsageError(f"cannot open output file '{self.path}': {error.strerror}") from error

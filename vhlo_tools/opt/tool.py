@@ -6,21 +6,21 @@ llvm/llvm-project.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from vhlo_tools.bindings import Context, get_provider
-from vhlo_tools.bindings.toolbox import Remark, Toolbox
+from vhlo_tools.bindings.toolbox import Place, Remark, Toolbox
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.opt.arguments import Arguments, Option, UsageError
 from vhlo_tools.opt.diagnostics import DiagnosticPrinter
-from vhlo_tools.opt.guard import note
+from vhlo_tools.opt.guard import note, noted
 from vhlo_tools.opt.sources import DEFAULT_MARKER, STANDARD, Source, read_source, split_source
 from vhlo_tools.opt.streams import Output, Streams
 
-__all__ = ["COMMON", "IGNORED", "Job", "process", "reported"]
+__all__ = ["COMMON", "IGNORED", "Job", "has_answered", "process", "reported"]
 
 _LEVELS: Final = ("", "all", "only-expected")
 
@@ -38,7 +38,7 @@ COMMON: Final = (
         choices=_LEVELS,
     ),
     Option("mlir-print-op-on-diagnostic", "Print the op that an error is about (default: on)", is_hidden=True),
-    Option("help", "Display available options (--help-hidden for more)"),
+    Option("help", "Display available options (--help-hidden for more)", alias="h"),
     Option("help-hidden", "Display all available options", is_hidden=True),
     Option("version", "Display the version of this program and of its library"),
 )
@@ -62,12 +62,14 @@ class Job:
         context: A context for it alone.
         output: Where results go.
         names: What locations have in the place of names, and the names.
+        heard: What was said of it so far.
     """
 
     source: Source
     context: Context
     output: Output
     names: dict[str, str] = field(default_factory=dict)
+    heard: list[Remark] = field(default_factory=list)
 
     def named(self, text: str) -> str:
         """Return a text with names where it has what stands for them."""
@@ -76,36 +78,31 @@ class Job:
         return text
 
 
-Listener = Callable[[Remark], None]
-
-
-@contextmanager
-def _judged(toolbox: Toolbox, job: Job, arguments: Arguments, streams: Streams) -> Iterator[Callable[[bool], bool]]:
-    """Listen meanwhile; yield what tells whether all is as it should be, of whether the work succeeded."""
+def _listener(
+    source: Source, arguments: Arguments, streams: Streams
+) -> tuple[Callable[[Remark], None], Callable[[bool], bool]]:
+    """Return what hears all that is said of a source; and what then judges by it, and by whether the work succeeded."""
     level = arguments.text("verify-diagnostics")
-    source = job.source
+    if level is not None:
+        from vhlo_tools.opt.expectations import Verifier
 
-    def listening(listener: Listener) -> AbstractContextManager[None]:
-        return toolbox.listening(job.context, lambda remark: listener(_renamed(remark, job)))
+        verifier = Verifier(source, streams.say, only_expected=level == "only-expected")
+        # Whether the work succeeded does not matter: that it fails may be expected.
+        return verifier.hear, lambda _: verifier.finish()
+    shows = arguments.flag("mlir-print-op-on-diagnostic", default=True)
+    printer = DiagnosticPrinter(source, streams.say, shows_ops=shows)
+    errors_only = arguments.flag("error-diagnostics-only")
 
-    if level is None:
-        shows = arguments.flag("mlir-print-op-on-diagnostic", default=True)
-        printer = DiagnosticPrinter(source, streams.say, shows_ops=shows)
-        errors_only = arguments.flag("error-diagnostics-only")
+    def hear(remark: Remark) -> None:
+        if remark.severity == "error" or not errors_only:
+            printer.hear(remark)
 
-        def hear(remark: Remark) -> None:
-            if remark.severity == "error" or not errors_only:
-                printer.hear(remark)
+    return hear, bool
 
-        with listening(hear):
-            yield lambda succeeded: succeeded
-        return
-    from vhlo_tools.opt.expectations import Verifier
 
-    verifier = Verifier(source, streams.say, only_expected=level == "only-expected")
-    with listening(verifier.hear):
-        # Whether it succeeded does not matter: that it fails may be expected.
-        yield lambda _: verifier.finish()
+def _hand_on(hear: Callable[[Remark], None], job: Job, remark: Remark) -> None:
+    job.heard.append(remark)
+    hear(_renamed(remark, job))
 
 
 def _renamed(remark: Remark, job: Job) -> Remark:
@@ -123,7 +120,13 @@ def _renamed(remark: Remark, job: Job) -> Remark:
 
 
 def process(
-    toolbox: Toolbox, arguments: Arguments, streams: Streams, work: Callable[[Job], bool], *, separator: str
+    toolbox: Toolbox,
+    arguments: Arguments,
+    streams: Streams,
+    work: Callable[[Job], bool],
+    *,
+    separator: str,
+    in_place: bool = False,
 ) -> int:
     """Do the work on the input, part by part.
 
@@ -133,37 +136,88 @@ def process(
         streams: Its streams.
         work: Does it, and tells whether it succeeded; why not was said by then.
         separator: What stands between results of parts, if nothing else is asked for.
+        in_place: Whether parts have the lines of the input, and what is said of any is held against all that it
+            expects; otherwise each part is as an input of its own.
 
     Returns:
         The exit code.
 
     Raises:
-        UsageError: If there is more than one input.
-        OSError: If the input cannot be read or the output not be written.
+        UsageError: If there is more than one input, or one of the files cannot be read or written.
+        OSError: If nothing can be written to stdout.
     """
     if len(arguments.files) > 1:
         raise UsageError(f"Too many positional arguments specified: {' '.join(arguments.files)}")
-    whole = read_source(arguments.files[0] if arguments.files else STANDARD, streams.stdin)
+    path = arguments.files[0] if arguments.files else STANDARD
+    if path == STANDARD and streams.stdin.isatty():
+        streams.say("(processing input from stdin now, hit ctrl-c/ctrl-d to interrupt)\n")
+    whole = read_source(path, streams.stdin)
     output = Output(arguments.text("o", STANDARD) or STANDARD, streams)
-    marker = arguments.text("split-input-file")
-    parts = [whole]
-    misses: list[int] = []
-    if marker is not None and marker.lower() not in ("false", "0"):
-        parts, misses = split_source(whole, DEFAULT_MARKER if marker in ("", "true", "1") else marker)
-    for line in misses:
-        streams.say(f"{whole.name}:{line}: warning: near miss with file split marker\n")
+    parts = _parts(whole, arguments, streams, in_place=in_place)
     between = arguments.text("output-split-marker")
-    allow = arguments.flag("allow-unregistered-dialect")
+    gap, next_gap = "", separator if between is None else f"\n{between}\n"
     is_good = True
-    for number, part in enumerate(parts):
-        if number:
-            output.write(separator if between is None else f"\n{between}\n")
-        note(part.name)
-        job = Job(part, toolbox.new_context(allow_unregistered=allow), output)
-        with _judged(toolbox, job, arguments, streams) as judge:
-            is_good &= judge(work(job))
+    for source, together in [(whole, parts)] if in_place else [(part, [part]) for part in parts]:
+        hear, judge = _listener(source, arguments, streams)
+        succeeded = True
+        for part in together:
+            output.write(gap)
+            gap = next_gap
+            note(part.title)
+            context = toolbox.new_context(allow_unregistered=arguments.flag("allow-unregistered-dialect"))
+            job = Job(part, context, output)
+            with toolbox.listening(context, partial(_hand_on, hear, job)):
+                is_done = work(job)
+            if not is_done and not job.heard and "verify-diagnostics" not in arguments.values:
+                streams.say(f"{noted()}: error: it failed, and the library does not say why\n")
+            succeeded &= is_done
+        is_good &= judge(succeeded)
     output.finish(is_good=is_good)
     return 0 if is_good else 1
+
+
+def _parts(whole: Source, arguments: Arguments, streams: Streams, *, in_place: bool) -> list[Source]:
+    marker = arguments.text("split-input-file")
+    if marker is None or marker.lower() in ("false", "0"):
+        return [whole]
+    marker = DEFAULT_MARKER if marker in ("", "true", "1") else marker
+    parts, misses = split_source(whole, marker, in_place=in_place)
+    printer = DiagnosticPrinter(whole, streams.say)
+    for line, column in misses:
+        printer.say("warning", "near miss with file split marker", "", Place(whole.name, line, column))
+    return parts
+
+
+def has_answered(
+    toolbox: Toolbox,
+    arguments: Arguments,
+    streams: Streams,
+    manual: Callable[[bool], str],
+    answers: Mapping[str, Callable[[], str]],
+) -> bool:
+    """Print what a program was asked to tell of itself; return whether it was asked.
+
+    Args:
+        toolbox: The bindings.
+        arguments: What the program was called with.
+        streams: Its streams.
+        manual: Gives its help, with options that are seldom needed or without.
+        answers: What else it tells, by the options that ask for it.
+    """
+
+    def version() -> str:
+        # Not at the top: few runs need it, and each start would wait for it.
+        from vhlo_tools.opt.listing import version_text
+
+        return version_text(toolbox)
+
+    of_both = {"help": lambda: manual(False), "help-hidden": lambda: manual(True), "version": version}
+    for name, answer in {**of_both, **answers}.items():
+        if arguments.flag(name):
+            streams.stdout.write(answer().encode())
+            streams.stdout.flush()
+            return True
+    return False
 
 
 def reported(program: str, streams: Streams, run: Callable[[Toolbox], int]) -> int:
@@ -181,8 +235,9 @@ def reported(program: str, streams: Streams, run: Callable[[Toolbox], int]) -> i
         return run(Toolbox(get_provider()))
     except (UsageError, VhloToolsError) as error:
         streams.say(f"{program}: {error}\n")
+    except BrokenPipeError:
+        # Whoever read the output has stopped; there is nobody to tell.
+        raise
     except OSError as error:
-        # As LLVM says it.
-        where = f"cannot open input file '{error.filename}': " if error.filename else ""
-        streams.say(f"{program}: {where}{error.strerror or error}\n")
+        streams.say(f"{program}: {error.filename or 'stdout'}: {error.strerror or error}\n")
     return 1

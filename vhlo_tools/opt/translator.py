@@ -17,7 +17,7 @@ from vhlo_tools.opt.parsing import parse
 from vhlo_tools.opt.printing import PRINTING, printed, settings_of
 from vhlo_tools.opt.sources import STANDARD, Source
 from vhlo_tools.opt.streams import Output, Streams
-from vhlo_tools.opt.tool import COMMON, IGNORED, Job, process, reported
+from vhlo_tools.opt.tool import COMMON, IGNORED, Job, has_answered, process, reported
 
 __all__ = ["run_translate"]
 
@@ -69,23 +69,16 @@ class _Translator:
         self._arguments = Arguments()
 
     def run(self, given: Sequence[str]) -> int:
-        options = [each for section in _OPTIONS.values() for each in section]
-        arguments = self._arguments = parse_arguments(given, options, lambda name: False)
-        for name in ("help", "help-hidden"):
-            if arguments.flag(name):
-                usage = f"{self._program} [options] <input file>"
-                text = help_text("StableHLO interpreter driver", usage, _OPTIONS, hidden=name == "help-hidden")
-                self._streams.stdout.write(text.encode())
-                return 0
-        if arguments.flag("version"):
-            from vhlo_tools.opt.listing import version_text
-
-            self._streams.stdout.write(version_text(self._toolbox).encode())
+        arguments = self._arguments = parse_arguments(given, _OPTIONS)
+        if has_answered(self._toolbox, arguments, self._streams, self._help, {}):
             return 0
         wanted = [name for name in arguments.values if name in _WORK and arguments.flag(name)]
         if not wanted:
             raise UsageError(f"expected a translation: {', '.join(f'--{each.name}' for each in _TRANSLATIONS)}")
         return process(self._toolbox, arguments, self._streams, lambda job: self._work(job, wanted), separator="")
+
+    def _help(self, hidden: bool) -> str:
+        return help_text("StableHLO interpreter driver", f"{self._program} [options] <input file>", _OPTIONS, hidden)
 
     def _work(self, job: Job, wanted: Sequence[str]) -> bool:
         """Do one translation after the other, each on what the one before it gave."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings import Module, Operation, Provider
+from vhlo_tools.bindings.functions import CALLEES
 from vhlo_tools.interpreter.carrying import carried_in, carried_out
 from vhlo_tools.interpreter.driver.bodies import Body, append_block, captured, is_constant
 from vhlo_tools.interpreter.driver.evaluation import Evaluate
-from vhlo_tools.interpreter.functions import CALLEES
 from vhlo_tools.interpreter.lowering.surroundings import surround
 from vhlo_tools.interpreter.preflight import check_runnable
 from vhlo_tools.interpreter.values import ValueType, as_arrays, parse_value_type

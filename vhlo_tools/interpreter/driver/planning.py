@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from vhlo_tools.bindings import Module, Operation, Provider
+from vhlo_tools.bindings.functions import CALLEES, functions_of
 from vhlo_tools.errors import EngineError
 from vhlo_tools.interpreter.driver.bodies import captured, is_constant
 from vhlo_tools.interpreter.driver.control_flow import Asynchronous, Branch, FunctionCall, Unpack, While
@@ -19,7 +20,6 @@ from vhlo_tools.interpreter.driver.manual import MANUAL_CALLS, MANUAL_COMPUTATIO
 from vhlo_tools.interpreter.driver.segments import Segment
 from vhlo_tools.interpreter.driver.specials import Specials
 from vhlo_tools.interpreter.driver.steps import Block, Keys, Step
-from vhlo_tools.interpreter.functions import CALLEES, functions_of
 from vhlo_tools.interpreter.handlers import Handler, call_of
 from vhlo_tools.interpreter.known_calls import known_handler
 from vhlo_tools.interpreter.markers import is_marker, site_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from vhlo_tools.bindings import Module, Operation, Provider
+from vhlo_tools.bindings.functions import CALLEES, functions_of
 from vhlo_tools.interpreter.driver.manual import MANUAL_COMPUTATION
-from vhlo_tools.interpreter.functions import CALLEES, functions_of
 
 __all__ = ["SPECIAL", "Specials", "has_special"]
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from vhlo_tools.bindings import Module, Operation, Provider
+from vhlo_tools.bindings.inlining import inline_calls
 from vhlo_tools.interpreter.carrying import carrying_main, is_direct
-from vhlo_tools.interpreter.lowering.calls import inline_calls, passes_only_tensors
+from vhlo_tools.interpreter.lowering.calls import passes_only_tensors
 from vhlo_tools.interpreter.values import ValueType
 
 __all__ = ["surround"]

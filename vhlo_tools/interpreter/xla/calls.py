@@ -15,10 +15,10 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from vhlo_tools.bindings import Operation, Provider
+from vhlo_tools.bindings.functions import CALLEES, function_of
 from vhlo_tools.bindings.lapack import is_lapack, register_lapack
 from vhlo_tools.bindings.xla_client import CALLBACK_TARGET
 from vhlo_tools.errors import EngineError
-from vhlo_tools.interpreter.functions import CALLEES, function_of
 from vhlo_tools.interpreter.handlers import CustomCall, Handler, call_of, checked_results
 from vhlo_tools.interpreter.known_calls import KNOWN_CALLS
 from vhlo_tools.interpreter.lapack import lapack

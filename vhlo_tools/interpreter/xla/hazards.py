@@ -12,7 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation
-from vhlo_tools.interpreter.functions import CALLEES, function_of
+from vhlo_tools.bindings.functions import CALLEES, function_of
 from vhlo_tools.interpreter.values import ArgumentType, TupleType, parse_value_type
 
 __all__ = ["CallGraph", "hazard_of_call"]

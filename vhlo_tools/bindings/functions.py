@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from vhlo_tools.bindings import ModuleOp, Operation
+from vhlo_tools.bindings.ir import ModuleOp, Operation
 
 __all__ = ["CALLEES", "function_of", "functions_of"]
 
