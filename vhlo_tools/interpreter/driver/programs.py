@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import MLIRFailure, Module, Provider
+from vhlo_tools.bindings.functions import functions_of
 from vhlo_tools.errors import EngineError, InvalidInputError
 from vhlo_tools.interpreter.driver.evaluation import Evaluate, evaluate_here
 from vhlo_tools.interpreter.driver.lockstep import run_in_lockstep
 from vhlo_tools.interpreter.driver.planning import plan
 from vhlo_tools.interpreter.driver.steps import Device
-from vhlo_tools.interpreter.functions import functions_of
 from vhlo_tools.interpreter.grid import Grid
 from vhlo_tools.interpreter.handlers import Handler
 from vhlo_tools.interpreter.lowering import fit, lower
