@@ -11,7 +11,9 @@ import io
 import os
 import selectors
 import shlex
+import signal
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -68,11 +70,17 @@ def serve(listener: socket.socket) -> None:
     selector.register(listener, selectors.EVENT_READ)
     while True:
         for key, _ in selector.select():
+            if key.fileobj not in selector.get_map():
+                continue  # what came before it was the end of the same command
             if key.fileobj is listener:
                 _begin(listener, selector)
+            elif isinstance(key.fileobj, socket.socket):
+                # The client was ended, as lit ends what takes too long: nobody waits any more for what it began.
+                selector.unregister(key.fileobj)
+                os.kill(key.data, signal.SIGKILL)
             else:
                 selector.unregister(key.fileobj)
-                _end(key.fd, *key.data)
+                _end(selector, key.fd, *key.data)
 
 
 def _warm_up() -> None:
@@ -113,16 +121,17 @@ def _begin(listener: socket.socket, selector: selectors.BaseSelector) -> None:
     child = start(program, run)
     for fd in fds[:2]:
         os.close(fd)
+    selector.register(connection, selectors.EVENT_READ, child.pid)
     selector.register(os.pidfd_open(child.pid), selectors.EVENT_READ, (child, connection, fds[2]))
 
 
-def _end(pidfd: int, child: Child, connection: socket.socket, stderr: int) -> None:
+def _end(selector: selectors.BaseSelector, pidfd: int, child: Child, connection: socket.socket, stderr: int) -> None:
     code, message = child.judge(os.waitpid(child.pid, 0)[1])
-    try:
-        os.write(stderr, message.encode())
-        connection.sendall(bytes([code]))
-    except BrokenPipeError:
-        pass  # the client was ended
+    if connection in selector.get_map():
+        selector.unregister(connection)
+        with suppress(BrokenPipeError):
+            os.write(stderr, message.encode())
+            connection.sendall(bytes([code]))
     child.noted.close()
     connection.close()
     os.close(stderr)

@@ -21,8 +21,8 @@ import sys
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,9 +47,15 @@ config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 config.environment["{variable}"] = {socket!r}
 config.environment["PATH"] = {path!r}
 """
+_HINT: Final = "lit is on PyPI, and the extra `upstream` brings it; --lit says how to run it."
 _LONGEST: Final = 300
+_FAULT: Final = re.compile(r"error|Unknown|died|assert|terminate called|check fail", re.IGNORECASE)
 #: As its package has no entry point but its program, which may be in another place than the path.
 _LIT: Final = (sys.executable, "-c", "from lit.main import main; main()")
+
+
+class LitError(Exception):
+    """lit did not run the tests; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +85,13 @@ def find_tool(name: str) -> str | None:
 
 @contextmanager
 def warm_server(path: Path) -> Iterator[None]:
-    """Run the server that does the work, at the socket ``path``."""
+    """Run the server that does the work, at the socket ``path``; nothing that it began is left running."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen(128)
     pid = os.fork()
     if pid == 0:
+        os.setsid()
         try:
             serve(listener)
         finally:
@@ -93,39 +100,103 @@ def warm_server(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        os.kill(pid, signal.SIGTERM)
+        _end_group(pid)
         os.waitpid(pid, 0)
 
 
+def _end_group(pid: int) -> None:
+    """End a process that leads a session, and all in it."""
+    for group in (os.killpg, os.kill):
+        # Only just begun, it may lead none yet.
+        with suppress(ProcessLookupError):
+            group(pid, signal.SIGKILL)
+
+
+def names_of(checkout: Path, suite: str, only: str) -> list[str]:
+    """Return the tests of a folder of the checkout whose names match a regular expression, by their paths in it."""
+    source = checkout / suite
+    paths = (path.relative_to(source).as_posix() for path in source.rglob("*.mlir"))
+    return sorted(path for path in paths if re.search(only, f"{suite}/{path}"))
+
+
 def run_suite(checkout: Path, suite: str, work: Path, search: str, arguments: argparse.Namespace) -> list[Outcome]:
-    """Run the tests of a folder of the checkout with lit."""
-    source = (checkout / suite).resolve()
+    """Run the tests of a folder of the checkout with lit.
+
+    Raises:
+        LitError: If lit does not do so.
+    """
     folder = work / suite.replace("/", "_")
     folder.mkdir()
-    config = {"name": suite, "source": str(source), "work": str(folder), "path": search, "variable": SOCKET}
+    source = str((checkout / suite).resolve())
+    config = {"name": suite, "source": source, "work": str(folder), "path": search, "variable": SOCKET}
     (folder / "lit.site.cfg.py").write_text(_CONFIG.format(**config, socket=str(work / "socket")))
-    results = work / f"{folder.name}.json"
-    command = [
-        *arguments.lit, "-q", "--ignore-fail", f"-j{arguments.processes}", f"--timeout={arguments.timeout}",
-        "--output", str(results), str(folder),
-    ]  # fmt: skip
-    if arguments.only:
-        command += ["--filter", arguments.only]
-    subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
-    if not results.exists():
+    results, paths = work / f"{folder.name}.json", work / f"{folder.name}.txt"
+    names = names_of(checkout, suite, arguments.only) if arguments.only else [""]
+    if not names:
         return []
+    paths.write_text("".join(f"{folder / name}\n" for name in names))
+    command = [
+        *arguments.lit, "-q", "--ignore-fail", f"-j{arguments.processes}",
+        f"--timeout={arguments.timeout}", "--output", str(results), f"@{paths}",
+    ]  # fmt: skip
+    code, said = _run(command)
+    if code or not results.exists():
+        raise LitError(f"{shlex.join(command)} ended with exit code {code}:\n{said.strip()}\n{_HINT}")
     tests = json.loads(results.read_text())["tests"]
     return [
-        Outcome(f"{suite}/{each['name'].partition(' :: ')[2]}", each["code"], reason_of(each.get("output", "")))
+        Outcome(
+            f"{suite}/{each['name'].partition(' :: ')[2]}",
+            each["code"],
+            "" if each["code"] in PASSED else reason_of(each.get("output", "")),
+        )
         for each in tests
     ]
 
 
+def _run(command: Sequence[str]) -> tuple[int, str]:
+    """Run a command to its end, and return its exit code and what it said; if we are interrupted, end it and its own.
+
+    Raises:
+        LitError: If there is none such.
+    """
+    try:
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise LitError(f"{command[0]} cannot be run: {error.strerror}. {_HINT}") from error
+    try:
+        said, _ = process.communicate()
+    except BaseException:
+        _end_group(process.pid)
+        process.wait()
+        raise
+    return process.returncode, said
+
+
 def reason_of(output: str) -> str:
-    """Return what a test said that did not pass, shortened."""
-    said = re.findall(r"^# \| (.*\S.*)$", output, re.MULTILINE)
-    faults = [line for line in said if re.search(r"error|Unknown|died|differ", line)] or said
-    return (faults[0] if faults else output.strip().rpartition("\n")[2])[:_LONGEST]
+    """Return why a test did not pass, of what lit wrote about it: of the first command that failed, shortened."""
+    # It stops after the line of commands that failed, of which an earlier one in the line is the cause.
+    *_, line = output.split("# RUN: at line ")
+    commands = line.split("# executed command: ")[1:]
+    failed = next((each for each in commands if "\n# error: " in each), None)
+    if failed is None:
+        return output.strip().rpartition("\n")[2][:_LONGEST]
+    command, _, rest = failed.partition("\n")
+    if command.startswith("diff "):
+        return f"{command}: they differ"
+    said = re.findall(r"^# \| (.*\S.*)$", rest, re.MULTILINE)
+    faults = [line for line in said if _FAULT.search(line)] or said
+    if not faults:
+        return f"{command}: {'; '.join(re.findall(r'^# error: (.*)$', rest, re.MULTILINE))}"[:_LONGEST]
+    # What the library said before it died is the cause of that.
+    died = [line for line in faults[1:] if "the library died of" in line]
+    return "; ".join(each[:_LONGEST] for each in (faults[0], *died[:1]))
 
 
 def expected_shortfalls(library: str) -> dict[str, str]:
@@ -180,7 +251,7 @@ def main() -> int:
     """Run the tests of a checkout."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("path", type=Path, help="a checkout of openxla/stablehlo")
-    parser.add_argument("--only", metavar="REGEX", help="run only tests whose names match")
+    parser.add_argument("--only", metavar="REGEX", help="run only tests with a match in their path")
     parser.add_argument("--suite", action="append", choices=SUITES, help="run only this; may be given again")
     parser.add_argument("-j", "--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--timeout", type=int, default=300, help="seconds for each test (default 300)")
@@ -189,13 +260,22 @@ def main() -> int:
     )
     parser.add_argument("--output", type=Path, help="where to write all outcomes as JSON")
     arguments = parser.parse_args()
+    try:
+        re.compile(arguments.only or "")
+    except re.error as error:
+        parser.error(f"--only: {arguments.only!r} is no regular expression: {error}")
+    if arguments.output and not arguments.output.parent.is_dir():
+        parser.error(f"--output: there is no folder {arguments.output.parent}")
     tools = {name: find_tool(name) for name in ("FileCheck", "not")}
-    missing = [name for name, path in tools.items() if path is None]
-    suites = [suite for suite in arguments.suite or SUITES if (arguments.path / suite).is_dir()]
-    if missing or not suites:
-        lack = f"{' and '.join(missing)} (Debian: llvm-19-tools)" if missing else f"{SUITES} in {arguments.path}"
-        print(f"upstream_suite: there is no {lack}", file=sys.stderr)
-        return 2
+    if missing := [name for name, path in tools.items() if path is None]:
+        parser.error(f"there is no {' and no '.join(missing)}: Debian has them in llvm-19-tools")
+    wanted = arguments.suite or SUITES
+    suites = [suite for suite in wanted if (arguments.path / suite).is_dir()]
+    lacking = [suite for suite in wanted if suite not in suites]
+    if lacking and (arguments.suite or not suites):
+        parser.error(f"there is no {' and no '.join(lacking)} in {arguments.path}, which is to be a checkout")
+    for suite in lacking:
+        print(f"upstream_suite: there is no {suite} in {arguments.path}", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         programs = work / "bin"
@@ -204,13 +284,20 @@ def main() -> int:
         for name, path in tools.items():
             (programs / name).symlink_to(str(path))
         search = f"{programs}:{os.environ.get('PATH', os.defpath)}"
-        with warm_server(work / "socket"):
-            outcomes = [each for suite in suites for each in run_suite(arguments.path, suite, work, search, arguments)]
+        try:
+            with warm_server(work / "socket"):
+                outcomes = [
+                    each for suite in suites for each in run_suite(arguments.path, suite, work, search, arguments)
+                ]
+        except LitError as error:
+            parser.error(str(error))
+        except KeyboardInterrupt:
+            print("upstream_suite: interrupted", file=sys.stderr)
+            return 130
     if arguments.output:
         arguments.output.write_text(json.dumps([vars(each) for each in outcomes], indent=1))
     if not outcomes:
-        print("upstream_suite: lit ran no tests", file=sys.stderr)
-        return 2
+        parser.error(f"no test in {' or '.join(suites)} has a name that matches {arguments.only!r}")
     library = str(get_provider().library.current)
     print(f"{get_provider().library.name}, StableHLO {library}")
     return 0 if report(outcomes, expected_shortfalls(library)) else 1

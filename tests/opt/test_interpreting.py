@@ -44,6 +44,47 @@ def test_a_check_that_fails_is_an_error_at_its_place(check: str, said: str) -> N
     assert said in ran.error
 
 
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        ("check.expect_eq %0 : tensor<2xf32>", "2:20: error: expected ','"),
+        ('"check.expect_eq"(%0) : (tensor<2xf32>) -> ()', "op expected 2 operands, but found 1"),
+        ('"check.expect_eq_const"() : () -> ()', "op requires a single operand"),
+        ('"check.expect_eq_const"(%0) : (tensor<2xf32>) -> ()', "op requires attribute 'value'"),
+        ('"check.expect_eq_const"(%0) {value = 3 : i32} : (tensor<2xf32>) -> ()', "constant vector/tensor attribute"),
+        (
+            '"check.expect_eq_const"(%0) {value = dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>} : (tensor<2xf32>) -> ()',
+            "op failed to verify that all of {lhs, value} have same type",
+        ),
+        ('%1 = "check.expect_eq"(%0, %0) : (tensor<2xf32>, tensor<2xf32>) -> tensor<f32>', "op requires zero results"),
+        (
+            "%1 = stablehlo.constant dense<1> : tensor<2xi8>\ncheck.expect_almost_eq %1, %1 : tensor<2xi8>",
+            "op operand #0 must be tensor of floating-point or complex-type values, but got 'tensor<2xi8>'",
+        ),
+        (
+            "%1 = stablehlo.constant dense<1> : tensor<2xi8>\n"
+            '"check.expect_eq"(%0, %1) : (tensor<2xf32>, tensor<2xi8>) -> ()',
+            "op requires all operands to have the same type",
+        ),
+        (
+            '"check.expect_almost_eq"(%0, %0) {tolerance = 1 : i32} : (tensor<2xf32>, tensor<2xf32>) -> ()',
+            "op attribute 'tolerance' failed to satisfy constraint: 64-bit float attribute",
+        ),
+        ('"check.expect_serialized_eq"(%0) : (tensor<2xf32>) -> ()', "op requires attribute 'probe_id'"),
+        ('"check.expect_nothing"(%0) : (tensor<2xf32>) -> ()', "unregistered operation 'check.expect_nothing'"),
+    ],
+)
+def test_a_check_that_is_none_is_an_error_at_its_place_in_both_programs(check: str, said: str) -> None:
+    for ran in (
+        translate("--interpret", text=checked(check)),
+        opt("--allow-unregistered-dialect", text=checked(check)),
+    ):
+        assert ran.code == 1
+        assert ran.error.startswith("<stdin>:")
+        assert said in ran.error
+        assert "check.expect" in ran.error.split("\n")[1]
+
+
 def test_a_check_that_fails_can_be_expected() -> None:
     check = "// expected-error@+1 {{2 (actual) vs 3 (expected)}}\ncheck.expect_eq_const %0, dense<3> : tensor<i8>"
     assert translate("--interpret", "--verify-diagnostics", text=checked(check, "tensor<i8>", "2")).code == 0
@@ -188,6 +229,26 @@ def test_complex_numbers_are_printed_in_both_forms() -> None:
     assert dense == "dense<[(1.000000e+00,2.000000e+00), (3.000000e+00,4.000000e+00)]> : tensor<2xcomplex<f32>>\n"
 
 
+def test_tokens_and_tuples_are_printed_with_their_types() -> None:
+    kind = "tuple<tensor<2xi32>, tuple<tensor<f32>>>"
+    text = f"""
+      func.func @main() -> (!stablehlo.token, {kind}, tuple<>) {{
+        %0 = stablehlo.constant dense<[0, 1]> : tensor<2xi32>
+        %1 = stablehlo.constant dense<2.0> : tensor<f32>
+        %2 = stablehlo.create_token : !stablehlo.token
+        %3 = stablehlo.tuple %1 : tuple<tensor<f32>>
+        %4 = stablehlo.tuple %0, %3 : {kind}
+        %5 = "stablehlo.tuple"() : () -> tuple<>
+        return %2, %4, %5 : !stablehlo.token, {kind}, tuple<>
+      }}"""
+    assert translate("--interpret", text=text).text == (
+        f"!stablehlo.token\n{kind} (\ntensor<2xi32> {{\n  [0, 1]\n}},\ntuple<tensor<f32>> (\n"
+        "tensor<f32> {2.000000e+00}\n)\n)\ntuple<> (\n)\n"
+    )
+    dense = translate("--interpret", "--interpreter-print-dense", text=text).text
+    assert "(\ndense<[0, 1]> : tensor<2xi32>,\ntuple<tensor<f32>> (\ndense<2.000000e+00> : tensor<f32>\n)\n)" in dense
+
+
 def test_what_ends_upstreams_interpreter_is_an_error() -> None:
     text = """
       func.func @main() -> tensor<i32> {
@@ -196,7 +257,70 @@ def test_what_ends_upstreams_interpreter_is_an_error() -> None:
       }"""
     ran = translate("--interpret", text=text)
     assert ran.code == 1
+    assert ran.error.startswith("<stdin>:3:14: error: the reference interpreter cannot run stablehlo.custom_call: ")
     assert "nothing computes unheard_of" in ran.error
+    expected = text.replace("%0 = stable", "// expected-error@+1 {{nothing computes unheard_of}}\n%0 = stable")
+    assert translate("--interpret", "--verify-diagnostics", text=expected).code == 0
+
+
+def test_a_function_without_a_body_is_an_error() -> None:
+    ran = translate("--interpret", text="func.func private @main() -> tensor<i32>")
+    assert (ran.code, "the function is declared, but not defined here" in ran.error) == (1, True)
+
+
+def test_processes_run_in_a_program_whose_shapes_its_arguments_give() -> None:
+    text = """
+      func.func @twice(%a: tensor<2xi64>) -> tensor<2xi64> {
+        %0 = stablehlo.add %a, %a : tensor<2xi64>
+        return %0 : tensor<2xi64>
+      }
+      func.func @main(%a: tensor<?xi64>) -> tensor<2xi64> {
+        %0 = stablehlo.reshape %a : (tensor<?xi64>) -> tensor<2xi64>
+        %r:2 = "interpreter.run_parallel"(%0, %0) {programs = [[@twice], [@twice]]}
+          : (tensor<2xi64>, tensor<2xi64>) -> (tensor<2xi64>, tensor<2xi64>)
+        return %r#1 : tensor<2xi64>
+      }"""
+    ran = translate("--interpret", "--args=[dense<[1, 2]> : tensor<2xi64>]", text=text)
+    assert (ran.text, ran.error) == ("tensor<2xi64> {\n  [2, 4]\n}\n", "")
+
+
+def test_quantized_values_are_the_integers_that_they_are_stored_as(tmp_path: Path) -> None:
+    kind = "tensor<2x!quant.uniform<i8:f32, 0.5:3>>"
+    text = f"""
+      func.func @twice(%a: {kind}) -> {kind} {{
+        %0 = stablehlo.add %a, %a : {kind}
+        return %0 : {kind}
+      }}
+      func.func @main(%a: {kind}) -> {kind} {{
+        interpreter.print %a : {kind}
+        %0 = "interpreter.run_parallel"(%a) {{programs = [[@twice]]}} : ({kind}) -> {kind}
+        %1 = interpreter.probe %0, probe_id = "sum" : {kind}
+        check.expect_serialized_eq %1, probe_id = "sum" : {kind}
+        check.expect_eq %0, %1 : {kind}
+        check.expect_eq %a, %1 : {kind}
+        return %1 : {kind}
+      }}"""
+    arguments = ("--interpret", f"--probe-output-dir={tmp_path}", "--args=[dense<4> : tensor<2xi8>]")
+    ran = translate(*arguments, text=text)
+    assert ran.text == "%arg0 = tensor<2xi8> {\n  [4, 4]\n}\n"
+    assert "4 (actual) vs 5 (expected) at index [0]" in ran.error
+    ran = translate(*arguments, text=text.replace(f"check.expect_eq %a, %1 : {kind}", ""))
+    assert ran.text.endswith("\ntensor<2xi8> {\n  [5, 5]\n}\n")
+    assert (tmp_path / "index.csv").read_text() == f"sum,tensor<2xi8>,{tmp_path}/probe1.npy\n"
+
+
+def test_a_folder_of_probes_that_is_none_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ran = translate("--interpret", f"--probe-output-dir={tmp_path / 'file'}", text=checked(""))
+    assert ran.code == 1
+    assert "Failed to remove existing instrumentation metadata file: " in ran.error
+
+
+def test_a_probe_of_another_run_is_no_probe_of_this_one(tmp_path: Path) -> None:
+    check = 'check.expect_serialized_eq %0, probe_id = "x" : tensor<2xf32>'
+    (tmp_path / "index.csv").write_text(f"x,tensor<2xf32>,{tmp_path}/probe1.npy\n")
+    ran = translate("--interpret", f"--probe-output-dir={tmp_path}", text=checked(check))
+    assert "Failed to find serialized data for probe x" in ran.error
 
 
 def test_of_several_functions_one_must_be_main() -> None:

@@ -229,9 +229,13 @@ class Toolbox:
             return False
         return True
 
-    def emit_error(self, context: Context, message: str) -> None:
-        """Say that something is wrong, at no place in particular."""
-        self.provider.ir.Location.unknown(context).emit_error(message)
+    def emit_error(self, context: Context, message: str, place: Place | None = None) -> None:
+        """Say that something is wrong, at a place or at none in particular."""
+        location = self.provider.ir.Location
+        if place is None:
+            location.unknown(context).emit_error(message)
+        else:
+            location.file(place.file, place.line, place.column, context).emit_error(message)
 
     def dialects(self) -> list[str]:
         """Return the dialects that contexts have, of those that there are."""

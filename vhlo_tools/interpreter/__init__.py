@@ -13,7 +13,7 @@ from vhlo_tools.interpreter.parallel import ParallelExecutable
 from vhlo_tools.interpreter.probing import ARGUMENT, Probe, ProbedValue, ProbeSite, read_probes
 from vhlo_tools.interpreter.reference import evaluate
 from vhlo_tools.interpreter.report import DonationWarning, OutputReport, Placement, RunReport, UnusableDonation
-from vhlo_tools.interpreter.values import ArgumentType, as_saved, parse_tensor_type, parse_value_type
+from vhlo_tools.interpreter.values import ArgumentType, TupleType, as_saved, parse_tensor_type, parse_value_type
 
 __all__ = [
     "ARGUMENT",
@@ -33,6 +33,7 @@ __all__ = [
     "ProbeSite",
     "ProbedValue",
     "RunReport",
+    "TupleType",
     "UnusableDonation",
     "as_saved",
     "choose_executable",

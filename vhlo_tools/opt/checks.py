@@ -117,7 +117,11 @@ class ProbeFolder:
             csv.writer(stream, lineterminator="\n").writerow([identifier, kind, str(file)])
 
     def expect(self, identifier: str, iteration: int, kind: str, expected: Array, texts: Texts) -> None:
-        """Raise unless the value that a probe wrote the so manyth time is of a type, and equal to an array."""
+        """Raise unless the value that a probe wrote the so manyth time is of a type, and equal to an array.
+
+        Upstream's program counts what other probes wrote too, against what ``CheckOps.td`` says; of one probe, both are
+        the same.
+        """
         try:
             with self._index.open(newline="", encoding="utf-8") as stream:
                 rows = [row for row in csv.reader(stream) if row[0] == identifier]
@@ -133,5 +137,12 @@ class ProbeFolder:
             raise CheckFailedError(
                 f"Serialized types don't match: {kind} (actual) vs {written} (expected) for probe {identifier}."
             )
-        stored = np.load(file, allow_pickle=False)
+        try:
+            stored = np.load(file, allow_pickle=False)
+        except ValueError as error:
+            raise CheckFailedError(f"Failed to verify serialized tensor {identifier}: {error}") from error
+        if (stored.shape, stored.itemsize) != (expected.shape, expected.itemsize):
+            raise CheckFailedError(
+                f"Failed to verify serialized tensor {identifier}: {file} holds {stored.dtype}{list(stored.shape)}"
+            )
         expect_eq(expected, stored if stored.dtype == expected.dtype else stored.view(expected.dtype), texts)

@@ -5,6 +5,7 @@ Source: ``stablehlo/tools/StablehloTranslateMain.cpp`` and ``stablehlo/reference
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from vhlo_tools.bindings import Operation, elements_of
-from vhlo_tools.bindings.toolbox import Toolbox
+from vhlo_tools.bindings.toolbox import Place, Toolbox
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.interpreter import (
     ArgumentType,
@@ -24,6 +25,7 @@ from vhlo_tools.interpreter import (
     run_programs,
 )
 from vhlo_tools.opt import tensors
+from vhlo_tools.opt.check_ops import constant_of
 from vhlo_tools.opt.checks import CheckFailedError, ProbeFolder, expect_almost_eq, expect_close, expect_eq
 from vhlo_tools.opt.guard import note
 from vhlo_tools.program import Program
@@ -48,7 +50,7 @@ class Value:
 
     Attributes:
         kind: Its type, as MLIR prints it.
-        array: The value; ``None`` for a token.
+        array: The value; ``None`` for a token, and for what has no form in numpy.
     """
 
     kind: str
@@ -84,7 +86,7 @@ class Interpretation:
         """
         functions = [op.operation for op in self._module.body.operations if str(op.operation.name) == "func.func"]
         if not functions:
-            return []
+            return self._nothing()
         main = next((each for each in functions if _symbol(each) == "main"), None)
         if main is None and len(functions) == 1:
             main = functions[0]
@@ -96,20 +98,42 @@ class Interpretation:
         if fault := _misfit(inputs, [str(each) for each in function.inputs]):
             main.location.emit_error(fault)
             return None
-        kinds = [str(each) for each in function.results]
+        kinds = [_stored(str(each)) for each in function.results]
         for op in self._toolbox.provider.walk(self._module):
             if rewrite := _REWRITES.get(str(op.name)):
                 rewrite(self, op)
-        self._probes.clear()
+        try:
+            self._probes.clear()
+        except OSError as error:
+            self._tell(f"Failed to remove existing instrumentation metadata file: {error}")
+            return None
         note(f"{self._name}: its evaluation")
         try:
             results = Driver(self._program(), self._handlers).run([each.array for each in inputs])
         except _ToldError:
             return None
         except VhloToolsError as error:
-            self._toolbox.emit_error(main.context, str(error))
+            self._tell(str(error))
             return None
         return [Value(kind, array) for kind, array in zip(kinds, results, strict=True)]
+
+    def _nothing(self) -> list[Value] | None:
+        """Return the results of a module without functions; ``None`` for what has functions of another kind."""
+        if any(str(op.operation.name) == "vhlo.func_v1" for op in self._module.body.operations):
+            self._module.operation.location.emit_error(
+                "this is VHLO, and StableHLO is evaluated: give --deserialize before --interpret for portable artifacts"
+            )
+            return None
+        return []
+
+    def _tell(self, message: str) -> None:
+        """Say what is wrong at the place in the source that a message begins with."""
+        context = self._module.context
+        if match := re.fullmatch(rf"{re.escape(self._name)}:(\d+):(\d+): (.*)", message, re.DOTALL):
+            place = Place(self._name, int(match[1]), int(match[2]))
+            self._toolbox.emit_error(context, match[3], place)
+        else:
+            self._toolbox.emit_error(context, message)
 
     def _program(self) -> Program:
         provider = self._toolbox.provider
@@ -133,54 +157,64 @@ class Interpretation:
         def telling(call: CustomCall, *arrays: Any) -> Any:
             try:
                 return handler(call, *arrays)
-            except CheckFailedError as error:
-                location.emit_error(f"{what} failed: {error}")
-                raise _ToldError(str(error)) from error
-            except (OSError, ValueError) as error:
+            except (CheckFailedError, OSError) as error:
                 location.emit_error(f"{what} failed: {error}")
                 raise _ToldError(str(error)) from error
 
         with op.context:
+            taken = [self._recast(op, each, _stored(str(each.type))) for each in operands]
             call = ir.Operation.create(
                 "stablehlo.custom_call",
-                results=[each.type for each in op.results],
-                operands=list(operands),
+                results=[ir.Type.parse(_stored(str(each.type))) for each in op.results],
+                operands=taken,
                 attributes={"call_target_name": ir.StringAttr.get(target), "has_side_effect": ir.BoolAttr.get(True)},
                 loc=location,
                 ip=ir.InsertionPoint(op),
             )
-        for result, replacement in zip(op.results, call.results, strict=True):
-            result.replace_all_uses_with(replacement)
+            for result, replacement in zip(op.results, call.results, strict=True):
+                result.replace_all_uses_with(self._recast(op, replacement, str(result.type)))
         op.operation.erase()
         self._handlers[target] = telling
+
+    def _recast(self, op: Operation, value: Any, kind: str) -> Any:
+        """Return a value with its bits as of a type, made before ``op`` if it is of another."""
+        if str(value.type) == kind:
+            return value
+        ir = self._toolbox.provider.ir
+        cast = ir.Operation.create(
+            "stablehlo.bitcast_convert",
+            results=[ir.Type.parse(kind)],
+            operands=[value],
+            loc=op.location,
+            ip=ir.InsertionPoint(op),
+        )
+        return cast.results[0]
 
     def constant(self, op: Operation) -> Any:
         """Return the attribute ``value`` of an op as a constant that stands before it."""
         ir = self._toolbox.provider.ir
-        # Of complex elements the bindings have no attributes: they come as text, with the others of the op.
-        printed = op.operation.get_asm(print_generic_op_form=True)
-        attributes = printed[printed.index("{") : printed.rindex("}") + 1]
-        text = f'"stablehlo.constant"() {attributes} : () -> {op.operands[0].type}'
+        value, kind = constant_of(op)
+        text = f'"stablehlo.constant"() {{value = {value}}} : () -> {kind}'
         constant = ir.Operation.parse(text, context=op.context)
         ir.InsertionPoint(op).insert(constant)
         return constant.results[0]
 
-    def texts(self, op: Operation, kind: str) -> Callable[[Any], list[str]]:
-        """Return what makes text of elements of tensors of a type."""
-        context = op.context
+    def texts(self, op: Operation) -> Callable[[Any], list[str]]:
+        """Return what makes text of elements of the first operand of an op."""
+        kind, context = _kind(op), op.context
         return lambda array: tensors.elements_of(self._toolbox, context, array, kind, "[{}, {}]")
 
     def compared(self, op: Operation, check: Callable[..., None], *limits: Any) -> None:
         """Rewrite a check of two values, or of one and an attribute."""
         operands = list(op.operands)
-        texts = self.texts(op, str(operands[0].type))
+        texts = self.texts(op)
         if len(operands) == 1:
             operands.append(self.constant(op))
         self.replace(op, operands, lambda _, actual, expected: check(actual, expected, texts, *limits))
 
     def probe(self, op: Operation) -> None:
         """Rewrite a probe, which gives what it takes."""
-        identifier, kind = str(op.attributes["probe_id"].value), str(op.operands[0].type)
+        identifier, kind = str(op.attributes["probe_id"].value), _kind(op)
 
         def keep(_: CustomCall, array: Any) -> Any:
             self._probes.write(identifier, kind, array)
@@ -190,14 +224,14 @@ class Interpretation:
 
     def probed(self, op: Operation) -> None:
         """Rewrite a check of what a probe wrote."""
-        identifier, kind = str(op.attributes["probe_id"].value), str(op.operands[0].type)
-        iteration, texts = int(_number(op, "iteration", 0)), self.texts(op, kind)
+        identifier, kind = str(op.attributes["probe_id"].value), _kind(op)
+        iteration, texts = int(_number(op, "iteration", 0)), self.texts(op)
         self.replace(op, op.operands, lambda _, array: self._probes.expect(identifier, iteration, kind, array, texts))
 
     def print(self, op: Operation) -> None:
         """Rewrite what prints a value."""
         (operand,) = op.operands
-        name, kind, context = operand.get_name(), str(operand.type), op.context
+        name, kind, context = operand.get_name(), _kind(op), op.context
 
         def write(_: CustomCall, array: Any) -> None:
             self._write(f"{name} = {tensors.tensor_text(self._toolbox, context, array, kind)}\n")
@@ -248,6 +282,16 @@ def _of_shape(kind: str, like: str) -> str:
     """Return a type of tensors with the shape of another."""
     wanted, given = parse_tensor_type(kind), parse_tensor_type(like)
     return wanted.with_shape(given.static_shape).text
+
+
+def _stored(kind: str) -> str:
+    """Return a type, and for quantized tensors that of the integers that they are stored as, as upstream has them."""
+    return parse_tensor_type(kind).text if "!quant." in kind else kind
+
+
+def _kind(op: Operation) -> str:
+    """Return the type of the first operand of an op (see :func:`_stored`)."""
+    return _stored(str(op.operands[0].type))
 
 
 def _symbol(function: Operation) -> str:

@@ -68,4 +68,8 @@ def printed(operation: Any, settings: dict[str, Any]) -> str:
         settings: How to print it.
     """
     text: str = operation.operation.get_asm(**settings)
+    if '"check.expect_' in text and not settings.get("print_generic_op_form"):
+        from vhlo_tools.opt.check_printing import pretty_checks
+
+        text = pretty_checks(text)
     return text.rstrip("\n") + "\n"

@@ -13,10 +13,11 @@ import numpy as np
 
 from vhlo_tools.bindings import Context
 from vhlo_tools.bindings.toolbox import Toolbox
-from vhlo_tools.interpreter import ArgumentType, Driver, parse_tensor_type
+from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.interpreter import ArgumentType, Driver, TupleType, parse_tensor_type, parse_value_type
 from vhlo_tools.program import load_program
 
-__all__ = ["array_of", "dense_text", "elements_of", "tensor_text"]
+__all__ = ["array_of", "elements_of", "tensor_text", "value_text"]
 
 #: So many elements are printed at once: MLIR prints more than a hundred in hexadecimal.
 _AT_ONCE: Final = 64
@@ -24,17 +25,43 @@ _AT_ONCE: Final = 64
 Array = np.ndarray[Any, Any]
 
 
-def array_of(toolbox: Toolbox, attribute: Any) -> Array:
-    """Return the elements of a dense attribute as an array.
+def array_of(toolbox: Toolbox, attribute: str, kind: str) -> Array | None:
+    """Return the elements of a dense attribute as an array; ``None`` if programs have no values of its type.
 
     Args:
         toolbox: The bindings.
-        attribute: The attribute.
+        attribute: The attribute as MLIR prints it: of complex elements the bindings have none.
+        kind: Its type.
     """
-    kind = str(attribute.type)
     text = f"func.func @main() -> {kind} {{ %0 = stablehlo.constant {attribute} return %0 : {kind} }}"
-    (array,) = Driver(load_program(text, provider=toolbox.provider.prefix)).run([])
+    try:
+        (array,) = Driver(load_program(text, provider=toolbox.provider.prefix)).run([])
+    except InvalidProgramError:
+        return None
     return np.asarray(array)
+
+
+def value_text(toolbox: Toolbox, context: Context, value: Any, kind: str, *, dense: bool = False) -> str:
+    """Return a value as the interpreter prints it.
+
+    Source, beside that of tensors: ``Tuple::print`` in ``stablehlo/reference/Value.cpp`` and ``Token::print`` in
+    ``stablehlo/reference/Token.cpp`` in openxla/stablehlo.
+
+    Args:
+        toolbox: The bindings.
+        context: A context.
+        value: The tensor; ``None`` for a token; the values in a tuple.
+        kind: Its type, as MLIR prints it.
+        dense: Whether tensors are printed as dense attributes.
+    """
+    if value is None:
+        return kind
+    parsed = parse_value_type(kind)
+    if isinstance(parsed, TupleType):
+        parts = zip(value, parsed.parts, strict=True)
+        inner = ",\n".join(value_text(toolbox, context, each, part.text, dense=dense) for each, part in parts)
+        return f"{kind} (\n{inner}\n)" if inner else f"{kind} (\n)"
+    return (dense_text if dense else tensor_text)(toolbox, context, value, kind)
 
 
 def tensor_text(toolbox: Toolbox, context: Context, array: Array, kind: str) -> str:

@@ -5,18 +5,17 @@ Source: ``stablehlo/tools/StablehloTranslateMain.cpp`` in openxla/stablehlo.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from vhlo_tools.bindings import elements_of
 from vhlo_tools.bindings.toolbox import Toolbox
-from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.opt.arguments import Arguments, Option, UsageError, help_text, parse_arguments
 from vhlo_tools.opt.guard import note
 from vhlo_tools.opt.parsing import parse
 from vhlo_tools.opt.printing import PRINTING, printed, settings_of
-from vhlo_tools.opt.sources import Source
+from vhlo_tools.opt.sources import STANDARD, Source
 from vhlo_tools.opt.streams import Output, Streams
 from vhlo_tools.opt.tool import COMMON, IGNORED, Job, has_answered, process, reported
 
@@ -43,6 +42,8 @@ _OPTIONS: Final = {
     "Printing": PRINTING,
     "Options without effect": IGNORED,
 }
+#: What a portable artifact begins with.
+_VERSION: Final = re.compile(rb"ML\xefR.StableHLO_v(\d+)\.(\d+)\.(\d+)\0", re.DOTALL)
 _ARGUMENTS: Final = "--args=[dense<1> : tensor<2xi32>, ...]"
 
 
@@ -109,7 +110,7 @@ class _Translator:
 
     def deserialize(self, job: Job) -> bool:
         if self._arguments.flag("print-stablehlo-version"):
-            job.output.write(_version_line(job.source))
+            self._print(_version_line(job.source.data), job)
         note(f"{job.source.name}: its deserialization")
         module = self._toolbox.deserialize(job.context, job.source.data)
         if module is None:
@@ -121,7 +122,7 @@ class _Translator:
         # Not at the top, for it needs numpy, and much of the toolkit.
         from vhlo_tools.opt.checks import ProbeFolder
         from vhlo_tools.opt.interpreting import Interpretation
-        from vhlo_tools.opt.tensors import dense_text, tensor_text
+        from vhlo_tools.opt.tensors import value_text
 
         module = parse(self._toolbox, job)
         if module is None:
@@ -131,19 +132,22 @@ class _Translator:
             return False
         folder = self._arguments.text("probe-output-dir")
         probes = ProbeFolder(Path(folder) if folder else None)
-        interpretation = Interpretation(self._toolbox, module, job.source.name, probes, job.output.write)
+        interpretation = Interpretation(
+            self._toolbox, module, job.source.name, probes, lambda text: self._print(text, job)
+        )
         results = interpretation.run(inputs)
         if results is None:
             return False
-        shown = dense_text if self._arguments.flag("interpreter-print-dense") else tensor_text
+        dense = self._arguments.flag("interpreter-print-dense")
         for each in results:
-            text = "token" if each.array is None else shown(self._toolbox, job.context, each.array, each.kind)
+            text = value_text(self._toolbox, job.context, each.array, each.kind, dense=dense)
             job.output.write(f"{text}\n")
         return True
 
     def _inputs(self, job: Job) -> list[Any] | None:
         """Return the arguments that the program is run with; ``None`` if they cannot be read, which was said."""
         from vhlo_tools.opt.interpreting import Value
+        from vhlo_tools.opt.scanner import parts_of
         from vhlo_tools.opt.tensors import array_of
 
         text = self._arguments.text("args")
@@ -155,13 +159,22 @@ class _Translator:
             # As upstream spells it, whose tests look for that.
             self._say("expectected array attribute string for args", job)
             return None
-        arrays = []
-        for each in elements_of(attribute):
-            if not isinstance(each, ir.DenseElementsAttr):
+        values = []
+        for each in parts_of(str(attribute)):
+            if not each.startswith("dense<"):
                 self._say("expected dense elements attribute for args elements", job)
                 return None
-            arrays.append(Value(str(each.type), array_of(self._toolbox, each)))
-        return arrays
+            kind = each.rpartition(" : ")[2]
+            values.append(Value(kind, array_of(self._toolbox, each, kind)))
+        return values
+
+    def _print(self, text: str, job: Job) -> None:
+        """Write to stdout, be results written there or elsewhere."""
+        if job.output.path == STANDARD:
+            job.output.write(text)
+        else:
+            self._streams.stdout.write(text.encode())
+            self._streams.stdout.flush()
 
     def _say(self, what: str, job: Job) -> None:
         self._toolbox.emit_error(job.context, f"{what}, i.e. {_ARGUMENTS}")
@@ -174,12 +187,12 @@ _WORK: Final[Mapping[str, Callable[[_Translator, Job], bool]]] = {
 }
 
 
-def _version_line(source: Source) -> str:
-    """Return a comment of the version that an artifact says it is of."""
-    from vhlo_tools.artifact import Artifact
+def _version_line(data: bytes) -> str:
+    """Return a comment of the version that an artifact says it is of, be it whole or not.
 
-    try:
-        version = Artifact(source.data, name=source.name).version
-    except VhloToolsError:
-        return "// Failed parsing StableHLO version from portable artifact\n"
-    return f"// Reading portable artifact with StableHLO version: {version}\n"
+    Source: ``getPortableArtifactVersion`` in ``stablehlo/dialect/Serialization.cpp`` in openxla/stablehlo.
+    """
+    if match := _VERSION.match(data):
+        version = ".".join(str(int(each)) for each in match.groups())
+        return f"// Reading portable artifact with StableHLO version: {version}\n"
+    return "// Failed parsing StableHLO version from portable artifact\n"

@@ -19,8 +19,24 @@ def test_a_slice_begins_where_its_bounds_say() -> None:
     array = np.arange(12, dtype=np.int32).reshape(4, 3)
     (found,) = vt.run(text, [array, np.array([1, 2]), np.array([3, 3])], engine="reference")
     np.testing.assert_array_equal(found, array[1:3, 2:3])
-    with pytest.raises(vt.EngineError, match="strides other than ones"):
-        vt.run(text.replace("dense<1>", "dense<2>"), [array, np.array([0, 2]), np.array([4, 3])], engine="reference")
+    bounds = [np.array([0, 2]), np.array([4, 3])]
+    (found,) = vt.run(text.replace("dense<1>", "dense<2>"), [array, *bounds], engine="reference")
+    np.testing.assert_array_equal(found, array[0:4:2, 2:3:2])
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (3, 2), (2, 1)])
+def test_strides_may_be_values_too(strides: tuple[int, int]) -> None:
+    array = np.arange(35, dtype=np.float32).reshape(7, 5)
+    wanted = array[1 : 7 : strides[0], 0 : 4 : strides[1]]
+    result = f"tensor<{wanted.shape[0]}x{wanted.shape[1]}xf32>"
+    text = f"""
+      func.func @main(%a: tensor<7x5xf32>, %b: tensor<2xi32>, %c: tensor<2xi32>, %d: tensor<2xi32>) -> {result} {{
+        %0 = stablehlo.real_dynamic_slice %a, %b, %c, %d
+          : (tensor<7x5xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> {result}
+        return %0 : {result}
+      }}"""
+    (found,) = vt.run(text, [array, *np.array([(1, 0), (7, 4), strides], np.int32)], engine="reference")
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_a_scatter_leaves_its_inputs_as_they_are() -> None:

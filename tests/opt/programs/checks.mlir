@@ -1,4 +1,13 @@
 // RUN: translate --interpret --split-input-file %s
+// RUN: opt --split-input-file %s
+// CHECK: check.expect_eq_const %c, dense<[1, 2]> : tensor<2xi64>
+// CHECK: check.expect_almost_eq_const %cst, dense<[1.050000e+00, 0x7FC00000]> : tensor<2xf32>, tolerance = 1.000000e-01
+// CHECK: check.expect_close %cst, %cst, max_ulp_difference = 2 : tensor<2xf32>, tensor<2xf32>
+// CHECK: check.expect_eq_const %c, dense<[1, 2]> : tensor<2xi8>
+// RUN: opt --split-input-file %s | translate --interpret --split-input-file
+// RUN: opt --split-input-file --mlir-print-op-generic %s
+// CHECK: "check.expect_eq_const"(
+// RUN: opt --split-input-file --mlir-print-op-generic %s | translate --interpret --split-input-file
 func.func @pretty() {
   %0 = stablehlo.constant dense<[1, 2]> : tensor<2xi64>
   %1 = stablehlo.constant dense<[1.0, 0x7FC00000]> : tensor<2xf32>

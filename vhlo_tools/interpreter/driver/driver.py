@@ -214,9 +214,15 @@ def _failed(program: Program, failure: MLIRFailure, how: str) -> EngineError:
 def _unshared(results: list[list[Any]], inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
     """Return results in memory that neither inputs nor other results have: an op may pass on what it is given."""
     known = {id(each) for device in inputs for each in device}
-    for device in results:
-        for index, each in enumerate(device):
-            if each is not None and (id(each) in known or not each.flags.owndata):
-                device[index] = each = each.copy()
-            known.add(id(each))
-    return results
+
+    def own(value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, tuple):
+            return tuple(map(own, value))
+        if id(value) in known or not value.flags.owndata:
+            value = value.copy()
+        known.add(id(value))
+        return value
+
+    return [list(map(own, device)) for device in results]

@@ -36,6 +36,9 @@ _PROBED: Final = 64 << 20
 
 _TOKEN: Final = "!stablehlo.token"
 
+#: What targets of the toolkit's own custom calls begin with.
+_OWN: Final = "vhlo_tools."
+
 
 def plan(
     provider: Provider,
@@ -96,11 +99,17 @@ class _Planner:
         while self._pending:
             name = self._pending.pop()
             if name not in blocks:
-                blocks[name] = self._block(self._functions[name].regions[0].blocks[0])
+                blocks[name] = self._block(self._body(name))
         # Only now is it known what is needed of each.
         for segment in self._segments:
             segment.prepare(self._needed.__contains__)
         return blocks
+
+    def _body(self, name: str) -> Any:
+        function = self._functions[name]
+        if not len(function.regions[0].blocks):
+            raise self.refusal(function, "the function is declared, but not defined here")
+        return function.regions[0].blocks[0]
 
     # What makers of steps use
 
@@ -202,9 +211,9 @@ class _Planner:
             return step
         handler = self._handlers.get(target) or known_handler(target)
         if handler is None:
-            known = (
-                f"there are handlers for {', '.join(sorted(self._handlers))}" if self._handlers else "there are none"
-            )
+            # Those of the toolkit's own stand for ops that the user has not written as calls.
+            given = sorted(name for name in self._handlers if not name.startswith(_OWN))
+            known = f"there are handlers for {', '.join(given)}" if given else "there are none"
             raise self.refusal(
                 op, f"nothing computes {target}: give a handler for it, handlers={{{target!r}: ...}}; {known}"
             )

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from vhlo_tools.bindings import MLIRFailure
+from vhlo_tools.bindings import MLIRFailure, Module, Provider
+from vhlo_tools.bindings.functions import functions_of
 from vhlo_tools.errors import EngineError, InvalidInputError
 from vhlo_tools.interpreter.driver.evaluation import Evaluate, evaluate_here
 from vhlo_tools.interpreter.driver.lockstep import run_in_lockstep
@@ -60,6 +61,8 @@ def run_programs(
     provider = program.provider
     try:
         module = provider.as_module(make_plain(provider, program.load(), program.name))
+        if _MAIN not in names:
+            _empty_main(provider, module)
         fit(provider, module, (), (), (), program.name)
         lower(provider, module, program.name)
         provider.rename_function(module, "main", _MAIN)
@@ -75,6 +78,16 @@ def run_programs(
     ]
     walks = [blocks[name].walk(device, {}, given) for name, device, given in zip(names, devices, inputs, strict=True)]
     return run_in_lockstep(grid, devices, walks)
+
+
+def _empty_main(provider: Provider, module: Module) -> None:
+    """Give a module a ``main`` that does nothing, if no function calls its own: what that takes is not known here."""
+    if any(str(op.name) == "func.call" and op.attributes["callee"].value == "main" for op in provider.walk(module)):
+        return
+    if main := functions_of(module).get("main"):
+        main.operation.erase()
+        empty = provider.parse(module.context, "func.func @main() { return }")
+        module.body.append(empty.body.operations[0])
 
 
 def _no_probe(*_: Any) -> None:
