@@ -121,7 +121,7 @@ class _Optimizer:
             if not self._run(stage, operation, arguments):
                 return False
         if not arguments.flag("emit-bytecode"):
-            job.output.write(job.named(printed(operation, settings_of(arguments))))
+            job.output.write(printed(operation, settings_of(arguments)))
             return True
         bytecode = toolbox.bytecode(operation, arguments.number("emit-bytecode-version"))
         if bytecode is None:

@@ -61,7 +61,7 @@ class Job:
         source: The part.
         context: A context for it alone.
         output: Where results go.
-        names: What locations have in the place of names, and the names.
+        names: What stands for names while it is parsed, and the names.
         heard: What was said of it so far.
     """
 
@@ -72,7 +72,7 @@ class Job:
     heard: list[Remark] = field(default_factory=list)
 
     def named(self, text: str) -> str:
-        """Return a text with names where it has what stands for them."""
+        """Return what was said while parsing with the names that the user knows."""
         for written, name in self.names.items():
             text = text.replace(written, name)
         return text
