@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +26,7 @@ import bench_reference
 import bench_torch
 import bench_xla
 import numpy as np
+from processes import Run, run_measured
 from rich.console import Console
 from rich.table import Table
 
@@ -68,7 +67,7 @@ class Measurement:
 
     Attributes:
         seconds: Wall time.
-        peak: Bytes of memory above what the process held before.
+        peak: Bytes of memory above what the process held before; of a process of its own, all that it held.
     """
 
     seconds: float
@@ -76,7 +75,7 @@ class Measurement:
 
 
 def measure(function: Callable[[Any], object], prepare: Callable[[], Any]) -> Measurement:
-    """Run ``function`` once on a fresh input."""
+    """Run ``function`` once on a fresh input; if it measures a process of its own, that counts."""
     given = prepare()
     gc.collect()
     reset_peak()
@@ -85,8 +84,9 @@ def measure(function: Callable[[Any], object], prepare: Callable[[], Any]) -> Me
     result = function(given)
     seconds = time.perf_counter() - started
     peak = memory("VmHWM") - before
+    taken = Measurement(result.seconds, result.peak) if isinstance(result, Run) else Measurement(seconds, peak)
     del result, given
-    return Measurement(seconds, peak)
+    return taken
 
 
 def reset_peak() -> None:
@@ -154,8 +154,6 @@ def bytecode_cases() -> Iterator[Case]:
     raw = RawLibrary(get_provider())
     current = str(get_provider().library.current)
     vhlo = [sys.executable, "-m", "vhlo_tools.cli.main"]
-    # A user's Python keeps what it has compiled; without this, every run would compile the package anew.
-    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryDirectory() as folder:
         large, many = Path(folder) / "large.mlirbc", Path(folder) / "many.mlirbc"
         large.write_bytes(raw.serialize(module_with_constant(raw, 512 * MEGABYTE), current) or b"")
@@ -170,8 +168,8 @@ def bytecode_cases() -> Iterator[Case]:
         )
         yield Case(
             "vhlo inspect as a process, 512 MB constant; raw: python -c pass",
-            lambda given: subprocess.run([*vhlo, "inspect", str(given)], check=True, capture_output=True, env=usual),
-            lambda given: subprocess.run([sys.executable, "-c", "pass"], check=True),
+            lambda given: run_measured([*vhlo, "inspect", str(given)]),
+            lambda _: run_measured([sys.executable, "-c", "pass"]),
             partial(Path, large),
         )
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+from processes import Run, run_measured
 
 __all__ = ["cases"]
 
@@ -32,16 +32,14 @@ Case = tuple[str, Callable[[Any], object], Callable[[Any], object], Callable[[],
 
 def cases() -> Iterator[Case]:
     """Yield the name of each case, what we do, what the bindings do, and what gives the input."""
-    # A user's Python keeps what it has compiled; without this, every run would compile the package anew.
-    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     raw = [sys.executable, "-c", "import jaxlib.mlir.ir"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program.mlir"
         path.write_text(_PROGRAM)
         for name, flags in _FLAGS.items():
             ours = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt", *flags, str(path)]
-            yield f"vhlo opt as a process, {name}", partial(_run, ours, usual), partial(_run, raw, usual), list
+            yield f"vhlo opt as a process, {name}", partial(_run, ours), partial(_run, raw), list
 
 
-def _run(command: list[str], environment: dict[str, str], _: object) -> None:
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+def _run(command: list[str], _: object) -> Run:
+    return run_measured(command)
