@@ -88,17 +88,18 @@ func.func @main(%input: tensor<2x3xi32>) -> tensor<2x3xi32> {
     np.testing.assert_array_equal(given, np.cumsum(np.cumsum(INTEGERS[:, ::-1], 1)[:, ::-1], 0))
 
 
-def test_a_scan_may_have_no_inputs() -> None:
-    program = """
-func.func @main() -> tensor<4xi32> {
+@pytest.mark.parametrize("attributes", ["", "attributes {scan_dim_size = 4 : i64}"])
+def test_a_scan_may_have_no_inputs(attributes: str) -> None:
+    program = f"""
+func.func @main() -> tensor<4xi32> {{
   %one = stablehlo.constant dense<1> : tensor<i32>
-  %0:2 = chlo.scan() inits(%one) dimension=0 attributes {scan_dim_size = 4 : i64} {
+  %0:2 = chlo.scan() inits(%one) dimension=0 {attributes} {{
   ^bb0(%last: tensor<i32>):
     %1 = stablehlo.add %last, %last : tensor<i32>
     stablehlo.return %1, %1 : tensor<i32>, tensor<i32>
-  } : (tensor<i32>) -> (tensor<4xi32>, tensor<i32>)
+  }} : (tensor<i32>) -> (tensor<4xi32>, tensor<i32>)
   return %0#0 : tensor<4xi32>
-}
+}}
 """
     (given,) = vt.run(vt.serialize(program, target="1.10.0"), [])
     np.testing.assert_array_equal(given, [2, 4, 8, 16])
