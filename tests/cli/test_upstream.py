@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from vhlo_tools.cli.main import main
 
+OPT = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt"]
 TANH = "func.func @f(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.tanh %a : tensor<f32> return %0 : tensor<f32> }\n"
 
 
@@ -56,7 +58,7 @@ def test_commands_take_arguments_as_they_are(entry: str, tmp_path: Path) -> None
 
 def test_nothing_is_written_where_something_failed(tmp_path: Path) -> None:
     output = tmp_path / "out.mlir"
-    ran = run([sys.executable, "-m", "vhlo_tools.cli.entry", "opt", "-o", str(output)], TANH + "// -----\nno program")
+    ran = run([*OPT, "-o", str(output)], TANH + "// -----\nno program")
     assert ran.returncode == 1
     assert not output.exists()
 
@@ -64,7 +66,7 @@ def test_nothing_is_written_where_something_failed(tmp_path: Path) -> None:
 def test_a_file_is_left_as_it_was_where_something_failed(tmp_path: Path) -> None:
     output = tmp_path / "out.mlir"
     output.write_text("what was there")
-    command = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt", "-o", str(output)]
+    command = [*OPT, "-o", str(output)]
     assert run(command, "no program").returncode == 1
     assert output.read_text() == "what was there"
     assert run(command).returncode == 0
@@ -72,7 +74,7 @@ def test_a_file_is_left_as_it_was_where_something_failed(tmp_path: Path) -> None
 
 
 def test_an_output_that_nobody_reads_is_no_error() -> None:
-    script = f"{sys.executable} -m vhlo_tools.cli.entry opt; echo $? >&2"
+    script = f"{shlex.join(OPT)}; echo $? >&2"
     with subprocess.Popen(["sh", "-c", script], stdin=-1, stdout=-1, stderr=-1, text=True) as process:
         assert process.stdout is not None
         process.stdout.close()
@@ -84,7 +86,7 @@ def test_who_is_to_type_a_program_is_told_so() -> None:
     terminal, stdin = os.openpty()
     try:
         os.write(terminal, b"module {}\n\x04")
-        command = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt"]
+        command = OPT
         ran = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=False)
     finally:
         os.close(terminal)
@@ -97,7 +99,7 @@ def test_who_is_to_type_a_program_is_told_so() -> None:
 def test_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
     program, output = tmp_path / "a.mlir", tmp_path / "out.mlir"
     program.write_text(TANH)
-    command = f"exec {sys.executable} -m vhlo_tools.cli.entry opt {program} -o {output} {closed}"
+    command = f"exec {shlex.join([*OPT, str(program), '-o', str(output)])} {closed}"
     ran = run(["sh", "-c", command])
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
     assert "stablehlo.tanh" in output.read_text()
@@ -122,7 +124,7 @@ print(guarded("vhlo opt", die), guarded("vhlo opt", lambda: 7))
 def test_the_input_keeps_its_name_in_locations(tmp_path: Path) -> None:
     path = tmp_path / "a.mlir"
     path.write_text("\n" + TANH)
-    command = [sys.executable, "-m", "vhlo_tools.cli.entry", "opt", "--mlir-print-debuginfo"]
+    command = [*OPT, "--mlir-print-debuginfo"]
     assert f'loc("{path}":2:53)' in run([*command, str(path)]).stdout
     assert 'loc("<stdin>":1:53)' in run(command).stdout
     path.write_text(f"{TANH}// -----\n{TANH}")
