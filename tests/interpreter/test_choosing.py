@@ -69,7 +69,7 @@ def test_what_no_engine_can_run_has_both_reasons() -> None:
     for part in (
         "no engine can run the text",
         "nothing computes f for the interpreter",
-        "give one for it",
+        "give a handler for it (--handler f=MODULE:FUNCTION, handlers={'f': function})",
     ):
         assert part in str(said.value)
 

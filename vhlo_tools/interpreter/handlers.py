@@ -13,7 +13,7 @@ from vhlo_tools.errors import EngineError
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.interpreter.values import ArgumentType, TokenType, ValueType, parse_value_type
 
-__all__ = ["CustomCall", "Handler", "call_of", "checked_results"]
+__all__ = ["CustomCall", "Handler", "call_of", "checked_results", "handler_advice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,11 @@ class CustomCall:
 #: Called with the call and an array for each operand, which it must not change, those in tuples one by one, and none
 #: for tokens; returns an array for each result: one alone, or a sequence.
 Handler = Callable[..., Any]
+
+
+def handler_advice(target: str) -> str:
+    """Return how calls of a target are given a handler, in Python and on the command line."""
+    return f"a handler for it (--handler {target}=MODULE:FUNCTION, handlers={{{target!r}: function}})"
 
 
 def call_of(op: Operation) -> CustomCall:

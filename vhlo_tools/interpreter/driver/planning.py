@@ -20,7 +20,7 @@ from vhlo_tools.interpreter.driver.manual import MANUAL_CALLS, MANUAL_COMPUTATIO
 from vhlo_tools.interpreter.driver.segments import Segment
 from vhlo_tools.interpreter.driver.specials import Specials
 from vhlo_tools.interpreter.driver.steps import Block, Keys, Step
-from vhlo_tools.interpreter.handlers import Handler, call_of
+from vhlo_tools.interpreter.handlers import Handler, call_of, handler_advice
 from vhlo_tools.interpreter.known_calls import known_handler
 from vhlo_tools.interpreter.markers import is_marker, site_of
 from vhlo_tools.interpreter.meshes import meshes_of
@@ -214,9 +214,7 @@ class _Planner:
             # Those of the toolkit's own stand for ops that the user has not written as calls.
             given = sorted(name for name in self._handlers if not name.startswith(_OWN))
             known = f"there are handlers for {', '.join(given)}" if given else "there are none"
-            raise self.refusal(
-                op, f"nothing computes {target}: give a handler for it, handlers={{{target!r}: ...}}; {known}"
-            )
+            raise self.refusal(op, f"nothing computes {target}: give {handler_advice(target)}; {known}")
         tokens, results = _parted(op.results)
         _, operands = _parted(op.operands)
         call = call_of(op)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from vhlo_tools.bindings import Operation, Provider
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import EngineError
-from vhlo_tools.interpreter.handlers import CustomCall, Handler
+from vhlo_tools.interpreter.handlers import CustomCall, Handler, handler_advice
 from vhlo_tools.interpreter.preflight import TOO_LARGE, is_too_large
 from vhlo_tools.interpreter.refusals import refusal
 from vhlo_tools.interpreter.xla.hazards import CallGraph
@@ -86,8 +86,8 @@ def refused(
         if said.startswith("NOT_FOUND") and re.search(rf"\b{re.escape(target)}\b", said):
             known = f"there are handlers for {', '.join(sorted(handlers))}" if handlers else "no handlers were given"
             return EngineError(
-                f"{call}: neither XLA nor the toolkit knows what it computes, and {known}: give one for it, "
-                f"handlers={{{target!r}: function}}"
+                f"{call}: neither XLA nor the toolkit knows what it computes, and {known}: "
+                f"give {handler_advice(target)}"
             )
     if narrow := sorted(set(_NARROW.findall(program.provider.text(program.load())))):
         library = program.provider.library.name
