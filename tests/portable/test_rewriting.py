@@ -588,6 +588,15 @@ def test_chlo_is_legalized(name: str, raw: RawLibrary) -> None:
     assert "chlo" not in artifact.dialects
 
 
+@pytest.mark.parametrize("kind", ["i32", "i1", "complex<f32>", "!quant.uniform<i8:f32, 2.0>"])
+@pytest.mark.parametrize("name", ["broadcast_next_after", "broadcast_polygamma"])
+def test_chlo_that_the_library_dies_of_is_refused(name: str, kind: str) -> None:
+    tensor = f"tensor<2x{kind}>"
+    op = f'%0 = "chlo.{name}"(%a, %a) : ({tensor}, {tensor}) -> {tensor}'
+    with pytest.raises(vt.UnsupportedFeatureError, match=rf"chlo\.{name} is of the dialect chlo"):
+        vt.serialize(f"func.func @main(%a: {tensor}) -> {tensor} {{ {op} return %0 : {tensor} }}", target="1.8.0")
+
+
 def test_chlo_of_dynamic_shapes_computes_with_shapes() -> None:
     artifact = vt.serialize("""func.func @main(%a: tensor<?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> {
       %0 = chlo.broadcast_add %a, %b : (tensor<?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>

@@ -25,6 +25,9 @@ __all__ = ["make_plain", "make_portable"]
 _CHLO_TO_STABLEHLO: Final = "func.func(chlo-legalize-to-stablehlo)"
 _MHLO_TO_STABLEHLO: Final = "hlo-legalize-to-stablehlo{allow-xla-features=true}"
 
+# Their verifiers take elements of any type, and the pass ends the process over others than floats.
+_OF_FLOATS: Final = frozenset({"chlo.broadcast_next_after", "chlo.broadcast_polygamma"})
+
 _RULES: Final = {**LEFTOVERS, **ARITHMETIC, **TENSORS, **SHAPES}
 
 
@@ -79,10 +82,23 @@ def _rewrite(provider: Provider, module: ModuleOp, notes: Notes) -> None:
             if (found or _has_types_of_mhlo(provider, module)) and provider.has_mhlo_passes:
                 provider.run_passes(module, _MHLO_TO_STABLEHLO, verify=False)
         _apply_rules(provider, module, notes)
-        if _ops_of(provider, module, "chlo") and not legalize_scans(provider, module):
+        if _survives_chlo(provider, module):
             provider.run_passes(module, _CHLO_TO_STABLEHLO, verify=False)
             # Where shapes are dynamic, what becomes of CHLO computes with them; of that nobody wants to hear.
             _apply_rules(provider, module, Notes(""))
+
+
+def _survives_chlo(provider: Provider, module: ModuleOp) -> bool:
+    """Legalize scans, and tell whether there is more of CHLO, all of which the library can be given."""
+    if legalize_scans(provider, module):
+        return False
+    ops = _ops_of(provider, module, "chlo")
+    return bool(ops) and all(_has_floats(provider, op) for op in ops if str(op.name) in _OF_FLOATS)
+
+
+def _has_floats(provider: Provider, op: Operation) -> bool:
+    ir = provider.ir
+    return all(isinstance(ir.ShapedType(each.type).element_type, ir.FloatType) for each in op.operands)
 
 
 def _apply_rules(provider: Provider, module: ModuleOp, notes: Notes) -> None:
