@@ -11,7 +11,7 @@ from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.artifact import Artifact, Buffer, JaxContainer, Kind
 from vhlo_tools.migration import Settings, Tools
 
-__all__ = ["CHANGING", "DEADLY", "LYING"]
+__all__ = ["CHANGING", "DEADLY", "DEADLY_TWICE", "LYING"]
 
 #: What stands in the place of every program that :data:`LYING` moves.
 OTHER = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
@@ -36,8 +36,19 @@ def _change_the_file(data: Buffer, kind: Kind, name: str, settings: Settings) ->
     return moved
 
 
+def _die_twice(data: Buffer, kind: Kind, name: str, settings: Settings) -> Artifact | JaxContainer:
+    deaths = Path(name).parent.with_name("deaths")
+    if "deadly" in Path(name).name and (not deaths.exists() or deaths.stat().st_size < 2):
+        with deaths.open("a") as file:
+            file.write("x")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return MIGRATION_TOOLS.move(data, kind, name, settings)
+
+
 #: Kills the process that moves a file with `deadly` in its name.
 DEADLY = Tools(_die_of_deadly, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove)
+#: Does so twice, and then no more.
+DEADLY_TWICE = Tools(_die_twice, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove)
 #: Makes of every program the same other one.
 LYING = Tools(_give_another, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove)
 #: Changes a file while it is worked on, as somebody else might.

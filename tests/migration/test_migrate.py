@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from corpus import EXAMPLES, FEATURES
-from migration_tools import CHANGING, DEADLY, LYING
+from migration_tools import CHANGING, DEADLY, DEADLY_TWICE, LYING
 from raw import RawLibrary
 
 import vhlo_tools as vt
@@ -181,6 +181,12 @@ def test_a_file_that_kills_its_process_costs_no_other(store: Path, add: bytes) -
     assert "the process that worked on it died" in (failed[0].reason or "")
     assert len(found) == 8
     assert (store / "deadly.mlirbc").read_bytes() == add
+
+
+def test_a_process_that_dies_by_accident_costs_no_file(store: Path, add: bytes) -> None:
+    (store / "deadly.mlirbc").write_bytes(add)
+    assert {each.status for each in worked(store, DEADLY_TWICE, jobs=2)} == {"moved"}
+    assert (store.with_name("deaths")).read_text() == "xx"
 
 
 def test_a_broken_executor_of_the_caller_is_told(store: Path, add: bytes) -> None:

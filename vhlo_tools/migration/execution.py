@@ -21,8 +21,8 @@ def work_through(
 ) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
     """Call ``function`` with every batch, and yield each batch with its results as they come.
 
-    If a process dies, what was under way is tried again, item by item: the one at which it dies again is yielded alone,
-    with ``None``.
+    If a process dies, what was under way is tried again, item by item: the one at which two more die is yielded alone,
+    with ``None``. Of one death alone, something else may be the cause, such as the system's want of memory.
 
     Raises:
         MigrationError: If the processes die and cannot be replaced.
@@ -40,6 +40,8 @@ class _Execution(Generic[_T, _R]):
         self._pending: dict[Future[Sequence[_R]], Sequence[_T]] = {}
         # What was under way when a process died, item by item.
         self._suspects: deque[Sequence[_T]] = deque()
+        # What was alone under way when a process died.
+        self._accused: Sequence[_T] | None = None
 
     def run(self) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
         while True:
@@ -60,8 +62,11 @@ class _Execution(Generic[_T, _R]):
                 alone = bool(done) and len(lost) == 1 and len(lost[0]) == 1 and not self._pending
                 yield from self._saved(lost)
                 self._renew()
-                if alone:
+                if alone and lost[0] is self._accused:
                     yield lost[0], None
+                elif alone:
+                    self._accused = lost[0]
+                    self._suspects.appendleft(lost[0])
                 else:
                     self._suspects.extend([item] for batch in lost for item in batch)
 
