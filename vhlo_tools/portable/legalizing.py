@@ -89,11 +89,12 @@ def _rewrite(provider: Provider, module: ModuleOp, notes: Notes) -> None:
 
 
 def _survives_chlo(provider: Provider, module: ModuleOp) -> bool:
-    """Legalize scans, and tell whether there is more of CHLO, all of which the library can be given."""
-    if legalize_scans(provider, module):
+    """Tell whether there is any CHLO, all of which the library can be given once scans are legalized here."""
+    # Most programs have none, and need not be looked through again.
+    if not _ops_of(provider, module, "chlo") or legalize_scans(provider, module):
         return False
     ops = _ops_of(provider, module, "chlo")
-    return bool(ops) and all(_has_floats(provider, op) for op in ops if str(op.name) in _OF_FLOATS)
+    return all(_has_floats(provider, op) for op in ops if str(op.name) in _OF_FLOATS)
 
 
 def _has_floats(provider: Provider, op: Operation) -> bool:
