@@ -21,8 +21,8 @@ def work_through(
 ) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
     """Call ``function`` with every batch, and yield each batch with its results as they come.
 
-    If a process dies, what was under way is tried again, item by item: one that was alone at two deaths is yielded alone,
-    with ``None``. Of a single one, something else may be the cause, such as the system's want of memory.
+    If a process dies, what was under way is tried again, item by item: one that was alone at two deaths is yielded
+    alone, with ``None``. Of a single one, something else may be the cause, such as the system's want of memory.
 
     Raises:
         MigrationError: If the processes die and cannot be replaced.
