@@ -1,9 +1,8 @@
 """Make and keep environments that hold a released package, such as an old jaxlib, for what is to run inside of it.
 
-``environment("jaxlib==0.4.31")`` returns the Python of such an environment, ``run_in`` runs a program there, and
-``environments.py jaxlib==0.4.31 jaxlib==0.8.3`` prints the Pythons. An environment is made once, with the newest
-CPython of this machine that the release has wheels for, and kept in ``$VHLO_TOOLS_CACHE`` or the user's cache folder;
-from then on no network is needed. Making one needs uv, which the development environment holds.
+``environments.py jaxlib==0.4.31 jaxlib==0.8.3`` prints the Pythons of such environments. An environment is made once,
+with the newest CPython of this machine that the release has wheels for, and kept in ``$VHLO_TOOLS_CACHE`` or the user's
+cache folder; from then on no network is needed. Making one needs uv, which the development environment holds.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-__all__ = ["Release", "ReleaseEnvironmentError", "environment", "environments_folder", "run_in"]
+__all__ = ["Release", "ReleaseEnvironmentError", "environment", "environments_folder"]
 
 OLDEST_PYTHON = (3, 8)
 # uv's exit code for requirements that cannot be met together; anything else is no matter of the interpreter.
@@ -43,8 +42,8 @@ INDEX_SETTINGS = {"UV_DEFAULT_INDEX": "PIP_INDEX_URL", "UV_INDEX": "PIP_EXTRA_IN
 NOT_NEEDED = {"jaxlib": ["scipy"]}
 FIRST_JAXLIB_FOR_NUMPY_2 = Version("0.4.26")
 # What a release is used with here and does not ask for itself: jax.export writes its files with flatbuffers, each
-# release of which lays them out in its own way, and in old releases imports absl.
-COMPANIONS = {"jax": ["flatbuffers==25.12.19", "absl-py"]}
+# release of which lays them out in its own way, and in old releases imports absl; and this package needs msgspec.
+COMPANIONS = {"jax": ["flatbuffers==25.12.19", "absl-py"], "jaxlib": ["msgspec"], "torch-mlir": ["msgspec"]}
 COMPANIONS_FILE = "companions.txt"
 
 
@@ -117,38 +116,6 @@ def environment(requirement: str) -> Path:
         with contextlib.suppress(FileNotFoundError):
             return made_environment(release, folder)  # by another process, while this one waited
         return make(release, folder)
-
-
-def run_in(
-    requirement: str,
-    program: str | Path,
-    *arguments: str | Path,
-    input: bytes | None = None,  # noqa: A002  (as subprocess.run calls it)
-    timeout: float | None = None,
-) -> subprocess.CompletedProcess[bytes]:
-    """Run Python code in an environment that holds a release, in a process that nothing else leaks into.
-
-    Python runs isolated (``-I``): neither the current folder nor the program's own is on its path.
-
-    Args:
-        requirement: The release, such as ``jaxlib==0.4.31``.
-        program: The code itself, or the path of a script.
-        arguments: What the program finds in ``sys.argv[1:]``.
-        input: What the program reads from its standard input; nothing if absent.
-        timeout: Seconds after which the process is killed and ``subprocess.TimeoutExpired`` raised.
-
-    Returns:
-        The ended process with its exit code and all its output; a failure of the program raises nothing.
-    """
-    start = [str(program)] if isinstance(program, Path) else ["-c", program]
-    return subprocess.run(
-        [environment(requirement), "-I", *start, *arguments],
-        input=input or b"",
-        capture_output=True,
-        timeout=timeout,
-        check=False,
-        env=clean_environment(),
-    )
 
 
 def clean_environment() -> dict[str, str]:

@@ -15,11 +15,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = Path("tests") / "frontends"
 NAMES = ("jax", "torch", "tensorflow")
+#: What the tests of a framework need beside it.
+EXTRAS = {"jax": ("jax-test",), "torch": ("torchax", "torch-test")}
 
 
 def run_tests(name: str, arguments: list[str]) -> int:
     """Run the tests of one framework in its environment, made now if it is not there; return pytest's exit code."""
-    extras = [word for extra in ("test", "keras", name) for word in ("--extra", extra)]
+    extras = [word for extra in (*EXTRAS.get(name, ()), "frontend-test", "keras", name) for word in ("--extra", extra)]
     bootstrap = [sys.executable, "-I", "scripts/bootstrap.py", "--venv", str(ROOT / f".venv-{name}"), *extras]
     # A framework takes seconds to import: two processes are enough, and each runs whole files.
     pytest = ["python", "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from vhlo_tools.aliasing import (
     Alias,
+    AliasAttributes,
     AliasConfig,
     Array,
     Donor,
@@ -16,7 +17,6 @@ from vhlo_tools.aliasing import (
     Plain,
     Shape,
     Signature,
-    Spelled,
     Tuple,
     Unit,
     leaves,
@@ -26,10 +26,10 @@ __all__ = [
     "attribute_text",
     "configs",
     "declaration_text",
+    "encoded_entries",
     "module_text",
     "random_config",
     "signatures",
-    "spelled_entries",
     "type_text",
 ]
 
@@ -106,12 +106,12 @@ def type_text(shape: Shape) -> str:
     return f"tensor<{''.join(f'{size}x' for size in shape.sizes)}{_ELEMENTS[shape.element]}>"
 
 
-def module_text(signature: Signature, spelled: Spelled) -> str:
+def module_text(signature: Signature, encoded: AliasAttributes) -> str:
     """Return a program of a signature of arrays, whose results are zeros, with aliases and donors as attributes."""
     results = _results(signature)
     types = [type_text(shape) for shape in results]
     arguments = [
-        f"%a{number}: {type_text(shape)}{_dictionary(spelled.arguments[number], 'i32', ' ')}"
+        f"%a{number}: {type_text(shape)}{_dictionary(encoded.arguments[number], 'i32', ' ')}"
         for number, shape in enumerate(signature.parameters)
     ]
     zeros = [
@@ -119,7 +119,7 @@ def module_text(signature: Signature, spelled: Spelled) -> str:
         for number, (shape, kind) in enumerate(zip(results, types, strict=True))
     ]
     values = f"{', '.join(f'%r{number}' for number in range(len(types)))} : {', '.join(types)}" if types else ""
-    attributes = _dictionary(spelled.module, "i64", " attributes ")
+    attributes = _dictionary(encoded.module, "i64", " attributes ")
     body = "\n    ".join([*zeros, f"return {values}"])
     return f"""module{attributes} {{
   func.func public @main({", ".join(arguments)}) -> ({", ".join(types)}) {{
@@ -128,14 +128,14 @@ def module_text(signature: Signature, spelled: Spelled) -> str:
 }}"""
 
 
-def declaration_text(signature: Signature, spelled: Spelled) -> str:
+def declaration_text(signature: Signature, encoded: AliasAttributes) -> str:
     """Return a program that has a signature of any kind and no more."""
     arguments = [
         f"{type_text(shape)}{_dictionary(each, 'i32', ' ')}"
-        for shape, each in zip(signature.parameters, spelled.arguments, strict=True)
+        for shape, each in zip(signature.parameters, encoded.arguments, strict=True)
     ]
     types = ", ".join(map(type_text, _results(signature)))
-    attributes = _dictionary(spelled.module, "i64", " attributes ")
+    attributes = _dictionary(encoded.module, "i64", " attributes ")
     return f"module{attributes} {{ func.func private @main({', '.join(arguments)}) -> ({types}) }}"
 
 
@@ -175,7 +175,7 @@ def attribute_text(value: Plain, integers: str) -> str:
     return value.text
 
 
-def spelled_entries(signature: Signature, entries: Sequence[Alias | Donor]) -> Spelled:
+def encoded_entries(signature: Signature, entries: Sequence[Alias | Donor]) -> AliasAttributes:
     """Return any entries as attributes: of the module, and donors of arguments."""
     arguments: list[dict[str, Plain]] = [{} for _ in signature.parameters]
     module: list[Plain] = []
@@ -190,4 +190,4 @@ def spelled_entries(signature: Signature, entries: Sequence[Alias | Donor]) -> S
                 "parameter_number": entry.parameter_number,
             }
             module.append({"alias": inner, "output_index": entry.output_index})
-    return Spelled(tuple(arguments), {"mhlo.input_output_alias": module} if module else {})
+    return AliasAttributes(tuple(arguments), {"mhlo.input_output_alias": module} if module else {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vhlo_tools.bytecode import decode
 from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.mapping import View, view
 
 #: The properties of a module: neither of its optional attributes is there.
 OF_MODULE = [0, 0]
@@ -16,7 +17,7 @@ def attribute_entries(data: bytes) -> list[bytes]:
 
 def property_entries(data: bytes) -> list[list[int]]:
     """Return the numbers in every entry of the properties section."""
-    return [_numbers(memoryview(entry.data)) for entry in decode(data).properties]
+    return [_numbers(view(entry.data)) for entry in decode(data).properties]
 
 
 def string_values(data: bytes) -> list[bytes | None]:
@@ -24,12 +25,12 @@ def string_values(data: bytes) -> list[bytes | None]:
     strings = decode(data).strings
     values: list[bytes | None] = []
     for entry in attribute_entries(data):
-        numbers = _numbers(memoryview(entry))
+        numbers = _numbers(view(entry))
         values.append(strings[numbers[1]] if len(numbers) == 2 and numbers[1] < len(strings) else None)
     return values
 
 
-def _numbers(view: memoryview) -> list[int]:
+def _numbers(view: View) -> list[int]:
     reader = ByteReader(view)
     numbers = []
     while reader.remaining:

@@ -3,16 +3,43 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
+from typing import Any
 
 import pytest
 from corpus import EXAMPLES
 from raw import RawLibrary
 
+import vhlo_tools as vt
 from vhlo_tools.bindings import Provider, get_provider
 
 # A shell has its background jobs ignore Ctrl-C, and so would all processes that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def xla_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run all programs and buffers of XLA in this process, as with `in_process=True`."""
+    from vhlo_tools.execution.devices.parallel_executable import PARALLEL_ENGINES
+    from vhlo_tools.execution.reference.engines import ENGINES
+    from vhlo_tools.execution.xla.parallel_engine import XlaParallelEngine
+    from vhlo_tools.execution.xla.xla_engine import XlaEngine
+
+    monkeypatch.setitem(ENGINES, "xla", partial(_here, XlaEngine))
+    monkeypatch.setitem(PARALLEL_ENGINES, "xla", partial(_here, XlaParallelEngine))
+    monkeypatch.setattr(vt.Buffer, "on_xla", partial(vt.Buffer.on_xla, in_process=True))
+
+
+@pytest.fixture(params=["in a child process", "in this process"])
+def both_places(request: pytest.FixtureRequest) -> None:
+    """Run a test twice: with XLA in a child process, and in this process."""
+    if request.param == "in this process":
+        request.getfixturevalue("xla_here")
+
+
+def _here(engine: Any, *arguments: Any) -> Any:
+    return engine(*arguments[:-1], in_process=True)
 
 
 @pytest.fixture(scope="session")

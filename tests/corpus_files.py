@@ -1,4 +1,4 @@
-"""The archive of artifacts that released packages wrote; `scripts/make_corpus.py` makes it.
+"""The archive of artifacts that released packages wrote; `tests/corpus_tools/make_corpus.py` makes it.
 
 >>> for name, data in corpus_files(): ...
 """

@@ -9,7 +9,7 @@ import numpy as np
 from xla_cpu import run_on_xla
 
 import vhlo_tools as vt
-from vhlo_tools.integrations.model import ExportedModel
+from vhlo_tools.integrations.exported_model import ExportedModel
 
 __all__ = ["check_model", "close", "results_of"]
 

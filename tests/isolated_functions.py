@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
+import mmap
 import os
+import resource
 import signal
+import socket
 import stat
+import subprocess
 import sys
 import time
 from typing import Any
@@ -14,9 +19,9 @@ import numpy as np
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import MLIRFailure, get_provider
-from vhlo_tools.bindings.isolation import note, wear_out
+from vhlo_tools.bindings.isolation import note, wear_out, worker
+from vhlo_tools.execution.stepping import evaluate_here
 from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
-from vhlo_tools.interpreter.driver import evaluate_here
 
 DIAGNOSTIC = Diagnostic("error", "no", 'loc("a":1:2)', SourceLocation("a", 1, 2), (Diagnostic("note", "why", ""),))
 FINDING = Finding("tan", "error", "op", "it has tan", op="stablehlo.tan", location=SourceLocation("model.py", 3, 4))
@@ -42,7 +47,7 @@ ERRORS: list[Exception] = [
     vt.EngineStartError("a"),
     vt.EngineCrashError("a", signal="SIGABRT", op="stablehlo.add", output="LLVM ERROR"),
     vt.EngineCrashError("a", exit_code=3),
-    vt.EngineTimeoutError("a", seconds=1.5, op="stablehlo.while"),
+    vt.EngineTimeoutError("a", seconds=1.5, op="stablehlo.while", cpu_seconds=1.4),
     vt.InvalidInputError("a", [DIAGNOSTIC]),
     MLIRFailure([DIAGNOSTIC]),
 ]
@@ -112,6 +117,10 @@ def read_null() -> None:
     ctypes.string_at(0)
 
 
+def end_by(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
 def exit_at_once() -> None:
     os._exit(7)
 
@@ -135,6 +144,74 @@ def garble() -> None:
         if os.path.exists(f"/proc/self/fd/{descriptor}") and stat.S_ISSOCK(os.fstat(descriptor).st_mode):  # noqa: PTH110
             os.write(descriptor, b"\x08\0\0\0\0\0\0\0garbage!")
     time.sleep(60)
+
+
+def send(body: bytes) -> None:
+    """Send a reply of one's own, as a child that was taken over could."""
+    child = worker._child
+    assert child is not None
+    child._connection.sendall(len(body).to_bytes(8, "little") + body)
+    time.sleep(60)
+
+
+def announce(size: int) -> None:
+    """Announce a reply of a size, and send none."""
+    assert worker._child is not None
+    worker._child._connection.sendall(size.to_bytes(8, "little"))
+    time.sleep(60)
+
+
+def fill_shared_memory(size: int) -> None:
+    """Let the memory for results grow."""
+    assert worker._child is not None
+    os.posix_fallocate(worker._child._outgoing.descriptor, 0, size)
+
+
+def raise_limits() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def try_to(do: str, path: str, process: int) -> str:
+    """Return what comes of something that a child gave up."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def system_call(number: int, *arguments: Any) -> int:
+        if (result := libc.syscall(number, *arguments)) < 0:
+            raise OSError(ctypes.get_errno(), "")
+        return int(result)
+
+    tried: dict[str, Any] = {
+        "create a file": lambda: open(path, "x"),  # noqa: PTH123, SIM115
+        "write a file": lambda: open(path, "r+"),  # noqa: PTH123, SIM115
+        "truncate a file": lambda: os.open(path, os.O_RDONLY | os.O_TRUNC),
+        "create a file without a name": lambda: os.open("/tmp", os.O_TMPFILE | os.O_RDWR),
+        "make a folder": lambda: os.mkdir(path + "s"),  # noqa: PTH102
+        "delete a file": lambda: os.unlink(path),  # noqa: PTH108
+        "rename a file": lambda: os.rename(path, path + "s"),  # noqa: PTH104
+        "link a file": lambda: os.symlink(path, path + "s"),  # noqa: PTH211
+        "change rights": lambda: os.chmod(path, 0o777),  # noqa: PTH101
+        "open a file by another call": lambda: system_call(437, -100, path.encode(), b"\0" * 24, 24),
+        "make a socket": lambda: socket.socket(),
+        "make a socket of this machine": lambda: socket.socket(socket.AF_UNIX),
+        "start a process": lambda: subprocess.run(["true"], check=False),
+        "fork": os.fork,
+        "be another program": lambda: os.execv("/bin/true", ["true"]),
+        "signal a process": lambda: os.kill(process, signal.SIGTERM),
+        "signal a process through a file": lambda: fcntl.fcntl(0, fcntl.F_SETOWN, process),
+        "trace a process": lambda: system_call(101, 16, process, 0, 0),
+        "write the memory of a process": lambda: system_call(311, process, 0, 0, 0, 0, 0),
+        "write its own file of memory": lambda: open("/proc/self/mem", "r+b"),  # noqa: PTH123, SIM115
+        "share memory": lambda: mmap.mmap(-1, 4096),
+        "make a file in memory": lambda: os.memfd_create("x"),
+        "queue work for the kernel": lambda: system_call(425, 1, 0),
+        "raise its limits": raise_limits,
+        "take back the filter": lambda: system_call(157, 22, 2, 0),
+    }
+    try:
+        tried[do]()
+    except (OSError, ValueError) as error:
+        return type(error).__name__
+    return "done"
 
 
 def take_memory(size: int) -> int:

@@ -1,4 +1,4 @@
-"""A worker for scripts/isolated_cases.py, in a module of its own for its processes to find."""
+"""A worker for tests/conformance/isolated_cases.py, in a module of its own for its processes to find."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 
-from vhlo_tools.opt.optimizer import run_opt
-from vhlo_tools.opt.streams import Streams
-from vhlo_tools.opt.translator import run_translate
+from vhlo_tools.upstream.optimizer import run_opt
+from vhlo_tools.upstream.streams import Streams
+from vhlo_tools.upstream.translator import run_translate
 
 __all__ = ["Ran", "opt", "translate"]
 

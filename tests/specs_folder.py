@@ -1,13 +1,35 @@
-"""A copy of a folder of specifications, to be damaged."""
+"""A copy of a folder of specifications, or of all that a new version changes, to be extended or damaged."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
-__all__ = ["OURS", "copy_of", "edit", "remove_table"]
+__all__ = ["OURS", "ROOT", "checkout_of", "copy_of", "edit", "remove_table", "run_in_checkout"]
 
-OURS = Path(__file__).resolve().parent.parent / "dialect_specs"
+ROOT = Path(__file__).resolve().parent.parent
+OURS = ROOT / "dialect_specs"
+
+
+def checkout_of(folder: Path) -> Path:
+    """Make ``folder`` a copy of this checkout: of the specification, and of the tests of it; the rest is linked."""
+    shutil.copytree(OURS, folder / "dialect_specs")
+    shutil.copytree(ROOT / "tests" / "dialect", folder / "tests" / "dialect")
+    for file in [*(ROOT / "tests").glob("*.py"), ROOT / "pyproject.toml"]:
+        shutil.copy(file, folder / file.relative_to(ROOT))
+    for name in ("vhlo_tools", "scripts", "tests/programs"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def run_in_checkout(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a copy, whose package reads the specification beside it."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
 
 
 def copy_of(specs: Path, folder: Path) -> Path:

@@ -36,9 +36,9 @@ def test_errors_cross_processes_whole(program: object, target: str) -> None:
 
 @pytest.mark.parametrize("source", [None, 3.5, object()])
 def test_what_is_no_source_at_all(source: object) -> None:
-    with pytest.raises(vt.MalformedArtifactError, match="is no artifact: expected a path or bytes"):
+    with pytest.raises(vt.MalformedArtifactError, match="is not an artifact: expected a path or bytes"):
         vt.open_artifact(source)  # type: ignore[arg-type]
-    with pytest.raises(vt.InvalidProgramError, match="is no program: expected"):
+    with pytest.raises(vt.InvalidProgramError, match="is not a program: expected"):
         vt.serialize(source)
 
 
@@ -57,7 +57,7 @@ def test_views_of_other_things_than_bytes() -> None:
 
 
 def test_misuse_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="a str is no MLIR context"):
+    with pytest.raises(TypeError, match="a str is not an MLIR context"):
         vt.deserialize(vt.serialize(TAN), "context")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="inputs must be a sequence"):
         vt.run(TAN, 5)  # type: ignore[arg-type]

@@ -126,7 +126,7 @@ def test_where_files_need_a_name_from_the_start(tmp_path: Path, monkeypatch: pyt
     assert names_in(tmp_path) == ["out"]
 
 
-def test_a_large_piece_of_a_mapped_file_is_copied(tmp_path: Path) -> None:
+def test_a_large_range_of_a_file_is_copied(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(os.urandom(5 << 20))
     data = map_file(source)

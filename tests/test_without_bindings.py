@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from corpus import EXAMPLES
-from environments import run_in
+from release_environments import run_in
 
 import vhlo_tools as vt
 

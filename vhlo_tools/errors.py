@@ -1,16 +1,18 @@
-"""Every error that the toolkit raises on purpose.
+"""The exceptions that the toolkit raises.
 
-A message says what was found, what was expected and what to do. Errors of the operating system (a missing file, a full
-disk, a file that exists and may not be replaced) stay what Python makes of them.
+A message states what was found, what was expected and what to do. Operating system errors (a missing file, a full
+disk, an existing file that may not be replaced) keep Python's classes.
+
+Messages are printable: names from files are shown with escapes where they contain anything else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from vhlo_tools.findings import Diagnostic, Finding
+from vhlo_tools.findings import Diagnostic, Finding, findings_lines
+from vhlo_tools.printable import printable
+from vhlo_tools.version import InvalidVersionError, VhloToolsError
 
 __all__ = [
     "AliasError",
@@ -37,14 +39,6 @@ __all__ = [
 ]
 
 
-class VhloToolsError(Exception):
-    """The base of all errors of this package."""
-
-
-class InvalidVersionError(VhloToolsError, ValueError):
-    """A text that is not a StableHLO version."""
-
-
 class UnknownTargetError(VhloToolsError, ValueError):
     """A target that names no version, or one that the installed library cannot write."""
 
@@ -58,7 +52,7 @@ class SettingsError(VhloToolsError, ValueError):
 
 
 class ProviderError(VhloToolsError):
-    """The MLIR bindings are missing, or lack what is asked of them."""
+    """The MLIR bindings are missing, or lack a required function."""
 
 
 class MissingExtraError(VhloToolsError, ImportError):
@@ -66,14 +60,14 @@ class MissingExtraError(VhloToolsError, ImportError):
 
 
 class InvalidProgramError(VhloToolsError, ValueError):
-    """An input that is not a program of a kind this toolkit reads.
+    """An input that is not a program in a supported format.
 
     Attributes:
-        diagnostics: What MLIR said, if it got that far.
+        diagnostics: The diagnostics of MLIR, if MLIR was called.
     """
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.diagnostics = tuple(diagnostics)
 
 
@@ -81,9 +75,9 @@ class MalformedArtifactError(VhloToolsError, ValueError):
     """Bytes that are not a portable artifact, or a damaged one.
 
     Attributes:
-        offset: Where in the bytes the damage was noticed, if that is known.
-        section: The bytecode section it was noticed in, if that is known.
-        diagnostics: What MLIR said, if it got that far.
+        offset: The byte offset at which the damage was detected, if known.
+        section: The bytecode section in which the damage was detected, if known.
+        diagnostics: The diagnostics of MLIR, if MLIR was called.
     """
 
     def __init__(
@@ -96,7 +90,7 @@ class MalformedArtifactError(VhloToolsError, ValueError):
     ) -> None:
         where = [f"{section} section"] if section else []
         where += [f"offset {offset}"] if offset is not None else []
-        super().__init__(f"{message} ({', '.join(where)})" if where else message)
+        super().__init__(printable(f"{message} ({', '.join(where)})" if where else message))
         self.offset = offset
         self.section = section
         self.diagnostics = tuple(diagnostics)
@@ -104,22 +98,19 @@ class MalformedArtifactError(VhloToolsError, ValueError):
 
 class _FindingsError(VhloToolsError):
     def __init__(self, message: str, findings: Sequence[Finding]) -> None:
-        # Findings hold versions, whose module needs this one.
-        from vhlo_tools.findings import findings_lines
-
-        self.summary = message
+        self.summary = printable(message)
         self.findings = tuple(findings)
-        super().__init__("\n".join([message, *findings_lines(self.findings)]))
+        super().__init__("\n".join([self.summary, *findings_lines(self.findings)]))
 
     def __reduce__(self) -> tuple[type[_FindingsError], tuple[str, tuple[Finding, ...]]]:
         return type(self), (self.summary, self.findings)
 
 
 class AliasError(_FindingsError, ValueError):
-    """An alias or a donor that XLA would refuse, or that a spelling of aliases cannot say.
+    """An alias or a donor that XLA rejects, or that an alias form cannot represent.
 
     Attributes:
-        findings: What was found, if a whole program was looked at.
+        findings: The findings, if a whole program was examined.
         summary: The message without the findings.
     """
 
@@ -128,14 +119,14 @@ class AliasError(_FindingsError, ValueError):
 
 
 class BufferDeletedError(AliasError):
-    """A buffer that was given away to an execution, or deleted, and is used again."""
+    """A buffer that was donated to an execution, or deleted, and is used again."""
 
 
 class UnsupportedFeatureError(_FindingsError):
-    """A program holds what has no form in a portable artifact at any version.
+    """A program contains something that no version of the portable artifact format can represent.
 
     Attributes:
-        findings: What was found, at least the first.
+        findings: The findings; at least the first.
         summary: The message without the findings.
     """
 
@@ -144,7 +135,7 @@ class DowngradeError(_FindingsError):
     """A program cannot be written at the target version, because it needs a newer one.
 
     Attributes:
-        findings: What stands in the way, at least the first.
+        findings: The findings that prevent it; at least the first.
         summary: The message without the findings.
     """
 
@@ -153,22 +144,22 @@ class EngineError(VhloToolsError):
     """A program cannot be evaluated, or not with these inputs.
 
     Attributes:
-        diagnostics: What the engine said, with locations.
+        diagnostics: The diagnostics of the engine, with locations.
     """
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.diagnostics = tuple(diagnostics)
 
 
 class EngineCrashError(EngineError):
-    """The child process that ran a program died.
+    """The child process that ran a program crashed.
 
     Attributes:
-        signal: The name of the signal it died of, such as ``SIGSEGV``, if it died of one.
-        exit_code: What it exited with, if it did.
-        op: What it was doing, if it had said.
-        output: The last that it wrote on stdout and stderr.
+        signal: The name of the signal that terminated the process, such as ``SIGSEGV``, if there was one.
+        exit_code: The exit code, if the process exited.
+        op: The op in progress, if the process had recorded one.
+        output: The last output of the process on stdout and stderr.
     """
 
     def __init__(
@@ -188,34 +179,43 @@ class EngineCrashError(EngineError):
 
 
 class EngineStartError(EngineError):
-    """No child process can be started in which a program could run."""
+    """No child process for running a program can be started."""
 
 
 class EngineTimeoutError(EngineError):
-    """A program ran longer than it may, and was ended.
+    """A program exceeded its time limit and was terminated.
 
     Attributes:
-        seconds: How long it might run.
-        op: What it was doing, if it had said.
+        seconds: The time limit.
+        op: The op in progress, if the process had recorded one.
+        cpu_seconds: The CPU time that the run used, if known: much less than the limit if the machine was busy.
     """
 
-    def __init__(self, message: str, *, seconds: float | None = None, op: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        seconds: float | None = None,
+        op: str | None = None,
+        cpu_seconds: float | None = None,
+    ) -> None:
         super().__init__(message)
         self.seconds = seconds
         self.op = op
+        self.cpu_seconds = cpu_seconds
 
 
 class InvalidInputError(EngineError, ValueError):
-    """Inputs that are not what a program takes."""
+    """Inputs that do not match the inputs of a program."""
 
 
 class VerificationError(VhloToolsError):
-    """Two programs do not compute the same, or cannot be compared."""
+    """Two programs do not compute the same results, or cannot be compared."""
 
 
 class GoldenError(VhloToolsError):
-    """A record of a program and its outputs that cannot be used, or a folder that holds none."""
+    """A recorded program with outputs that cannot be used, or a folder without any record."""
 
 
 class MigrationError(VhloToolsError):
-    """A migration of many files that cannot begin or go on as it is asked for; no file is at fault."""
+    """A migration of many files that cannot start or continue as requested; no single file is the cause."""

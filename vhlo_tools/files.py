@@ -1,7 +1,7 @@
-"""Files written whole or not at all.
+"""Atomic writing of files.
 
-Every output of the toolkit goes through :func:`write_atomically`: a reader never sees half a file, an interrupted run
-leaves none behind, and an existing file is replaced only when that was asked for.
+All output of the toolkit goes through :func:`write_atomically`: a reader never sees a partial file, an interrupted run
+leaves none behind, and an existing file is replaced only on request.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from vhlo_tools.mapping import copy
+from vhlo_tools.mapping import Chunk, copy, join, slices, view
 
 __all__ = ["joined", "write_atomically", "write_chunks"]
 
@@ -20,35 +20,35 @@ _SMALL = 1 << 16
 _PERMISSIONS = 0o666
 
 
-def write_atomically(path: Path, chunks: Iterable[bytes | memoryview], *, force: bool = False) -> None:
+def write_atomically(path: Path, chunks: Iterable[Chunk], *, force: bool = False) -> None:
     """Write ``chunks`` to ``path``, so that the file appears complete or not at all.
 
     Args:
-        path: Where the file shall be. A symbolic link is followed; a device or a pipe is written as it is.
+        path: The path of the file. A symbolic link is followed; a device or a pipe is written directly.
         chunks: The bytes, in order.
         force: Whether an existing file may be replaced. Its permissions are kept.
 
     Raises:
         FileExistsError: If ``path`` exists and ``force`` is not set.
-        OSError: If it cannot be written; nothing is left behind.
+        OSError: If the file cannot be written; nothing is left behind.
     """
-    # Not Path.resolve, which raises a RuntimeError for links that go in a circle.
+    # Not Path.resolve, which raises a RuntimeError for cyclic links.
     path = Path(os.path.realpath(path))
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             with path.open("wb") as device:
-                device.writelines(chunks)
+                device.writelines(piece for chunk in chunks for piece in slices(view(chunk)))
             return
         if not force:
             _refuse_existing(path)
         _write_beside(path, chunks, force=force)
     except OSError as error:
-        # The user knows nothing of the temporary file.
+        # Report the path that the caller passed, not the temporary file.
         raise type(error)(error.errno, error.strerror, str(path)) from error
 
 
-def write_chunks(handle: int, chunks: Iterable[bytes | memoryview]) -> None:
-    """Write ``chunks`` to the end of an open file; the kernel copies what stands in a mapped file.
+def write_chunks(handle: int, chunks: Iterable[Chunk]) -> None:
+    """Append ``chunks`` to an open file; the kernel copies the chunks that are ranges of a file.
 
     Raises:
         OSError: If they cannot be written.
@@ -57,21 +57,21 @@ def write_chunks(handle: int, chunks: Iterable[bytes | memoryview]) -> None:
         copy(chunk, handle)
 
 
-def _write_beside(path: Path, chunks: Iterable[bytes | memoryview], *, force: bool) -> None:
+def _write_beside(path: Path, chunks: Iterable[Chunk], *, force: bool) -> None:
     part = path.with_name(f".{os.urandom(8).hex()}.part")
     handle = _open_nameless(path.parent)
     nameless = handle is not None
     if handle is None:
-        # As for any new file, the kernel takes the umask off these permissions.
+        # As for any new file, the kernel applies the umask to these permissions.
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PERMISSIONS)
     try:
         write_chunks(handle, chunks)
         if path.exists():
             os.fchmod(handle, path.stat().st_mode & 0o777)
-            # Or a power cut could take the old file and the new one.
+            # Otherwise a power failure could destroy both the old and the new file.
             os.fsync(handle)
         if nameless:
-            # The folder is only named because without one Python calls another function, which follows no link.
+            # src_dir_fd makes Python call linkat, which follows the link in /proc; link would not.
             os.link(f"/proc/self/fd/{handle}", part, src_dir_fd=handle)
         if force:
             part.replace(path)
@@ -84,7 +84,7 @@ def _write_beside(path: Path, chunks: Iterable[bytes | memoryview], *, force: bo
 
 
 def _open_nameless(folder: Path) -> int | None:
-    """Open a new file without a name, of which nothing is left if the process is killed; ``None`` if that cannot be."""
+    """Open a new file without a name, which disappears if the process is killed; return ``None`` if unsupported."""
     if not hasattr(os, "O_TMPFILE"):
         return None
     try:
@@ -95,29 +95,29 @@ def _open_nameless(folder: Path) -> int | None:
         raise
 
 
-def joined(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
-    """Yield ``chunks``, small ones together."""
-    small: list[bytes | memoryview] = []
+def joined(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Yield ``chunks``, with small chunks joined."""
+    small: list[Chunk] = []
     size = 0
     for chunk in chunks:
         if len(chunk) < _SMALL:
             small.append(chunk)
             size += len(chunk)
         if len(chunk) >= _SMALL or size >= _SMALL:
-            yield b"".join(small)
+            yield join(small)
             small, size = [], 0
         if len(chunk) >= _SMALL:
             yield chunk
-    yield b"".join(small)
+    yield join(small)
 
 
 def _refuse_existing(path: Path) -> None:
     if os.path.lexists(path):
-        raise FileExistsError(errno.EEXIST, "file exists, and is replaced only with force (--force)", str(path))
+        raise FileExistsError(errno.EEXIST, "the file exists: force (--force) replaces it", str(path))
 
 
 def _place_new(part: Path, path: Path) -> None:
-    """Give ``part`` the name ``path``, unless somebody else took that name meanwhile."""
+    """Rename ``part`` to ``path``, unless a file of that name has appeared in the meantime."""
     try:
         os.link(part, path)
     except FileExistsError:

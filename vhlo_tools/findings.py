@@ -1,6 +1,6 @@
-"""What is said about a program: findings, source locations and the diagnostics of the C++ libraries.
+"""Results of checking a program: findings, source locations and diagnostics of the C++ libraries.
 
-The words and fields are those of the design: a *finding* is one reason why a program cannot be at a version.
+A *finding* is one reason why a program cannot be represented at a version.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from vhlo_tools.printable import printable
 from vhlo_tools.version import Version
 
 __all__ = [
@@ -30,7 +31,7 @@ FindingKind = Literal["op", "type", "attribute", "constraint", "encoding", "dial
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """A place in the user's source, as the producer recorded it in the program.
+    """A location in the user's source, as the producer recorded it in the program.
 
     Attributes:
         file: The name of the file as recorded.
@@ -44,7 +45,7 @@ class SourceLocation:
 
     def __str__(self) -> str:
         numbers = [str(number) for number in (self.line, self.column) if number]
-        return ":".join([self.file, *numbers])
+        return ":".join([printable(self.file), *numbers])
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Diagnostic:
         severity: ``error``, ``warning``, ``remark`` or ``note``.
         message: The text.
         location: The location as MLIR prints it, ``loc(...)``.
-        source: The place in a file that the location names first, where it names one.
+        source: The first file location within ``location``, if there is one.
         notes: The notes attached to the message.
     """
 
@@ -71,22 +72,24 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One reason why a program cannot be at a version, or should not be.
+    """One reason why a program cannot, or should not, be represented at a version.
+
+    Its texts are printable: names in a program are shown with escapes where they contain anything else.
 
     Attributes:
-        feature: The id of the feature, as in ``dialect_specs/vhlo/features.toml``, or of what stands in for one.
-        level: ``error`` for what the library refuses; ``warning`` for what it lets through and a consumer chokes on.
-        kind: What sort of thing the feature is.
+        feature: The id of the feature, as in ``dialect_specs/vhlo/features.toml``, or a substitute for one.
+        level: ``error`` for what the library rejects; ``warning`` for what the library accepts and a consumer rejects.
+        kind: The category of the feature.
         message: What was found, in a sentence.
-        op: The op that holds it, by its StableHLO name where it has one.
-        location: The place in the user's source.
-        introduced: The StableHLO version that brought the feature; ``None`` if no version has it.
-        target: The version at which it stands in the way.
-        remedy: What to do about it.
-        count: How often it was seen.
-        path: Where the first op stands in the program: ``@main/4:stablehlo.while/1/2:stablehlo.add``, from the function
+        op: The op with the finding, by its StableHLO name where there is one.
+        location: The location in the user's source.
+        introduced: The StableHLO version that introduced the feature; ``None`` if no version has it.
+        target: The version at which the program cannot be represented.
+        remedy: The recommended action.
+        count: The number of occurrences.
+        path: The path of the first op in the program: ``@main/4:stablehlo.while/1/2:stablehlo.add``, from the function
             inwards, each op with its position in its block, and between them the number of the region.
-        function: The function that it stands in.
+        function: The function that contains the op.
     """
 
     feature: str
@@ -102,24 +105,31 @@ class Finding:
     path: str | None = None
     function: str | None = None
 
+    def __post_init__(self) -> None:
+        # Names in a program may contain anything, and all of these are shown.
+        for field in ("message", "op", "remedy", "path", "function"):
+            text = getattr(self, field)
+            if text is not None and not text.isprintable():
+                object.__setattr__(self, field, printable(text))
+
     def __str__(self) -> str:
         return _with_count(self.text, self.count)
 
     @property
     def text(self) -> str:
-        """What was found and where, without how often."""
+        """The message with its location, without the count."""
         return f"{self.location}: {self.message}" if self.location else self.message
 
 
-#: The feature of a finding about ops that keep their attributes in bytes of a form that is not known.
+#: The feature of a finding about ops whose attributes are encoded as bytes in an unknown form.
 OPAQUE_PROPERTIES: Final = "opaque_properties"
 
-#: Of one feature, so many places are shown as text; JSON has all.
+#: The number of places shown for one feature in text; JSON contains all.
 SHOWN_PLACES: Final = 10
 
 
 def group_findings(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
-    """Return findings by level, feature and remedy, each group where its first member stands."""
+    """Return findings grouped by level, feature and remedy, in the order of the first member of each group."""
     groups: dict[tuple[str, str, str | None], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.level, finding.feature, finding.remedy), []).append(finding)
@@ -127,13 +137,13 @@ def group_findings(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
 
 
 def finding_as_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding as an object of JSON; its place and its versions are texts."""
+    """Return a finding as a JSON object; its location and versions are strings."""
     texts = {key: str(value) for key in ("location", "introduced", "target") if (value := getattr(finding, key))}
     return {**asdict(finding), **texts}
 
 
 def findings_lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield findings as lines of text: by feature, each with its place, and what to do once for all of them."""
+    """Yield findings as lines of text: grouped by feature, each with its location, and the remedy once per group."""
     for group in group_findings(findings):
         counts: Counter[str] = Counter()
         for finding in group:

@@ -1,112 +1,241 @@
-"""Files mapped into memory: read where they are looked at, and copied without being looked at.
+"""Large files: read on access, and copied without being read.
 
-Constants of gigabytes are handled as views into a mapping. To go through one, :func:`slices` lets go of the pages
-behind it; to copy one into a file, :func:`copy` leaves the bytes to the kernel.
+A large file is a :class:`FileRange`, of which slices are ranges again, or bytes if they are short. Files are not mapped
+into memory: if another process cuts a mapped file short, the kernel ends the process that reads it, and no check can
+prevent this, because the file may shrink after the check. A read from a descriptor instead returns fewer bytes, which
+becomes a :class:`~vhlo_tools.errors.MalformedArtifactError`.
+
+To iterate over a constant of gigabytes, use :func:`slices`; to copy one into a file, use :func:`copy`, which lets the
+kernel copy the bytes.
 """
 
 from __future__ import annotations
 
-import mmap
+import errno
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Final, overload
 
-__all__ = ["copy", "map_file", "slices"]
+from vhlo_tools.errors import MalformedArtifactError
 
-_SLICE = 1 << 24
-# Below this a call into the kernel costs more than the copy.
-_COPIED_FROM = 1 << 16
+if TYPE_CHECKING:
+    from io import BufferedReader
+
+__all__ = ["Chunk", "FileRange", "View", "copy", "join", "kind_of_file", "map_file", "open_regular", "slices", "view"]
+
+_KINDS: Final = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+}
+# Pipes that the caller has opened for this process, such as those of `<(...)` in a shell.
+_OPENED: Final = ("/dev/fd/", "/proc/self/fd/")
+
+# Processors hash and compare a piece of this size while it is in their cache.
+_SLICE: Final = 1 << 20
+#: A slice of up to this size is read at once.
+_SHORT: Final = 1 << 16
+#: The bytes that are read around a short slice, and kept for the next one.
+_WINDOW: Final = 1 << 17
 
 
-class _MappedFile(mmap.mmap):
-    """A file mapped for reading, which can tell where a view into it stands in the file."""
+class _OpenFile:
+    """A regular file that stays open as long as ranges of it are used."""
 
-    _file: int = -1
-    _seen = 0
+    __slots__ = ("_window", "handle", "name", "size")
 
-    def hold(self, file: int) -> None:
-        """Keep a descriptor of the file, for copies."""
-        self._file = os.dup(file)
-        self._start = _address_of(memoryview(self))
+    def __init__(self, handle: int, name: str) -> None:
+        self.handle = os.dup(handle)
+        self.name = name
+        self.size = os.fstat(handle).st_size
+        # The offset and the bytes of the last window: replaced as a whole, so that threads may share the file.
+        self._window = (0, b"")
 
-    def copy_range(self, view: memoryview, out: int) -> int:
-        """Copy as much of ``view`` as the kernel will take into the file ``out``, and return how much it was."""
-        done, start = 0, _address_of(view) - self._start
+    def read(self, start: int, size: int) -> bytes:
+        """Return the bytes at an offset, exactly ``size``."""
+        found = os.pread(self.handle, size, start)
+        if len(found) < size:
+            # Linux reads at most 2 GiB at once, and a signal may end a read early.
+            pieces = [found]
+            left = size - len(found)
+            while left and pieces[-1]:
+                pieces.append(os.pread(self.handle, left, start + size - left))
+                left -= len(pieces[-1])
+            if left:
+                raise self.cut_short()
+            found = b"".join(pieces)
+        return found
+
+    def near(self, start: int, stop: int) -> bytes:
+        """Return a short range of the file, from the last window if it is there."""
+        base, window = self._window
+        if start < base or stop > base + len(window):
+            base, window = start, self.read(start, max(stop - start, min(_WINDOW, self.size - start)))
+            self._window = (base, window)
+        return window[start - base : stop - base]
+
+    def cut_short(self) -> MalformedArtifactError:
+        size = os.fstat(self.handle).st_size
+        return MalformedArtifactError(
+            f"{self.name} was cut short while it was read: it had {self.size} bytes and now has {size}; read it again "
+            f"once it is complete",
+            offset=size,
+        )
+
+    def __del__(self) -> None:
+        with suppress(AttributeError, OSError):
+            os.close(self.handle)
+
+
+class FileRange:
+    """A range of the bytes of a large file, which are read on access: slices, single bytes, and ``bytes(range)``.
+
+    Reading raises :class:`~vhlo_tools.errors.MalformedArtifactError` if the file has been cut short.
+    """
+
+    __slots__ = ("_file", "_start", "_stop")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, file: _OpenFile, start: int, stop: int) -> None:
+        self._file = file
+        self._start = start
+        self._stop = stop
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    @overload
+    def __getitem__(self, key: int) -> int: ...
+    @overload
+    def __getitem__(self, key: slice) -> View: ...
+    def __getitem__(self, key: int | slice) -> int | View:
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            if step != 1:
+                raise ValueError("ranges of files have no slices with steps")
+            start, stop = self._start + start, self._start + max(start, stop)
+            if stop - start <= _SHORT:
+                return memoryview(self._file.near(start, stop))
+            return FileRange(self._file, start, stop)
+        at = key if key >= 0 else key + len(self)
+        if not 0 <= at < len(self):
+            raise IndexError(key)
+        return self._file.near(self._start + at, self._start + at + 1)[0]
+
+    def __bytes__(self) -> bytes:
+        return self._file.read(self._start, len(self))
+
+    def tobytes(self) -> bytes:
+        """Return the bytes."""
+        return bytes(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, bytes | bytearray | memoryview | FileRange):
+            return NotImplemented
+        return len(self) == len(other) and all(
+            bytes(a) == bytes(b) for a, b in zip(slices(self), slices(other), strict=True)
+        )
+
+    def copy_to(self, out: int) -> int:
+        """Copy the range into the file ``out`` in the kernel, as far as supported; return the number of bytes copied.
+
+        Raises:
+            MalformedArtifactError: If the file has been cut short.
+        """
+        done = 0
         with suppress(OSError):
-            while done < len(view):
-                copied = os.copy_file_range(self._file, out, len(view) - done, start + done)
+            while done < len(self):
+                copied = os.copy_file_range(self._file.handle, out, len(self) - done, self._start + done)
                 if not copied:
                     break
                 done += copied
         return done
 
-    def let_go(self, seen: int) -> None:
-        """Take note that ``seen`` bytes were looked at, and let go of all pages once that is much."""
-        self._seen += seen
-        if self._seen >= _SLICE:
-            self.madvise(mmap.MADV_DONTNEED)
-            self._seen = 0
 
-    def __del__(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
+#: A piece of a file in memory, or of a large one outside of it.
+View = memoryview | FileRange
+#: Bytes to be written.
+Chunk = bytes | View
 
 
-def map_file(path: Path) -> memoryview:
-    """Return the contents of a file that is not empty, mapped for reading.
-
-    Raises:
-        OSError: If it cannot be read.
-    """
-    with path.open("rb") as file:
-        mapped = _MappedFile(file.fileno(), 0, access=mmap.ACCESS_READ)
-        mapped.hold(file.fileno())
-        return memoryview(mapped)
+def view(data: bytes | bytearray | View) -> View:
+    """Return ``data`` as something to slice without copying it."""
+    return data if isinstance(data, FileRange | memoryview) else memoryview(data)
 
 
-def slices(data: bytes | memoryview) -> Iterator[memoryview]:
-    """Yield ``data`` in slices; those of a mapping are let go of as soon as they were looked at."""
-    view = memoryview(data)
-    for at in range(0, len(view), _SLICE):
-        piece = view[at : at + _SLICE]
-        try:
-            yield piece
-        finally:
-            # Also where nobody asks for the next one.
-            if isinstance(view.obj, _MappedFile):
-                view.obj.let_go(len(piece))
+def join(chunks: Iterable[Chunk | bytearray]) -> bytes:
+    """Return ``chunks`` in one piece."""
+    return b"".join([bytes(each) if isinstance(each, FileRange) else each for each in chunks])
 
 
-def copy(data: bytes | memoryview, out: int) -> None:
-    """Write ``data`` to the end of the open file ``out``; in the kernel, where ``data`` stands in a mapped file.
+def kind_of_file(mode: int) -> str | None:
+    """Return what a file is by the mode of its status, such as ``a FIFO``; ``None`` for a regular file."""
+    return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file for reading; nothing else is opened, because it may block or never end.
+
+    A pipe that is open in this process already can be named too, such as one of ``<(...)`` in a shell.
 
     Raises:
-        OSError: If it cannot be written.
+        OSError: If the file cannot be opened, or is not a regular file.
     """
-    view, done = memoryview(data), 0
-    if len(view) >= _COPIED_FROM and isinstance(view.obj, _MappedFile):
-        done = view.obj.copy_range(view, out)
-    # What the kernel did not take: another file system, or a full disk, which says so here.
-    for piece in slices(view[done:]):
+    # A FIFO without a writer would block.
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        kind = kind_of_file(os.fstat(file).st_mode)
+        if kind == "a FIFO" and os.path.abspath(path).startswith(_OPENED):  # noqa: PTH100 - links are not resolved
+            kind = None
+        if kind is not None:
+            if kind == "a folder":
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+            raise OSError(errno.EINVAL, f"it is {kind}: expected a regular file", str(path))
+        os.set_blocking(file, True)
+        return os.fdopen(file, "rb")
+    except BaseException:
+        os.close(file)
+        raise
+
+
+def map_file(path: Path) -> View:
+    """Return the contents of a file, which are read on access.
+
+    Raises:
+        OSError: If the file cannot be opened, or is not a regular file.
+    """
+    with open_regular(path) as file:
+        opened = _OpenFile(file.fileno(), str(path))
+        return FileRange(opened, 0, opened.size)[:]
+
+
+def slices(data: bytes | bytearray | View) -> Iterator[bytes | memoryview]:
+    """Yield ``data`` in slices; those of a file are read one by one.
+
+    Raises:
+        MalformedArtifactError: If its file has been cut short.
+    """
+    whole = view(data)
+    for at in range(0, len(whole), _SLICE):
+        piece = whole[at : at + _SLICE]
+        yield bytes(piece) if isinstance(piece, FileRange) else piece
+
+
+def copy(data: Chunk, out: int) -> None:
+    """Append ``data`` to the open file ``out``; the kernel copies ranges of a file.
+
+    Raises:
+        OSError: If ``data`` cannot be written.
+        MalformedArtifactError: If its file has been cut short.
+    """
+    done = data.copy_to(out) if isinstance(data, FileRange) else 0
+    # The part that the kernel did not copy: on another file system, or on a full disk, where os.write raises.
+    for piece in slices(view(data)[done:]):
         rest = piece
         while rest:
             rest = rest[os.write(out, rest) :]
-
-
-def _address_of(view: memoryview) -> int:
-    # Only for large files, which most runs have none of.
-    import ctypes
-
-    class Buffer(ctypes.Structure):
-        """What CPython's buffer protocol fills in; only the first field is used."""
-
-        _fields_ = (("address", ctypes.c_void_p), ("rest", ctypes.c_char * 128))
-
-    buffer = Buffer()
-    flags = 0
-    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), ctypes.byref(buffer), flags)
-    try:
-        return buffer.address or 0
-    finally:
-        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(buffer))

@@ -1,6 +1,6 @@
-"""A plugin of pytest: the fixture ``vhlo_check``, which fails a test whose program some consumer cannot have.
+"""A pytest plugin: the fixture ``vhlo_check``, which fails a test if a consumer cannot read its program.
 
-pytest loads it wherever the package is installed, so it imports nothing of the package before a test asks for it.
+pytest loads the plugin wherever the package is installed, so it imports nothing of the package until a test uses it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ __all__ = ["VhloCheck", "pytest_addoption", "vhlo_check"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option and the setting for targets."""
-    meaning = (
-        "what programs given to vhlo_check shall be written for: a version, a consumer, or a name from the settings"
-    )
+    meaning = "the target of programs passed to vhlo_check: a version, a consumer, or a name from the settings"
     group = parser.getgroup("vhlo", "programs for consumers of StableHLO")
     group.addoption("--vhlo-target", action="append", default=[], metavar="TARGET", help=f"{meaning}; may be repeated")
     parser.addini("vhlo_target", type="linelist", default=[], help=meaning)
@@ -30,20 +28,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def vhlo_check(request: pytest.FixtureRequest) -> VhloCheck:
-    """Check programs for their consumers: ``vhlo_check(program, target=None)`` fails the test with every reason.
+    """Check programs for their consumers: ``vhlo_check(program, target=None)`` fails the test and lists all reasons.
 
-    Targets are those that are given, or else those of ``--vhlo-target``, of ``vhlo_target`` in the settings of pytest,
-    or of the settings of ``vhlo check``, whose named targets, levels and baseline hold here too.
+    Targets are, in this order of precedence: the arguments, ``--vhlo-target``, ``vhlo_target`` in the settings of
+    pytest, the settings of ``vhlo check``, whose named targets, levels and baseline always apply.
     """
     return VhloCheck(request.config, request.node.nodeid)
 
 
 class VhloCheck:
-    """What the fixture ``vhlo_check`` is.
+    """The value of the fixture ``vhlo_check``.
 
     Args:
         config: The settings of pytest.
-        test: The name of the test, for programs without one.
+        test: The name of the test, used for programs without a name.
     """
 
     def __init__(self, config: pytest.Config, test: str) -> None:
@@ -64,17 +62,17 @@ class VhloCheck:
         """Fail the test unless ``program`` can be written for every target, and read by every reader.
 
         Args:
-            program: Anything that ``vhlo_tools.check`` takes: an ``ir.Module``, text, bytes, a path, what ``jax.jit``
-                lowers. Of a file, the overrides of the settings and the baseline hold too.
+            program: Anything that ``vhlo_tools.check`` accepts: an ``ir.Module``, text, bytes, a path, the result of
+                lowering ``jax.jit``. For a file, the overrides of the settings and the baseline apply as well.
             target: One target, or several.
-            readable_by: One consumer, or several, that shall read an artifact as it is.
-            name: What to call the program, by default its path, or the name of the test.
-            allow_other_dialects: Whether ops of dialects beside StableHLO may stay, by default as the settings say.
-            legalize: Whether what no artifact can hold may be rewritten, by default as the settings say.
-            provider: The bindings to use where they are needed.
+            readable_by: One consumer, or several, that must be able to read an artifact unchanged.
+            name: The name of the program in reports, by default its path, or the name of the test.
+            allow_other_dialects: Whether ops of dialects beside StableHLO may remain, by default as in the settings.
+            legalize: Whether ops that no artifact can contain may be legalized, by default as in the settings.
+            provider: The bindings to use if they are needed.
 
         Returns:
-            The findings that let the test pass: warnings and notes.
+            The findings that do not fail the test: warnings and notes.
         """
         __tracebackhide__ = True
         from vhlo_tools.errors import VhloToolsError
@@ -99,7 +97,7 @@ class VhloCheck:
         if refused:
             problem = "\n".join(line for verdict in refused for line in verdict_lines(shown, verdict))
         if problem is not None:
-            # Here, where no error is being handled, whose traceback pytest would show.
+            # Outside the except blocks, so that pytest does not show the traceback of a handled error.
             pytest.fail(problem, pytrace=False)
         return [finding for verdict in verdicts for finding in verdict.new]
 
@@ -130,7 +128,7 @@ def _file_of(program: Any) -> str | None:
 
     if isinstance(program, PathLike):
         return str(fspath(program))
-    # A text without a line break may name a file; what does not is a program.
+    # A string without a line break may name a file; if no such file exists it is a program.
     is_name = isinstance(program, str) and "\n" not in program and "\0" not in program and len(program) < 4096
     return program if is_name and Path(program).exists() else None
 

@@ -1,7 +1,7 @@
 """StableHLO versions: strict ``#.#.#``, ordered and hashable.
 
-The rule is that of ``stablehlo/dialect/Version.cpp`` in openxla/stablehlo, minus what that code lets through and a
-consumer later trips over: leading zeros (``1.00.0``) and numbers so long that parsing them ends the process.
+The syntax is that of ``stablehlo/dialect/Version.cpp`` in openxla/stablehlo, without what that code accepts and a
+consumer later fails on: leading zeros (``1.00.0``) and numbers so long that parsing them crashes the process.
 """
 
 from __future__ import annotations
@@ -10,20 +10,30 @@ import re
 from functools import total_ordering
 from typing import Final
 
-from vhlo_tools.errors import InvalidVersionError
+__all__ = ["InvalidVersionError", "Version", "VhloToolsError"]
 
-__all__ = ["Version"]
-
-# Nine digits hold every version there will ever be and fit the 64-bit integers of the C++ side with room to spare.
+# Nine digits suffice for any future version and fit the 64-bit integers of the C++ side.
 _NUMBER: Final = r"(0|[1-9][0-9]{0,8})"
 _VERSION: Final = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII)
+
+
+class VhloToolsError(Exception):
+    """The base class of all errors of this package.
+
+    It is defined here, in the lowest module that raises an error; all others are in :mod:`vhlo_tools.errors`, which
+    also exports this class.
+    """
+
+
+class InvalidVersionError(VhloToolsError, ValueError):
+    """A text that is not a StableHLO version."""
 
 
 @total_ordering
 class Version:
     """A StableHLO version, which is also the version of the VHLO dialect.
 
-    Minor versions change the dialect; patch versions do not, so that a target of ``1.8.5`` means what ``1.8.0`` means.
+    Minor versions change the dialect; patch versions do not, so that a target of ``1.8.5`` is equivalent to ``1.8.0``.
 
     Args:
         text: The version as ``#.#.#``.
@@ -56,17 +66,17 @@ class Version:
 
     @property
     def minor(self) -> int:
-        """The second number; a change of it means that the dialect changed."""
+        """The second number; it increases when the dialect changes."""
         return self._numbers[1]
 
     @property
     def patch(self) -> int:
-        """The third number; it says nothing about the dialect."""
+        """The third number; it does not affect the dialect."""
         return self._numbers[2]
 
     @property
     def minor_release(self) -> Version:
-        """The version with patch 0, which decides what the dialect holds."""
+        """The version with patch 0, which determines the contents of the dialect."""
         return self if self.patch == 0 else Version(f"{self.major}.{self.minor}.0")
 
     def __str__(self) -> str:

@@ -83,12 +83,12 @@ def test_all_calls_of_a_target() -> None:
         ("both", must((0,), 2), "there is no operand 2: the call has 2"),
         ("both", must((0,), -1), "there is no operand -1"),
         ("both", must((0,), 0, (0,)), "there is no operand 0 at {0}: its shape is f32[4]"),
-        ("both", must((0,), 1), "result {0} is f32[4], and operand 1 at {} is s32[2]"),
-        ("both", vt.Alias((0,), 0), "says must-alias, and nothing else"),
+        ("both", must((0,), 1), "result {0} is f32[4], but operand 1 at {} is s32[2]"),
+        ("both", vt.Alias((0,), 0), "can only express must-alias"),
         (
             "other",
             must((), 0),
-            f"there is no custom call other: expected the path of one or a target; there are {FILL}",
+            f"there is no custom call other: expected a path or a target; the program has {FILL}",
         ),
     ],
 )
@@ -114,3 +114,16 @@ def test_parts_of_tuples() -> None:
     changed = vt.serialize(program, "0.9.0").with_call_aliases({"swap": [must((1,), 0, (0,)), must((0,), 0, (1,))]})
     (call,) = vt.serialize(str(vt.deserialize(changed))).declared_aliases().calls
     assert call.aliases == (must((1,), 0, (0,)), must((0,), 0, (1,)))
+
+
+@pytest.mark.parametrize("calls", [8, 9, 11])
+def test_a_wrong_name_is_met_with_some_of_the_right_ones(calls: int) -> None:
+    lines = "\n".join(
+        f"%{number} = stablehlo.custom_call @f(%a) : (tensor<f32>) -> tensor<f32>" for number in range(calls)
+    )
+    artifact = vt.serialize(f"func.func @main(%a: tensor<f32>) {{ {lines}\n return }}")
+    with pytest.raises(vt.AliasError) as refused:
+        artifact.with_call_aliases({"g": []})
+    message = str(refused.value)
+    assert message.count(" of f") == min(calls, 8)
+    assert message.endswith(f", and {calls - 8} more" if calls > 8 else "@main/7:stablehlo.custom_call of f")

@@ -12,6 +12,8 @@ import vhlo_tools as vt
 from vhlo_tools.artifact import inspect_bytes
 from vhlo_tools.artifact.inventory import Alias, Donor
 from vhlo_tools.bindings import Provider
+from vhlo_tools.bindings.xla import hlo_of_text
+from vhlo_tools.bytecode.editing.tables import Tables
 
 PROGRAMS = (*example_programs(), *(FEATURES / f"{feature.id}.mlir" for feature in features_of_library()))
 
@@ -86,3 +88,79 @@ def test_inspection_has_the_fields_of_the_design() -> None:
     assert main["name"] == "main"
     assert main["arguments"][0] == {"type": "tensor<64x16xf32>", "attributes": {"tf.aliasing_output": 0}}
     assert main["results"][-1] == {"type": "tensor<f32>", "attributes": {"jax.result_info": "result[2]"}}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("array<i64: 1, -2>", [1, -2]),
+        ("dense<7> : tensor<3xi64>", [7, 7, 7]),
+        ("dense<[[1, 2]]> : tensor<1x2xi64>", "16 bytes of tensor<1x2xi64>"),
+        ("dense<7> : tensor<i64>", "8 bytes of tensor<i64>"),
+        ("dense<[1, 2]> : tensor<2xi32>", "8 bytes of tensor<2xi32>"),
+        (f"array<i64: {', '.join(map(str, range(1000)))}>", [*range(1000)]),
+        (f"array<i64: {', '.join(map(str, range(1001)))}>", "8008 bytes of tensor<1001xi64>"),
+        ("5 : i32", 5),
+        ("-5 : i8", -5),
+        ('"text"', "text"),
+        ("true", True),
+        ('[1 : i32, {k = "v"}]', [1, {"k": "v"}]),
+        ("1.5 : f32", "#vhlo.float_v1<1.5 : !vhlo.f32_v1>"),
+    ],
+)
+def test_attributes_of_arguments_are_plain_where_they_can_be(attribute: str, value: object) -> None:
+    program = f"func.func @main(%a: tensor<f32> {{my.x = {attribute}}}) {{ return }}"
+    (function,) = vt.serialize(program).inventory().functions
+    assert function.argument_attributes == ({"my.x": value},)
+
+
+@pytest.mark.parametrize(
+    ("bits", "size", "value"),
+    [(64, 2, [7, 7]), (64, 1000, [7] * 1000), (64, 1001, "8008 bytes of an array"), (32, 2, "16 bytes of an array")],
+)
+def test_arrays_of_mlir_itself(bits: int, size: int, value: object) -> None:
+    """Which an artifact has in attributes of its module, and a damaged one anywhere."""
+    artifact = vt.serialize("func.func @main(%a: tensor<f32> {my.x = 5 : i32}) { return }")
+    file = artifact.copy_of_file()
+    (index,) = (
+        index
+        for index in range(len(file.attributes))
+        if (each := file.decode("attribute", index)) is not None and each.name == "integer_v1"
+    )
+    tables = Tables(file)
+    data = (7).to_bytes(8, "little") * size
+    array = tables.builtin("dense_array", tables.builtin_type("integer", bits << 2), size, data)
+    file.attributes[index] = file.attributes[array]
+    (function,) = artifact.edited(file).inventory().functions
+    assert function.argument_attributes == ({"my.x": value},)
+
+
+def test_constants_are_counted_op_by_op_and_weighed_once() -> None:
+    constant = "stablehlo.constant dense<[1, 2, 3]> : tensor<3xi32>"
+    program = (
+        f"func.func @main() {{ %0 = {constant} %1 = {constant} %2 = stablehlo.constant dense<1> : tensor<i8> return }}"
+    )
+    constants = vt.serialize(program).inventory().constants
+    assert (constants.count, constants.bytes) == (3, 13)
+    assert constants.largest == {"bytes": 12, "type": "tensor<3xi32>"}
+
+
+def test_inspection_of_hlo() -> None:
+    text = (
+        "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }\n\nENTRY e {\n  ROOT %p = f32[4] parameter(0)\n}\n"
+    )
+    proto = inspect_bytes(hlo_of_text(text), "x")
+    assert (proto["kind"], proto["module"], proto["parameters"], proto["result"]) == (
+        "hlo-proto",
+        "m",
+        ["f32[4]"],
+        "f32[4]",
+    )
+    (alias,) = proto["aliases"]
+    assert (alias["parameter_number"], proto["donors"]) == (0, [])
+    assert {**inspect_bytes(text.encode(), "x"), "parameters": ["f32[4]"], "result": "f32[4]"}.items() >= {
+        "kind": "hlo-text",
+        "module": "m",
+        "aliases": proto["aliases"],
+        "lines": 5,
+    }.items()

@@ -18,8 +18,10 @@ from jax._src.export import serialization_generated
 from jax._src.interpreters import mlir
 
 import vhlo_tools as vt
-from vhlo_tools.artifact import JaxContainer, decode_jax_export, inspect_bytes, read_bytes, read_signature
-from vhlo_tools.artifact.jax_export import replace_modules
+from vhlo_tools.artifact import JaxContainer, inspect_bytes
+from vhlo_tools.formats import decode_jax_export, read_bytes, read_signature
+from vhlo_tools.formats.jax_export.export_file import replace_modules
+from vhlo_tools.mapping import join, view
 
 FILES = sorted((*EXAMPLES.glob("jax_store/*.jax_export"), EXAMPLES / "symbolic_export.jax_export"))
 FUTURE = b"from the future"
@@ -28,7 +30,7 @@ files = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 
 def replaced(data: bytes, modules: list[bytes]) -> bytes:
-    return b"".join(replace_modules(data, lambda number, _: [modules[number]]))
+    return join(replace_modules(data, lambda number, _: [modules[number]]))
 
 
 def modules_of(data: bytes) -> list[bytes]:
@@ -265,10 +267,10 @@ def test_a_file_that_would_be_too_large(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(5 << 30)
     holes = read_bytes(path)
-    with pytest.raises(vt.InvalidProgramError, match="larger than a FlatBuffer can be"):
-        replace_modules(LOSS.read_bytes(), lambda *_: [memoryview(holes)])
-    with pytest.raises(vt.InvalidProgramError, match="larger than a FlatBuffer can be"):
-        replace_modules(LOSS.read_bytes(), lambda *_: [memoryview(holes)[: 3 << 30]])
+    with pytest.raises(vt.InvalidProgramError, match="exceed the maximum size of a FlatBuffer: store"):
+        replace_modules(LOSS.read_bytes(), lambda *_: [view(holes)])
+    with pytest.raises(vt.InvalidProgramError, match="exceed the maximum size of a FlatBuffer: store"):
+        replace_modules(LOSS.read_bytes(), lambda *_: [view(holes)[: 3 << 30]])
 
 
 @files
@@ -282,3 +284,14 @@ def test_the_arguments_of_main_are_those_it_has(path: Path) -> None:
         for argument in signature.arguments:
             if argument.main is not None:
                 assert signature.main_arguments[argument.main] == argument.path
+
+
+def test_save_replaces_only_when_forced(tmp_path: Path) -> None:
+    path = tmp_path / "saved.jax_export"
+    path.write_bytes(b"precious")
+    container = JaxContainer.open(EXAMPLES / "symbolic_export.jax_export")
+    with pytest.raises(FileExistsError):
+        container.save(path)
+    assert path.read_bytes() == b"precious"
+    container.save(path, force=True)
+    assert path.read_bytes() == bytes(container)

@@ -13,13 +13,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from isolated_functions import ERRORS
+from isolated_functions import DIAGNOSTIC, ERRORS
 
 import vhlo_tools as vt
 from vhlo_tools.bindings.isolation import Limits, call, close, note
 
 LARGE = 100_000
-DTYPES = ["bool", "int8", "uint64", ">i4", "float16", "float64", "complex64", "<M8[ns]", "S3"]
+DTYPES = ["bool", "int8", "uint64", ">i4", "float16", "float64", "complex64"]
 DTYPES_OF_ML = ["bfloat16", "float8_e4m3fn", "float8_e8m0fnu", "int4", "uint2", "float4_e2m1fn"]
 
 
@@ -46,8 +46,9 @@ def test_arrays_with_gaps_and_other_orders_cross() -> None:
 
 
 def test_plain_values_and_views_cross() -> None:
-    values = (1, "text", b"bytes", {"key": [None, 2.5]}, np.float32(1.5), ml_dtypes.bfloat16(2), vt.Version("1.2.0"))
+    values = (1, "text", "long" * 5000, b"bytes", {"key": [None, 2.5], (1, 2): True}, DIAGNOSTIC, -(2**63))
     assert isolated("same", *values) == values
+    assert isolated("same", "\ud800") == ("\\ud800",)
     for size in (0, 10, LARGE):
         data = os.urandom(size)
         assert bytes(isolated("same", memoryview(data))[0]) == data
@@ -61,7 +62,7 @@ def test_results_are_the_callers_own_and_arguments_are_read_only_in_the_child() 
 
 
 def test_arrays_of_objects_are_refused() -> None:
-    with pytest.raises(TypeError, match="an array of object cannot cross into another process"):
+    with pytest.raises(TypeError, match="an array of object cannot be passed to another process"):
         isolated("same", np.array([object()]))
     assert isolated("same", 1) == (1,)
 
@@ -105,7 +106,7 @@ def test_one_that_aborts_leaves_its_signal_op_and_last_words() -> None:
     assert (error.signal, error.exit_code, error.op) == ("SIGABRT", None, "stablehlo.divide at model.py:3:4")
     assert error.output.endswith("LLVM ERROR: unreachable")
     assert len(error.output) <= 1 << 14
-    assert str(error).startswith("the child process died of SIGABRT while at stablehlo.divide at model.py:3:4")
+    assert str(error).startswith("the child process crashed with SIGABRT while at stablehlo.divide at model.py:3:4")
     assert str(error).endswith("LLVM ERROR: unreachable")
     assert isolated("same", 1) == (1,)
 
@@ -128,22 +129,24 @@ def test_ways_to_die(function: str, name: str | None, code: int | None, said: st
 
 
 def test_one_that_never_ends_is_ended() -> None:
-    with pytest.raises(vt.EngineTimeoutError, match=r"ended after 0\.2 s while at stablehlo\.while") as caught:
+    with pytest.raises(vt.EngineTimeoutError, match=r"terminated after 0\.2 s while at stablehlo\.while") as caught:
         isolated("hang", seconds=0.2)
     assert (caught.value.seconds, caught.value.op) == (0.2, "stablehlo.while")
     assert isolated("same", 1) == (1,)
 
 
 def test_memory_beyond_the_limit() -> None:
-    with pytest.raises(vt.EngineError, match=r"ran out of memory; a call may take 64\.0 MiB \(67108864 bytes\)"):
+    with pytest.raises(vt.EngineError, match=r"ran out of memory; the limit of a call is 64\.0 MiB \(67108864 bytes\)"):
         isolated("take_memory", 100 << 20, memory=64 << 20)
     assert isolated("take_memory", 50 << 20, memory=64 << 20) == 50 << 20
-    with pytest.raises(vt.EngineCrashError, match=r"died of SIGABRT: it ran out of memory; a call may take 64\.0 MiB"):
+    with pytest.raises(
+        vt.EngineCrashError, match=r"crashed with SIGABRT: it ran out of memory; the limit of a call is 64\.0 MiB"
+    ):
         isolated("abort_without_memory", memory=64 << 20)
 
 
 def test_results_beyond_the_limit() -> None:
-    with pytest.raises(vt.EngineError, match=r"the results take 1\.0 MiB .* may take no more than 512\.0 KiB"):
+    with pytest.raises(vt.EngineError, match=r"the results are 1\.0 MiB .* the limit is 512\.0 KiB"):
         isolated("zeros", 1 << 20, output=1 << 19)
     assert isolated("zeros", 1 << 18, output=1 << 19).shape == (1 << 18,)
     assert isolated("zeros", 1 << 20, seconds=None, memory=None, output=None).shape == (1 << 20,)

@@ -114,7 +114,7 @@ call("isolated_functions:hang")
         assert_ends(child)
         assert_ends(server)
         said = caller.stderr.read()
-    assert ("EngineCrashError: the child process is gone" in said) == (victim == "server")
+    assert ("EngineCrashError: the child process has disappeared" in said) == (victim == "server")
 
 
 def test_after_the_server_was_killed_the_next_call_starts_another() -> None:

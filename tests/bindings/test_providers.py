@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import pytest
@@ -17,7 +19,9 @@ def test_the_provider_is_chosen_by_prefix_distribution_or_environment(monkeypatc
     monkeypatch.setenv("VHLO_TOOLS_PROVIDER", "jaxlib")
     assert get_provider().prefix == "jaxlib.mlir"
     monkeypatch.setenv("VHLO_TOOLS_PROVIDER", "nonsense")
-    with pytest.raises(vt.ProviderError, match="'nonsense' is not a provider.*known are jaxlib.mlir, torch_mlir, mlir"):
+    with pytest.raises(
+        vt.ProviderError, match="'nonsense' is not a known provider.*one of jaxlib.mlir, torch_mlir, mlir"
+    ):
         get_provider()
     monkeypatch.setenv("VHLO_TOOLS_PROVIDER", "")
     assert get_provider().prefix == "jaxlib.mlir"
@@ -104,3 +108,45 @@ def test_nothing_of_a_failure_reaches_stderr() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (result.stdout, result.stderr) == ("", "")
+
+
+def test_the_op_classes_of_shardy_are_complete_afterwards() -> None:
+    """jaxlib 0.12 copies the extension's names before all of them exist, if the extension is imported first."""
+    code = (
+        "import vhlo_tools as vt; vt.serialize('func.func @main() { return }')\n"
+        "from jaxlib.mlir._mlir_libs import _sdy\n"
+        "from jaxlib.mlir.dialects import sdy\n"
+        "print([name for name in dir(_sdy) if not hasattr(sdy, name)])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_ctrl_c_waits_until_an_extension_has_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if another thread gets the signal, which is not blocked there."""
+    from vhlo_tools.bindings import provider
+
+    def interrupt() -> None:
+        # As the kernel does with a signal for the process that the main thread blocks.
+        loading.wait()
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    def load(_: str) -> str:
+        loading.set()
+        other.join()
+        events.append("loaded")
+        return "module"
+
+    events: list[str] = []
+    loading = threading.Event()
+    # A thread begins with the signals blocked that the one has blocked that starts it.
+    other = threading.Thread(target=interrupt)
+    other.start()
+    monkeypatch.setattr(provider, "import_module", load)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            get_provider().module("anything")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert events == ["loaded"]

@@ -124,7 +124,7 @@ def test_damage_is_read_or_refused_and_nothing_else(artifact: bytes) -> None:
         (SMALLEST + b"\x00\x03\x00", "a second string section"),
         (SMALLEST + b"\x3f\x03\x00", "no section with id 63"),
         (SMALLEST + b"\x0b\xff\x00", "no section with id 11"),
-        (SMALLEST + b"\x05\xff\x00", r"announces 127 bytes, but only 1 are left.*resource section"),
+        (SMALLEST + b"\x05\xff\x00", r"announces 127 bytes, but only 1 remain.*resource section"),
         (SMALLEST + b"\x85\x03\x07\x00", "alignment 3 is not a power of two"),
         (SMALLEST + b"\x85\x03\x01\x00", "alignment 0 is not a power of two"),
         (SMALLEST + b"\x85\x03\x21\x00\x00", "padding is not 0xCB"),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from fuzz import SUBJECTS, bits_of, flip, subject
+from fuzz.bits import SUBJECTS, bits_of, flip, subject
 
 
 @pytest.mark.parametrize(("program", "version"), SUBJECTS, ids=[f"{p}@{v}" for p, v in SUBJECTS])

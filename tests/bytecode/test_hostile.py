@@ -11,12 +11,15 @@ from corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, inspect_bytes
-from vhlo_tools.bytecode import Block, Entry, File, Operation, Region, Value, decode, encode
+from vhlo_tools.bytecode import Block, Entry, File, Operation, Region, Value, decode, encode, entries, properties
 from vhlo_tools.bytecode.container import encode_section
 from vhlo_tools.bytecode.printing import inherent_attributes
 from vhlo_tools.bytecode.properties import Properties
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.dialect import EntryKind, encodings_of
+from vhlo_tools.mapping import join
+
+PROGRAM_OF_ONE_OP = "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }"
 
 
 def add(file: File, name: str, *fields: Any, dialect: str = "vhlo", kind: EntryKind = "attribute") -> int:
@@ -40,7 +43,7 @@ def set_argument_attributes(file: File, index: int) -> None:
     attributes = add(file, "array_v1", (add(file, "dict_v1", pairs),) * arguments)
     found = inherent_attributes(file, op)
     file.properties.append(
-        Properties(b"".join(varint(attributes if name == "arg_attrs" else old) for name, old in found))
+        Properties(b"".join(varint(attributes if name == "arg_attrs" else old) for name, old in found.items()))
     )
     op.properties = len(file.properties) - 1
 
@@ -74,7 +77,7 @@ def refused(run: Callable[[bytes], object], data: bytes, message: str) -> vt.Mal
 
 def test_the_attributes_of_an_op_that_are_no_dictionary(file: File) -> None:
     file.ir.operations[0].attributes = add(file, "array", (0, 0), dialect="builtin")
-    refused(inspect, encode(file), "builtin.array stands where the dictionary of an op belongs")
+    refused(inspect, encode(file), "expected the dictionary of an op, found builtin.array")
 
 
 @pytest.mark.parametrize(("width", "levels"), [(2, 60), (5000, 3)])
@@ -84,8 +87,8 @@ def test_lists_of_lists_of_lists(width: int, levels: int, file: File) -> None:
         index = add(file, "array_v1", (index,) * width)
     set_argument_attributes(file, index)
     data = encode(file)
-    refused(inspect, data, "a nested attribute unfolds to")
-    refused(text, data, "a nested attribute unfolds to")
+    refused(inspect, data, "a nested attribute expands to")
+    refused(text, data, "a nested attribute expands to")
 
 
 def test_a_list_of_many_long_ones_is_refused_before_it_is_joined(file: File) -> None:
@@ -94,7 +97,7 @@ def test_a_list_of_many_long_ones_is_refused_before_it_is_joined(file: File) -> 
     for _ in range(2):
         index = add(file, "array_v1", (index,) * 10_000)
     set_argument_attributes(file, index)
-    refused(text, encode(file), "a nested attribute unfolds to .* and more")
+    refused(text, encode(file), "a nested attribute expands to .* or more")
 
 
 def test_a_long_string_is_printed(file: File) -> None:
@@ -131,7 +134,7 @@ def test_a_tensor_of_booleans(shape: tuple[int, ...], file: File) -> None:
 
 def test_strip_of_a_file_without_the_dialect_of_locations(file: File) -> None:
     file.strings[file.strings.index(b"builtin")] = b"unknown"
-    refused(strip, encode(file), "does not have the dialect builtin")
+    refused(strip, encode(file), "does not declare the dialect builtin")
 
 
 def test_places_within_entries_are_places_in_the_file(file: File) -> None:
@@ -149,7 +152,7 @@ def test_places_within_entries_are_places_in_the_file(file: File) -> None:
         (b"", "is empty"),
         (b"ML", "is text"),
         (b"ML\xefR", "is ordinary MLIR bytecode"),
-        (b"ML\xefR\x0dStableHLO_vX", "ends in no version"),
+        (b"ML\xefR\x0dStableHLO_vX", "whose version is invalid"),
     ],
 )
 def test_what_is_no_artifact(start: bytes, message: str, file: File) -> None:
@@ -159,7 +162,29 @@ def test_what_is_no_artifact(start: bytes, message: str, file: File) -> None:
 
 
 def test_a_section_that_means_nothing_is_passed_on() -> None:
-    section = b"".join(encode_section("dialect_versions", [b"x"]))
+    section = join(encode_section("dialect_versions", [b"x"]))
     data = bytes(vt.serialize(EXAMPLES / "saxpy.mlir", "1.0.0")) + section
     assert encode(decode(data)) == data
     assert bytes(vt.strip(data)).endswith(b"x")
+
+
+@pytest.mark.parametrize("things", ["attributes", "types", "properties"])
+def test_more_entries_than_any_program_has(things: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry takes a hundred times the memory that it takes of the file."""
+    file = decode(bytes(vt.serialize(PROGRAM_OF_ONE_OP)))
+    file.load()
+    table: list[Any] = getattr(file, things)
+    table.extend(table[:1] * 500)
+    data = encode(file)
+    for module in (entries, properties):
+        monkeypatch.setattr(module, "LARGEST_TABLE", 400)
+    with pytest.raises(vt.MalformedArtifactError, match=rf"the file has 5\d\d {things}; the limit is 400"):
+        decode(data).load()
+    monkeypatch.undo()
+    decode(data).load()
+
+
+def test_small_entries_are_no_views() -> None:
+    file = decode(bytes(vt.serialize(PROGRAM_OF_ONE_OP)))
+    assert all(isinstance(each.data, bytes) for each in [*file.attributes, *file.types])
+    assert all(isinstance(each.data, bytes) for each in file.properties)

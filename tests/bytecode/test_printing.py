@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,22 @@ def test_odd_programs(program: str, provider: Provider) -> None:
     for target in ("current", "1.9.0", "0.14.0", "0.9.0"):
         artifact = vt.serialize(program, target)
         assert generic(provider, artifact.text(debug_info=True)) == generic(provider, bytes(artifact))
+
+
+@pytest.mark.parametrize("numbers", [(), (7,), (7, 8), (7, 8, 9), (7, 8, 9, 10)])
+def test_ranges_of_any_number_of_lines_and_columns(numbers: tuple[int, ...], provider: Provider) -> None:
+    artifact = vt.serialize('func.func @main() { return loc("a.py":1:2 to 3:4) }')
+    file = artifact.copy_of_file()
+    (index,) = (
+        index
+        for index in range(len(file.attributes))
+        if (each := file.decode("attribute", index)) is not None and each.name == "file_line_col_range"
+    )
+    value = file.decode("attribute", index)
+    assert value is not None
+    file.attributes[index] = file.encode("attribute", replace(value, fields=(value.field("file"), numbers)))
+    changed = artifact.edited(file)
+    assert generic(provider, changed.text(debug_info=True)) == generic(provider, bytes(changed))
 
 
 def test_text_without_locations_has_none() -> None:

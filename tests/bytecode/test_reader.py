@@ -50,6 +50,20 @@ def test_a_varint_that_is_cut_short_is_refused(value: int, cut: int) -> None:
             ByteReader(memoryview(data[:cut])).varint()
 
 
+_WIDTHS = st.integers(0, 64).flatmap(lambda bits: st.integers(0, (1 << bits) - 1))
+
+
+@given(st.lists(_WIDTHS, max_size=40), st.integers(0, 8))
+def test_several_varints_are_those_one_by_one(values: list[int], cut: int) -> None:
+    data = b"".join(map(prefix_varint, values))
+    reader = ByteReader(memoryview(data + b"\x01"))
+    assert reader.varints(len(values)) == values
+    assert reader.remaining == 1
+    if values and 0 < cut < len(data):
+        with pytest.raises(MalformedArtifactError):
+            ByteReader(memoryview(data[:-cut])).varints(len(values))
+
+
 def test_counts_and_indices_are_bounded() -> None:
     with pytest.raises(MalformedArtifactError, match=r"100 strings were announced, but only 1 bytes.*offset 0"):
         ByteReader(memoryview(prefix_varint(100) + b"x")).count("strings")

@@ -87,7 +87,7 @@ def test_extract(artifact: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
     ]
     one = tmp_path / "one.npy"
     assert main(["constants", "extract", artifact, "-o", str(one)]) == 2
-    assert "holds one constant, and there are 3" in capsys.readouterr().err
+    assert "can contain only one constant, but there are 3" in capsys.readouterr().err
     assert main(["constants", "extract", artifact, "-o", str(one), "--only", "@main/2:stablehlo.constant"]) == 0
     np.testing.assert_array_equal(np.load(one), np.array([1, 2], "float32"))
     assert main(["constants", "extract", artifact, "-o", str(one), "--only", "@main/9"]) == 2
@@ -143,7 +143,7 @@ def test_mistakes(artifact: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main(["constants", "externalize", artifact, "-o", str(tmp_path / "o"), "--function", "f"]) == 2
     assert "the program has no function @f; it has @main" in capsys.readouterr().err
     assert main(["constants", "restore", artifact, "--weights", artifact, "-o", str(tmp_path / "o")]) == 2
-    assert "in.mlirbc is no safetensors file" in capsys.readouterr().err
+    assert "in.mlirbc is not a safetensors file" in capsys.readouterr().err
     assert main(["constants", "restore", artifact, "--weights", str(tmp_path / "gone"), "-o", str(tmp_path / "o")]) == 2
     assert "gone: No such file" in capsys.readouterr().err
     assert main(["constants", "list", str(Path(__file__))]) == 2
@@ -161,7 +161,7 @@ def test_weights_of_another_artifact(artifact: str, tmp_path: Path, capsys: pyte
     capsys.readouterr()
     command = ["constants", "restore", str(tmp_path / "in.small"), "--weights", weights, "-o", str(tmp_path / "o")]
     assert main(command) == 2
-    expected = f"argument 1 of @main is tensor<512x1024xf32>, and {weights} has tensor<256x1024xf32> for it"
+    expected = f"argument 1 of @main is tensor<512x1024xf32>, but {weights} has tensor<256x1024xf32> for it"
     assert capsys.readouterr().err == f"vhlo: {expected}\n"
     assert main([*command, "--output-format", "json"]) == 2
     assert json.loads(capsys.readouterr().out) == {"ok": False, "message": expected, "findings": []}

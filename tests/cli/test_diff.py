@@ -107,15 +107,15 @@ def test_programs_that_no_artifact_can_hold() -> None:
 
 
 def test_kinds_to_ignore_are_known() -> None:
-    with pytest.raises(ValueError, match="'nonsense' is no kind of difference: expected one of version"):
+    with pytest.raises(ValueError, match="'nonsense' is not a kind of difference: expected one of version"):
         vt.diff(SAXPY, SAXPY, ignore=["nonsense"])  # type: ignore[list-item]
 
 
-def readme_commands() -> list[str]:
-    """Return what the README says to type to have git show artifacts."""
-    text = (ROOT / "README.md").read_text()
-    section = text[text.index("### Artifacts in git") :]
-    return section[section.index("```sh") :].split("\n```")[0].splitlines()[1:]
+def documented_command() -> str:
+    """Return what the documentation says to type to have git show artifacts."""
+    lines = (ROOT / "docs" / "artifacts.md").read_text().splitlines()
+    (command,) = (line.removeprefix("$ ") for line in lines if line.startswith("$ git config "))
+    return command
 
 
 def test_git_shows_artifacts_as_text(tmp_path: Path) -> None:
@@ -128,10 +128,9 @@ def test_git_shows_artifacts_as_text(tmp_path: Path) -> None:
     git("config", "user.email", "someone@example.org")
     git("config", "user.name", "Someone")
     (tmp_path / ".gitattributes").write_text((ROOT / ".gitattributes").read_text())
-    (command,) = readme_commands()
     vhlo = f"{shlex.quote(sys.executable)} -m vhlo_tools.cli.main"
-    # As in the README, but for the program: git hands the value to a shell.
-    *words, value = shlex.split(command)[1:]
+    # As documented, but for the program: git hands the value to a shell.
+    *words, value = shlex.split(documented_command())[1:]
     git(*words, value.replace("vhlo ", f"{vhlo} ", 1))
     artifact = tmp_path / "saxpy.mlirbc"
     vt.serialize(SAXPY, "1.4.0").save(artifact)

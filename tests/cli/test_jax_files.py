@@ -15,8 +15,9 @@ from processes import run_measured
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer
-from vhlo_tools.artifact.jax_export import replace_modules
 from vhlo_tools.cli.main import main
+from vhlo_tools.formats.jax_export.export_file import replace_modules
+from vhlo_tools.mapping import join
 
 LOSS = EXAMPLES / "jax_store" / "loss.jax_export"
 VHLO = [sys.executable, "-m", "vhlo_tools.cli.main"]
@@ -37,7 +38,7 @@ def test_retarget_gives_back_such_a_file(engine: str, tmp_path: Path, capsys: py
 def test_what_stands_in_the_way_is_said_of_all_artifacts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, out = tmp_path / "in.jax_export", tmp_path / "out.jax_export"
     step = bytes(vt.serialize(EXAMPLES / "transformer_step.mlir", "1.9.0"))
-    source.write_bytes(b"".join(replace_modules(LOSS.read_bytes(), lambda number, old: [old if number == 1 else step])))
+    source.write_bytes(join(replace_modules(LOSS.read_bytes(), lambda number, old: [old if number == 1 else step])))
     assert main(["retarget", str(source), "--target", "1.0.0", "-o", str(out)]) == 1
     error = capsys.readouterr().err
     assert f"{source} cannot be written for 1.0.0" in error

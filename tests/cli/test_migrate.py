@@ -37,6 +37,7 @@ FILE = {
         "new_size": {"type": ["integer", "null"]},
         "digest": TEXT,
         "new_digest": TEXT,
+        "leads_to": TEXT,
         "output": TEXT,
         "backup": TEXT,
         "verified": TEXT,
@@ -127,7 +128,7 @@ def test_lines_of_json(store: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert sorted(each["status"] for each in live) == ["blocked", "moved", "moved"]
     assert [each["status"] for each in written] == ["current", "current", "blocked"]
     assert out == ""
-    assert err.splitlines()[-1].startswith("vhlo: 2 already there (")
+    assert err.splitlines()[-1].startswith("vhlo: 2 up to date (")
 
 
 def test_text_names_what_was_not_moved(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,7 +163,7 @@ def test_an_interrupted_one_says_how_to_go_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130
-    assert said.strip() == "vhlo: interrupted; every file is whole, and the same command goes on from here"
+    assert said.strip() == "vhlo: interrupted; every file is intact, and the same command resumes the migration"
     again = subprocess.run(command, capture_output=True, text=True, check=False)
     assert again.returncode in (0, 1)
     assert sum(int(part.split()[0]) for part in again.stdout.splitlines()[-1].split(", ")) == 150

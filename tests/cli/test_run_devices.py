@@ -81,12 +81,12 @@ def test_values_of_several_devices_are_probed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--handler", "scale"), "'scale' names no handler: expected TARGET=MODULE:FUNCTION"),
+        (("--handler", "scale"), "'scale' is not a handler: expected TARGET=MODULE:FUNCTION"),
         (("--handler", "scale=nowhere:scale"), "cannot be loaded: No module named 'nowhere'"),
         (("--handler", "scale=kernels_of_test:other"), "cannot be loaded: module 'kernels_of_test' has no attribute"),
-        (("--handler", "scale=kernels_of_test:constant"), "is a int, and not a function"),
-        (("--partitions", "2", "-i", "2:1"), "'2:1' is for device 2, but there are 2, from 0 on"),
-        (("--replicas", "2", "--report"), "are of one device: leave --replicas and --partitions out"),
+        (("--handler", "scale=kernels_of_test:constant"), "is a int, not a function"),
+        (("--partitions", "2", "-i", "2:1"), "'2:1' is for device 2, but there are 2 devices, numbered from 0"),
+        (("--replicas", "2", "--report"), "support one device only: omit --replicas and --partitions"),
         (("--replicas", "0"), "0 is not in the range"),
     ],
 )

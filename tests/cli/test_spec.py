@@ -206,7 +206,7 @@ def test_diff_of_bytecode_versions_and_patches(capsys: pytest.CaptureFixture[str
     )
     assert as_json(capsys, "diff", "1.8.0", "1.8.5")["changes"] == []
     assert spec("diff", "1.8.0", "9.0.0") == 2
-    assert "9.0.0 is no version here: expected one from 0.9.0 to" in capsys.readouterr().err
+    assert "9.0.0 is not a version of the specification: expected one from 0.9.0 to" in capsys.readouterr().err
 
 
 def test_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,7 +218,7 @@ def test_lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert spec("lint", "--specs", str(specs), "--write-baseline") == 1
     out, err = capsys.readouterr()
     assert (
-        "vhlo/types.toml: i2_v1: code-unique: code 1 is that of complex_v1 already\n"
+        "vhlo/types.toml: i2_v1: code-unique: code 1 is already used by complex_v1\n"
         "    give the newer one the next free code\n"
     ) in out
     assert "vhlo/types.toml: i2_v1: released-changed: encodings of the type i2_v1 is released as" in out
@@ -248,7 +248,7 @@ def test_against(capsys: pytest.CaptureFixture[str]) -> None:
     assert spec("lint", "--against", "no-such-revision") == 2
     assert "expected a folder, or a git revision" in capsys.readouterr().err
     assert spec("lint", "--specs", MY_OP, "--against", str(OURS)) == 1
-    assert "abs_v1: released-removed: the op abs_v1 is released and has disappeared" in capsys.readouterr().out
+    assert "abs_v1: released-removed: the op abs_v1 is released, but was removed" in capsys.readouterr().out
 
 
 def test_another_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -262,16 +262,22 @@ def test_another_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         ["show", "x"],
         ["diff", "1.0.0", "1.1.0"],
         ["lint"],
-        ["new-version", "--version", "2.0.0"],
+        ["new-version", "2.0.0"],
     ):
         for folder in (tmp_path, tmp_path / "missing"):
             capsys.readouterr()
             assert spec(*command, "--specs", str(folder)) == 2
-            assert "holds no specification" in capsys.readouterr().err
+            assert "contains no specification" in capsys.readouterr().err
 
 
 def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments in (["show"], ["list", "--kind", "nonsense"], ["diff", "1.0", "1.1.0"], ["nonsense"]):
+    for arguments in (
+        ["show"],
+        ["list", "--kind", "nonsense"],
+        ["diff", "1.0", "1.1.0"],
+        ["nonsense"],
+        ["new-version"],
+    ):
         assert spec(*arguments) == 2
     assert spec("--help") == 0
     out = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Upstream's programs as processes: shims, what the library dies of, and who starts what."""
+"""Upstream's programs as processes: shims, what the library crashes over, and who starts what."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
 def test_what_the_library_dies_of_is_an_error() -> None:
     script = """
 import os, signal
-from vhlo_tools.opt.guard import guarded, note
+from vhlo_tools.upstream.guard import guarded, note
 
 def die() -> int:
     note("input.mlir: canonicalize")
@@ -118,7 +118,7 @@ print(guarded("vhlo opt", die), guarded("vhlo opt", lambda: 7))
 """
     ran = run([sys.executable, "-c", script])
     assert (ran.returncode, ran.stdout) == (0, "1 7\n"), ran.stderr
-    assert "input.mlir: canonicalize: error: vhlo opt: the library died of SIGSEGV" in ran.stderr
+    assert "input.mlir: canonicalize: error: vhlo opt: the library crashed with SIGSEGV" in ran.stderr
 
 
 def test_the_input_keeps_its_name_in_locations(tmp_path: Path) -> None:

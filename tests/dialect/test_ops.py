@@ -18,14 +18,10 @@ from vhlo_tools.dialect import (
     known_default,
     known_defaults,
     known_enums,
-    known_feature,
-    known_features,
     known_ops,
     known_versions,
-    minimum_version,
 )
 from vhlo_tools.dialect.ops import load_ops
-from vhlo_tools.version import Version
 
 BY_NAME = pytest.mark.parametrize("op", known_ops(), ids=lambda op: op.name)
 VERSIONS = [entry.version for entry in known_versions()]
@@ -89,29 +85,8 @@ def test_attributes_are_in_the_order_of_the_alphabet(op: Op) -> None:
         assert list(version.attributes) == sorted(version.attributes)
 
 
-@BY_NAME
-def test_features_name_what_is_newer_than_the_first_version(op: Op) -> None:
-    def are_named(introduced: Version) -> list[str]:
-        return [
-            feature.id
-            for feature in known_features()
-            if (op.name in feature.ops, feature.introduced) == (True, introduced)
-        ]
-
-    if op.versions[0].min > minimum_version():
-        assert are_named(op.versions[0].min)
-    for step, newer in zip(op.steps, op.versions[1:], strict=True):
-        guarded = bool(step.added or step.single or step.empty)
-        assert guarded == (step.feature is not None)
-        assert are_named(newer.min) == ([step.feature] if guarded else [])
-
-
 @pytest.mark.parametrize(("op", "constraint"), CONSTRAINTS, ids=lambda value: getattr(value, "name", None))
 def test_constraints_refer_to_what_is_there(op: Op, constraint: Constraint) -> None:
-    feature = known_feature(constraint.feature)
-    assert feature.introduced == constraint.since
-    assert feature.kind == "constraint"
-    assert op.name in feature.ops
     for number in constraint.versions:
         version = op.versions[number - 1]
         assert version.min < constraint.since, "the constraint could never speak"
@@ -120,11 +95,6 @@ def test_constraints_refer_to_what_is_there(op: Op, constraint: Constraint) -> N
     # Below it, in every version that the constraint can meet, the op is one that it applies to, if it is there at all.
     before = VERSIONS[VERSIONS.index(constraint.since) - 1]
     assert op.at(before) in [op.versions[number - 1] for number in constraint.versions]
-
-
-def test_constraint_features_have_constraints() -> None:
-    named = {(constraint.feature, op.name) for op, constraint in CONSTRAINTS}
-    assert named == {(f.id, op) for f in known_features() if f.kind == "constraint" for op in f.ops}
 
 
 def test_operands_are_shared_out() -> None:

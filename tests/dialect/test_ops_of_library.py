@@ -19,9 +19,9 @@ from vhlo_text import TENSOR, converted, find, op_text, structure_text
 from vhlo_tools.dialect import (
     Default,
     Op,
+    OpStep,
     OpVersion,
     Slot,
-    Step,
     known_default,
     known_defaults,
     known_ops,
@@ -136,7 +136,7 @@ OTHERS: dict[str, tuple[list[str], list[str]]] = {
 
 
 @EACH_STEP
-def test_downgrade_asks_for_the_defaults(vhlo: Vhlo, op: Op, step: Step) -> None:
+def test_downgrade_asks_for_the_defaults(vhlo: Vhlo, op: Op, step: OpStep) -> None:
     older, newer = op.versions[step.older - 1], op.versions[step.newer - 1]
     text = op_text(op, newer)
     assert older.max is not None
@@ -154,7 +154,7 @@ def test_downgrade_asks_for_the_defaults(vhlo: Vhlo, op: Op, step: Step) -> None
 
 
 @EACH_STEP
-def test_downgrade_asks_for_single_values_and_no_regions(vhlo: Vhlo, op: Op, step: Step) -> None:
+def test_downgrade_asks_for_single_values_and_no_regions(vhlo: Vhlo, op: Op, step: OpStep) -> None:
     older, newer = op.versions[step.older - 1], op.versions[step.newer - 1]
     text = op_text(op, newer)
     widened = [replace(text, operands=text.operands * 2, results=text.results * 2)] if step.single else []

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from corpus import EXAMPLES, example_programs, framework_examples
-from environments import run_in
+from release_environments import run_in
 
-from vhlo_tools.artifact import JaxContainer, read_signature
+from vhlo_tools.artifact import JaxContainer
+from vhlo_tools.formats import read_signature
 
 PRODUCER = "jax==0.10.2"
 

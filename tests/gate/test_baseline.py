@@ -57,6 +57,14 @@ def test_a_further_one_of_the_same_kind_is_new(folder: Path, capsys: pytest.Capt
     ]
 
 
+def test_of_several_on_one_line_those_beyond_the_known_are_new(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(folder / "m.mlir", blocked(10, 10, 10, 10, 10))
+    (file,) = check_json(capsys, *ASKED)["files"]
+    assert [(each["baseline"], each["count"]) for each in file["findings"]] == [("new", 3), ("known", 2)]
+
+
 def test_another_target_and_another_file_are_new(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(capsys, *ASKED, "--target", "1.2.0")[0] == 1
     write(folder / "other.mlir", blocked(10))
@@ -77,7 +85,7 @@ def test_what_is_gone_is_stale_until_the_baseline_is_updated(folder: Path, capsy
     code, _, err = check(capsys, *ASKED)
     assert (code, err) == (
         0,
-        "vhlo: note: known.json is stale: m.mlir for 1.3.0 has no more tan in @main/stablehlo.tan; "
+        "vhlo: note: known.json is stale: m.mlir for 1.3.0 no longer has tan in @main/stablehlo.tan; "
         "--update-baseline removes it\n",
     )
     check(capsys, *ASKED, "--update-baseline")
@@ -96,7 +104,7 @@ def test_what_was_not_asked_is_kept_unless_its_file_is_gone(folder: Path, capsys
         ("other.mlir", "1.2.0"),
     ]
     (folder / "m.mlir").unlink()
-    assert "m.mlir for 1.3.0 has no more tan" in check(capsys, *asked)[2]
+    assert "m.mlir for 1.3.0 no longer has tan" in check(capsys, *asked)[2]
     check(capsys, *asked, "--update-baseline")
     assert [each["file"] for each in entries(folder)] == ["other.mlir"]
 
@@ -121,9 +129,11 @@ def test_notes_are_never_known_and_allowed_findings_neither(folder: Path, capsys
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "known.json: there is no such baseline: --update-baseline writes it"),
-        ("{", "known.json is no baseline: expected JSON"),
-        ("[]", 'known.json is no baseline: expected an object with "format" and "findings"'),
+        (None, "known.json: the baseline does not exist: --update-baseline writes it"),
+        ("{", "known.json is not a baseline: expected JSON"),
+        pytest.param("[" * 100_000, "known.json is not a baseline: expected JSON: it nests too deeply", id="deep"),
+        ('{"format": 1, "format": 2}', "the key 'format' occurs twice"),
+        ("[]", 'known.json is not a baseline: expected an object with "format" and "findings"'),
         ('{"format": 2, "findings": []}', "expected a baseline of format 1, found 2"),
         ('{"format": 1, "findings": [3]}', "findings[0]: expected an object"),
         ('{"format": 1, "findings": [{"file": "a", "target": "b", "count": 1}]}', "findings[0]: feature is missing"),
@@ -137,7 +147,7 @@ def test_notes_are_never_known_and_allowed_findings_neither(folder: Path, capsys
         ),
         (
             '{"format": 1, "findings": [{"file": "a", "target": 1, "feature": "c", "count": 1}]}',
-            "findings[0]: expected a text as target, found 1",
+            "findings[0]: expected a string as target, found 1",
         ),
     ],
 )

@@ -21,6 +21,8 @@ def finding(feature: str = "dot_algorithm", kind: FindingKind = "attribute", lev
     [
         ([], None),
         ([{"tan": "deny"}], None),
+        ([{"tan*": "deny", "?ot": "allow"}], None),
+        ([{"tan*": "deny", "attribute": "warn"}], "warn"),
         ([{"attribute": "warn"}], "warn"),
         ([{"attribute": "warn", "dot_*": "allow"}], "allow"),
         ([{"*": "deny", "dot_*": "allow"}], "allow"),
@@ -62,7 +64,7 @@ def test_what_a_level_may_be_for(name: str) -> None:
         ("ops", "did you mean op"),
         ("algorithm", "dot_algorithm"),
         ("zzz", "`vhlo spec list`"),
-        ("zzz*", "fits no feature"),
+        ("zzz*", "matches no feature"),
     ],
 )
 def test_what_it_may_not_be_for(name: str, message: str) -> None:

@@ -16,8 +16,9 @@ from migration_tools import CHANGING, DEADLY, DEADLY_TWICE, LYING
 from raw import RawLibrary
 
 import vhlo_tools as vt
-from vhlo_tools.artifact import JaxContainer, JaxExport
-from vhlo_tools.migration import Journal, Migration, Settings, Tools, Workers
+from vhlo_tools.artifact import JaxContainer
+from vhlo_tools.formats import JaxExport
+from vhlo_tools.migration import Journal, Migration, MigrationSettings, Tools, Workers
 
 ADD = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.add %a, %a : tensor<4xf32>
@@ -58,7 +59,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def worked(store: Path, tools: Tools, jobs: int | None = None, *, verify: bool = False) -> list[vt.MigrationRecord]:
-    settings = Settings((str(store),), TARGET, verify=verify)
+    settings = MigrationSettings((str(store),), TARGET, verify=verify)
     with Journal(None, settings) as journal, Workers(jobs=jobs) as workers:
         migration = Migration(settings, tools, journal)
         list(migration.find())
@@ -107,6 +108,8 @@ def test_what_cannot_be_moved_is_left_and_told(store: Path) -> None:
         "moved",
     ]
     assert [each.feature for each in found["tan.mlirbc"].findings] == ["tan"]
+    assert (found["nothing.mlir"].reason, found["nothing.mlir"].size) == ("No such file or directory", 0)
+    assert found["torn.mlirbc"].size == 100
     assert contents(store)["tan.mlirbc"] == before["tan.mlirbc"]
     assert contents(store)["torn.mlirbc"] == before["torn.mlirbc"]
 
@@ -178,20 +181,34 @@ def test_a_file_that_kills_its_process_costs_no_other(store: Path, add: bytes) -
     found = worked(store, DEADLY, jobs=2)
     failed = [each for each in found if each.status != "moved"]
     assert [(Path(each.path).name, each.status) for each in failed] == [("deadly.mlirbc", "failed")], failed
-    assert "the process that worked on it died" in (failed[0].reason or "")
+    assert "the process that migrated it crashed" in (failed[0].reason or "")
     assert len(found) == 8
     assert (store / "deadly.mlirbc").read_bytes() == add
 
 
+def test_what_was_written_when_a_process_crashed_is_written_again(store: Path, add: bytes) -> None:
+    # Of twelve files, three go to the only process at once: whichever the deadly one goes with may be written already.
+    for number in range(7):
+        (store / f"{number}.mlirbc").write_bytes(add)
+    (store / "z-deadly.mlirbc").write_bytes(add)
+    found = worked(store, DEADLY, jobs=1)
+    assert len(found) == 12
+    assert [Path(each.path).name for each in found if each.status != "moved"] == ["z-deadly.mlirbc"]
+    assert not list(store.rglob("*.part"))
+
+
 def test_a_process_that_dies_by_accident_costs_no_file(store: Path, add: bytes) -> None:
+    # Three of twelve files go to the only process at once. It dies with several of them, and then with one alone.
+    for number in range(7):
+        (store / f"{number}.mlirbc").write_bytes(add)
     (store / "deadly.mlirbc").write_bytes(add)
-    assert {each.status for each in worked(store, DEADLY_TWICE, jobs=2)} == {"moved"}
+    assert {each.status for each in worked(store, DEADLY_TWICE, jobs=1)} == {"moved"}
     assert (store.with_name("deaths")).read_text() == "xx"
 
 
 def test_a_broken_executor_of_the_caller_is_told(store: Path, add: bytes) -> None:
     (store / "deadly.mlirbc").write_bytes(add)
-    settings = Settings((str(store),), TARGET)
+    settings = MigrationSettings((str(store),), TARGET)
     with (
         Journal(None, settings) as journal,
         ProcessPoolExecutor(1, get_context("spawn")) as executor,
@@ -199,7 +216,7 @@ def test_a_broken_executor_of_the_caller_is_told(store: Path, add: bytes) -> Non
     ):
         migration = Migration(settings, DEADLY, journal)
         list(migration.find())
-        with pytest.raises(vt.MigrationError, match="only its owner can start it again"):
+        with pytest.raises(vt.MigrationError, match="only the owner of the executor can restart it"):
             list(migration.execute(workers))
 
 
@@ -235,7 +252,7 @@ def test_a_program_that_cannot_be_run_is_moved_if_it_stays_the_same(store: Path)
 def test_paths_that_mean_nothing_are_refused(store: Path) -> None:
     (store / "empty").mkdir()
     for path in (store / "missing", store / "empty", store / "*.none"):
-        with pytest.raises(vt.MigrationError, match="no file, no folder with programs, and no glob"):
+        with pytest.raises(vt.MigrationError, match="not a file, not a folder with programs, and not a glob"):
             list(vt.migrate(path, TARGET))
     assert not list(store.rglob(".vhlo*"))
     with pytest.raises(vt.UnknownTargetError):
@@ -304,8 +321,49 @@ def test_a_plan_writes_nothing_and_says_what_would_be(store: Path) -> None:
         "tan.mlirbc": "blocked",
     }
     assert found["text.mlir"].output == str(store / "text.mlirbc")
+    # Whoever tries it knows how long it takes; it was not minutes.
+    assert all(each.seconds is not None and 0 < each.seconds < 60 for each in found.values() if each.status == "move")
     assert (summary.files["move"], summary.problems, summary.ok) == (4, 1, False)
     one, two = summary.seconds(), summary.seconds(2)
     assert one is not None
     assert two == pytest.approx(one / 2)
     assert {each.status for each in vt.migrate(store, "1.3.0")} == {"moved", "blocked"}
+
+
+def test_a_plan_knows_which_of_many_results_stand_there_already(tmp_path: Path) -> None:
+    """Only the first files are tried, and those in whose place something stands."""
+    for number in range(20):
+        (tmp_path / f"{number:02}.mlir").write_text(ADD)
+    assert set(statuses(vt.migrate(tmp_path, TARGET)).values()) == {"moved"}
+    assert set(statuses(vt.plan_migration(tmp_path, TARGET, exclude=["*.mlirbc"])).values()) == {"current"}
+
+
+def test_a_plan_says_what_is_blocked_whether_it_tries_it_or_not(tmp_path: Path, add: bytes) -> None:
+    blocked = bytes(vt.serialize(FEATURES / "tan.mlir", "1.4.0"))
+    for number in range(40):
+        (tmp_path / f"{number:02}.mlirbc").write_bytes(blocked if number % 2 else add)
+    found = {Path(each.path).stem: each for each in vt.plan_migration(tmp_path, "1.3.0")}
+    assert {name: each.status for name, each in found.items()} == {
+        f"{number:02}": "blocked" if number % 2 else "move" for number in range(40)
+    }
+    assert all([each.feature for each in found[f"{number:02}"].findings] == ["tan"] for number in range(1, 40, 2))
+    # A sample is enough to tell how long it takes.
+    assert 0 < sum(each.seconds is not None for each in found.values()) < 20
+
+
+UNGUARDED = """
+import sys
+import vhlo_tools as vt
+print([each.status for each in vt.migrate(sys.argv[1], "1.13.0", jobs=2)])
+"""
+
+
+def test_a_script_that_cannot_start_processes_is_told_why(store: Path, tmp_path: Path) -> None:
+    """Each process imports the script, which must not migrate again."""
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    ran = subprocess.run([sys.executable, str(script), str(store)], capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines()[-1].startswith(
+        "vhlo_tools.errors.MigrationError: no worker process can be started: a script that requests worker processes"
+    )

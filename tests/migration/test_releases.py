@@ -1,4 +1,4 @@
-"""A store that ten old releases of jaxlib wrote, migrated up and down; scripts/check_migrate_releases.py has all."""
+"""A store that ten old releases of jaxlib wrote, migrated up and down: a share of check_migrate_releases.py."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
-from vhlo_tools.migration import Journal, Migration, Settings, Workers
-from vhlo_tools.migration.discovery import hash_at
+from vhlo_tools.migration import Journal, Migration, MigrationSettings, Workers
 from vhlo_tools.migration.journal import Task, part_of
+from vhlo_tools.migration.store_files import hash_at
 
 TARGET = vt.Version("1.13.0")
 
@@ -49,7 +49,9 @@ def by_path(record: vt.MigrationRecord) -> str:
 
 def test_other_settings_are_refused_until_it_is_begun_anew(store: Path) -> None:
     list(islice(vt.migrate(store, TARGET), 5))
-    with pytest.raises(vt.MigrationError, match=r"begun with target '1\.13\.0' and not '1\.12\.0'.*--restart"):
+    with pytest.raises(
+        vt.MigrationError, match=r"unfinished migration with target '1\.13\.0' instead of '1\.12\.0'.*--restart"
+    ):
         list(vt.migrate(store, "1.12.0"))
     unfinished = next(each for each in store.rglob("*.mlirbc") if vt.open_artifact(each).version != TARGET)
     left_behind = _part_of(store, unfinished)
@@ -77,7 +79,7 @@ def test_two_migrations_do_not_share_a_journal(store: Path) -> None:
     next(under_way)
     code = f"import vhlo_tools as vt; list(vt.migrate({str(store)!r}, '1.13.0'))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "another migration works with this journal" in result.stderr
+    assert "another migration" in result.stderr
     assert len(list(under_way)) == 11
 
 
@@ -102,7 +104,7 @@ def test_a_journal_that_is_named_stays_as_a_record(store: Path, tmp_path: Path) 
 def test_other_files_are_no_journals_and_are_left_alone(store: Path, tmp_path: Path) -> None:
     other = tmp_path / "precious.txt"
     other.write_text("precious " * 1000)
-    with pytest.raises(vt.MigrationError, match="is no journal of a migration"):
+    with pytest.raises(vt.MigrationError, match="is not a journal of a migration"):
         list(vt.migrate(store, TARGET, journal=other))
     assert other.read_text() == "precious " * 1000
     with pytest.raises(vt.MigrationError, match="cannot be written"):
@@ -112,7 +114,7 @@ def test_other_files_are_no_journals_and_are_left_alone(store: Path, tmp_path: P
 @pytest.mark.parametrize("when", ["before", "after", "instead"])
 def test_a_kill_between_the_journal_and_the_file(store: Path, tmp_path: Path, when: str) -> None:
     """The journal says what was about to be done; the file says whether it was."""
-    settings = Settings((str(store),), TARGET)
+    settings = MigrationSettings((str(store),), TARGET)
     path = str(tmp_path / "journal")
     with Journal(path, settings) as journal:
         migration = Migration(settings, MIGRATION_TOOLS, journal)
@@ -140,7 +142,7 @@ def test_a_kill_between_the_journal_and_the_file(store: Path, tmp_path: Path, wh
 
 def _part_of(store: Path, path: Path) -> Path:
     """Return where the first run of a migration that was interrupted would have written a result."""
-    with Journal(str(store / ".vhlo-migration"), Settings((str(store),), TARGET)) as journal:
+    with Journal(str(store / ".vhlo-migration"), MigrationSettings((str(store),), TARGET)) as journal:
         task = next(each for each in journal.tasks(beside=False) if each.found.path == str(path))
         return Path(part_of(task, journal.key, 1))
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from corpus import EXAMPLES
 from raw import RawLibrary
@@ -10,7 +11,7 @@ from raw import RawLibrary
 import vhlo_tools as vt
 from vhlo_tools.api import program_of
 from vhlo_tools.api.frontends import FRONTENDS
-from vhlo_tools.artifact import Kind
+from vhlo_tools.formats import Kind
 from vhlo_tools.program import LOADERS, load_program
 
 TEXT = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }"
@@ -45,9 +46,9 @@ def test_vhlo_is_a_program_too() -> None:
     [
         ("module { foo }", r"the text is not a valid MLIR program: the text:1:10: custom op 'foo' is unknown"),
         (b"func.func @main(", "the input is not a valid MLIR program"),
-        (b"// caf\xc3\xa9\n" + b"x" * 5000 + b"\xff", "starts as text, but byte 5009 is not UTF-8"),
-        (42, "a builtins.int is no program: expected an ir.Module"),
-        (None, "a builtins.NoneType is no program"),
+        (b"// caf\xc3\xa9\n" + b"x" * 5000 + b"\xff", "starts with text, but byte 5009 is not UTF-8"),
+        (42, "a builtins.int is not a program: expected an ir.Module"),
+        (None, "a builtins.NoneType is not a program"),
         (b"", "the input is empty"),
     ],
 )
@@ -62,7 +63,7 @@ def test_a_path_that_is_not_there() -> None:
 
 
 def test_an_object_of_mlir_that_is_no_module(raw: RawLibrary) -> None:
-    with pytest.raises(vt.InvalidProgramError, match="is no module: expected an ir.Module"):
+    with pytest.raises(vt.InvalidProgramError, match="is not a module: expected an ir.Module"):
         vt.serialize(raw.context())
 
 
@@ -79,3 +80,38 @@ def test_a_program_that_is_parsed_but_not_verified(raw: RawLibrary) -> None:
 def test_names_of_examples_are_their_paths() -> None:
     assert load_program(EXAMPLES / "saxpy.mlir").name.endswith("saxpy.mlir")
     assert load_program(TEXT, name="mine").name == "mine"
+
+
+@pytest.mark.parametrize("number", [9, 1999, 2001])
+def test_large_constants_of_booleans_in_both_forms_of_mlir(number: int) -> None:
+    """One of them is that of the installed library, the other that of older or newer ones."""
+    values = np.random.default_rng(0).random(number) < 0.5
+    for stored in (values.astype(np.uint8), np.packbits(values, bitorder="little")):
+        text = f"""func.func @main() -> tensor<{number}xi1> {{
+          %0 = stablehlo.constant dense<"0x{stored.tobytes().hex().upper()}"> : tensor<{number}xi1>
+          return %0 : tensor<{number}xi1>
+        }}"""
+        assert np.array_equal(vt.run(text, [])[0], values)
+
+
+def test_a_constant_of_booleans_in_no_form() -> None:
+    text = 'func.func @main() { %0 = stablehlo.constant dense<"0x010101"> : tensor<40xi1> return }'
+    with pytest.raises(vt.InvalidProgramError, match="elements hex data size is invalid"):
+        vt.serialize(text)
+
+
+DEEP = 100_000
+DEEP_TEXTS = {
+    "hlo": f"HloModule m\n\nENTRY e {{\n  ROOT p = {'(' * DEEP}f32[]{')' * DEEP} parameter(0)\n}}\n",
+    "array": f"module attributes {{a = {'[' * DEEP}{']' * DEEP}}} {{}}",
+    "types": f"func.func @f(%a: {'tuple<' * DEEP}tensor<f32>{'>' * DEEP}) {{ return }}",
+    "hidden": f"module attributes {{a = {chr(10).join(['[ // ]'] * DEEP)}{']' * DEEP}}} {{}}",
+    "in strings": f'module attributes {{a = {"[{b = " * DEEP}{"}]" * DEEP}, c = "{"]" * DEEP}"}} {{}}',
+}
+
+
+@pytest.mark.parametrize("name", DEEP_TEXTS)
+def test_text_that_nests_so_deeply_that_parsers_crash(name: str) -> None:
+    """Given as a string, which is otherwise parsed in this process."""
+    with pytest.raises(vt.InvalidProgramError, match="crashes or hangs"):
+        vt.serialize(DEEP_TEXTS[name])

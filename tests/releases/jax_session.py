@@ -1,10 +1,13 @@
 """Run by releases of jax: ``jax_session.py write FOLDER`` exports functions, ``jax_session.py call FILE`` calls them.
 
 The name of a file says which function it is: all before the first dot. Derivatives are called as well where there are.
+``jax_session.py try FILE`` prints a line of JSON for each file, with the outcome, and does not stop at the first error.
 """
 
 from __future__ import annotations
 
+import collections
+import json
 import os
 import sys
 from pathlib import Path
@@ -41,7 +44,41 @@ def sharded(x: Any) -> Any:
     return x @ x.T
 
 
-ARGUMENTS = {"plain": ({"x": X}, X, np.float32(3)), "symbolic": (X,), "anywhere": (X,), "sharded": (X,)}
+Pair = collections.namedtuple("Pair", ("first", "second"))
+if hasattr(jax.export, "register_namedtuple_serialization"):
+    jax.export.register_namedtuple_serialization(Pair, serialized_name="tests.Pair")
+
+
+def named(pair: Any) -> Any:
+    return Pair(pair.first + pair.second, pair.first)
+
+
+def keyed(key: Any, x: Any) -> Any:
+    return x + jax.random.normal(key, x.shape)
+
+
+def small(x: Any) -> Any:
+    return x.astype(jnp.float32) + 1
+
+
+def tiny(x: Any) -> Any:
+    return x.astype(jnp.float32) + 1
+
+
+KEY = jax.random.key(0)
+ARGUMENTS = {
+    "plain": ({"x": X}, X, np.float32(3)),
+    "symbolic": (X,),
+    "anywhere": (X,),
+    "sharded": (X,),
+    "named": (Pair(X, 2 * X),),
+    "keyed": (KEY, X),
+    "small": (jnp.asarray(X, jnp.float8_e4m3fn),),
+    # A type that old releases lack.
+    **({"tiny": (jnp.asarray(X, jnp.float8_e8m0fnu),)} if hasattr(jnp, "float8_e8m0fnu") else {}),
+}
+#: What not every release can write: it is left out there.
+NEWER = ("named", "keyed", "small", "tiny")
 
 
 def write(folder: Path) -> None:
@@ -55,6 +92,31 @@ def write(folder: Path) -> None:
     for name, exported in calls.items():
         order = 1 if name in ("plain", "anywhere") else 0
         (folder / f"{name}.jax_export").write_bytes(exported.serialize(vjp_order=order))
+
+
+def write_newer(folder: Path) -> None:
+    for name in NEWER:
+        try:
+            exported = jax.export.export(jax.jit(globals()[name]), platforms=["cpu"])(*ARGUMENTS[name])
+            (folder / f"{name}.jax_export").write_bytes(exported.serialize())
+        except Exception as error:
+            print(f"not written: {name}: {type(error).__name__}: {error}"[:200])
+
+
+def attempt(path: Path) -> dict[str, str]:
+    """Return the outcome for a file: ``called``, or the step that failed and its error."""
+    name, step = path.name.partition(".")[0], "load"
+    try:
+        exported = jax.export.deserialize(bytearray(path.read_bytes()))
+        step = "call"
+        arguments = ARGUMENTS[name]
+        run = jax.jit(exported.call, in_shardings=ROWS) if name == "sharded" else exported.call
+        found = run(*arguments)
+        step = "compare"
+        compare(found, globals()[name](*arguments))
+        return {"outcome": "called"}
+    except Exception as error:
+        return {"outcome": step, "error": f"{type(error).__name__}: {error}"[:300]}
 
 
 def call(path: Path) -> None:
@@ -82,6 +144,12 @@ def compare(found: Any, expected: Any) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "write":
         write(Path(sys.argv[2]))
+    elif sys.argv[1] == "write-all":
+        write(Path(sys.argv[2]))
+        write_newer(Path(sys.argv[2]))
+    elif sys.argv[1] == "try":
+        for argument in Path(sys.argv[2]).read_text().splitlines():
+            print(json.dumps({"file": argument, **attempt(Path(argument))}), flush=True)
     else:
         for argument in sys.argv[2:]:
             call(Path(argument))

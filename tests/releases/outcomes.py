@@ -2,7 +2,7 @@
 
 Runs inside a released jaxlib or torch-mlir, old ones included, and so imports nothing of this project. The argument is
 a zip file, and standard input names the files in it, one per line; each is answered by a line of JSON, `[name, error]`,
-where no error is an empty text. Some files end the process: whoever reads goes on behind the first without an answer.
+where no error is an empty text. Some files crash the process: whoever reads goes on behind the first without an answer.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -21,7 +21,7 @@ except ImportError:
     ir = import_module(f"{PREFIX}.ir")
     stablehlo = import_module(f"{PREFIX}._mlir_libs._stablehlo")
 
-# Up to jaxlib 0.4.31 only the form that gives bytecode works; the other ends the process.
+# Up to jaxlib 0.4.31 only the form that gives bytecode works; the other crashes the process.
 OLD = not hasattr(stablehlo, "deserialize_portable_artifact_str") and PREFIX == "jaxlib.mlir"
 
 

@@ -41,7 +41,7 @@ def read(artifact: bytes) -> str:
     """Return the StableHLO in an artifact as text."""
     if hasattr(stablehlo, "deserialize_portable_artifact_str"):
         return str(stablehlo.deserialize_portable_artifact(context(), artifact))
-    # Up to jaxlib 0.4.31 only the form that gives bytecode works; the other ends the process.
+    # Up to jaxlib 0.4.31 only the form that gives bytecode works; the other crashes the process.
     program = stablehlo.deserialize_portable_artifact(artifact)
     try:
         return str(ir.Module.parse(program, context()))

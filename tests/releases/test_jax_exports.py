@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from corpus import EXAMPLES, ROOT
-from environments import run_in
+from release_environments import run_in
 
 import vhlo_tools as vt
-from vhlo_tools.artifact import JaxContainer, read_signature
+from vhlo_tools.artifact import JaxContainer
+from vhlo_tools.formats import read_signature
 
 pytestmark = pytest.mark.one_python
 
@@ -62,7 +63,7 @@ def test_an_old_release_loads_what_was_moved(release: str, tmp_path: Path) -> No
 
 @pytest.mark.releases
 def test_which_other_releases_call_a_file(tmp_path: Path) -> None:
-    """The artifact is not all that a release must know: as README says, the file around it stays as it is."""
+    """The artifact is not all that a release must know: as docs/frameworks.md says, the file around it stays."""
     written = run_in("jax==0.10.2", SESSION, "write", tmp_path)
     assert written.returncode == 0, written.stderr.decode()
     for name in NAMES:
@@ -83,7 +84,7 @@ from vhlo_tools.errors import MissingExtraError
 from vhlo_tools.integrations.jax import export, retarget, strip
 print(retarget(sys.argv[2], "1.0.0").version, len(strip(sys.argv[2]).artifacts))
 try:
-    export(abs, 1)
+    export(abs)
 except MissingExtraError as error:
     print(error)
 """

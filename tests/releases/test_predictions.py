@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from corpus_files import ARCHIVE, corpus_files, corpus_index
-from environments import run_in
+from release_environments import run_in
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, other_dialects

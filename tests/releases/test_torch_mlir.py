@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from corpus import ROOT
-from environments import run_in
+from release_environments import run_in
 
 pytestmark = [pytest.mark.releases, pytest.mark.one_python]
 

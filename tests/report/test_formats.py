@@ -136,7 +136,7 @@ def test_github(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert properties == {"file": "src/model.py", "line": "10", "col": "3", "title": "vhlo: tan"}
     assert message.startswith("stablehlo.tan needs StableHLO 1.4.0: the op tan\nblocked.mlir for 1.3.0\n")
     assert commands[0][1]["file"] == "a b,%:.py"
-    assert commands[3][1] == {"file": "broken.mlir", "title": "vhlo: cannot be judged"}
+    assert commands[3][1] == {"file": "broken.mlir", "title": "vhlo: cannot be checked"}
 
 
 def test_github_shows_files_from_the_working_directory(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,7 +220,7 @@ def test_a_finding_with_a_file_but_no_line_and_no_rule_is_a_result(store: Path) 
     from vhlo_tools.version import Version
 
     finding = Finding("some_new_thing", "error", "encoding", "it is new", location=SourceLocation("model.py", 0))
-    question = Question(Target("1.0.0", Version("1.0.0"), "as asked", exact=True), reading=True)
+    question = Question(Target("1.0.0", Version("1.0.0"), "as requested", exact=True), reading=True)
     answer = Answer("good.mlir", (Verdict(question, (finding,)),))
     text = "".join(render("sarif", Scope(["good.mlir"], [question], store), [answer]))
     run = read_sarif(text)

@@ -55,13 +55,25 @@ def test_what_is_said() -> None:
     compared = compare(found, expected, Tolerance(1), "1")
     assert (compared.differing, compared.outside, compared.worst) == (2, 1, (1, 2))
     assert str(compared) == (
-        "output 1: float32[2, 3], 2 of 6 differ, 1 too much: at most 4194304 ulp, 0.5 absolute, 0.5 relative; "
-        "most at [1, 2]: 1.5, expected 1.0"
+        "output 1: float32[2, 3], 2 of 6 differ, 1 beyond the tolerance: at most 4194304 ulp, 0.5 absolute, "
+        "0.5 relative; most at [1, 2]: 1.5, expected 1.0"
     )
     assert str(compare(expected, expected, EXACT, "0")) == "output 0: float32[2, 3], equal"
     wrong = compare(np.array([1, 2, 3]), np.array([1, 2, 300]), EXACT, "0")
     assert str(wrong) == (
-        "output 0: int64[3], 1 of 3 differ, 1 too much: at most 297 absolute, 0.99 relative; "
+        "output 0: int64[3], 1 of 3 differ, 1 beyond the tolerance: at most 297 absolute, 0.99 relative; "
         "most at [2]: 3, expected 300"
     )
     assert str(compare(f32(1), np.array([1.0]), EXACT, "0")) == "output 0: it is float32[1], expected float64[1]"
+
+
+def test_distances_of_what_is_equal() -> None:
+    """Of floats, bits may differ; of integers there is no unit in the last place."""
+    for found, expected in ((f32(0.0), f32(-0.0)), (f32(np.nan), -f32(np.nan)), (f32(1), f32(1)), (f32(), f32())):
+        compared = compare(found, expected, EXACT, "0")
+        assert (compared.differing, compared.max_ulp, compared.worst) == (0, 0, None)
+    assert compare(np.array([1, 2]), np.array([1, 2]), EXACT, "0").max_ulp is None
+    # The bits above those of a narrow integer mean nothing.
+    narrow = np.array([0x0F, 0xFF], np.uint8).view(ml_dtypes.int4)
+    compared = compare(narrow[:1], narrow[1:], EXACT, "0")
+    assert (compared.differing, compared.max_ulp) == (0, None)

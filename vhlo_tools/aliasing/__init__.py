@@ -1,83 +1,80 @@
-"""Input-output aliasing: which outputs of a program may be written over which inputs.
+"""Input-output aliasing: the outputs of a program that may be written over inputs.
 
-One model, :class:`AliasConfig`, with the rules of XLA, and the spellings of it. No MLIR is needed.
+One model, :class:`AliasConfig`, with the rules of XLA, and its forms in MLIR and HLO. No MLIR is needed.
 """
 
-from vhlo_tools.aliasing.calls import call_violations
-from vhlo_tools.aliasing.comparison import compare_aliases
-from vhlo_tools.aliasing.config import Alias, AliasConfig, AliasKind, Donor, Rule, Violation, violations
-from vhlo_tools.aliasing.declared import Declared, Form, Problem
-from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors, parse_aliases, parse_donors
-from vhlo_tools.aliasing.lint import ALIAS_FEATURES, DROPPED, finding_of, lint_aliases
-from vhlo_tools.aliasing.matching import compiled_aliases
-from vhlo_tools.aliasing.program import CallAliases, NamedValue, ProgramAliases
-from vhlo_tools.aliasing.shapes import (
-    Array,
-    Opaque,
-    Shape,
-    ShapeIndex,
-    Signature,
-    Tuple,
-    format_index,
-    leaves,
-    subshape,
-)
-from vhlo_tools.aliasing.spellings import (
-    ARGUMENT_ATTRIBUTES,
-    MODULE_ATTRIBUTES,
-    Spelled,
-    fits,
-    read_call,
-    read_declared,
-    spell,
-    spell_call,
-)
-from vhlo_tools.aliasing.values import Other, Plain, Unit, describe
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ALIAS_FEATURES",
-    "ARGUMENT_ATTRIBUTES",
-    "DROPPED",
-    "MODULE_ATTRIBUTES",
-    "Alias",
-    "AliasConfig",
-    "AliasKind",
-    "Array",
-    "CallAliases",
-    "Declared",
-    "Donor",
-    "Form",
-    "NamedValue",
-    "Opaque",
-    "Other",
-    "Plain",
-    "Problem",
-    "ProgramAliases",
-    "Rule",
-    "Shape",
-    "ShapeIndex",
-    "Signature",
-    "Spelled",
-    "Tuple",
-    "Unit",
-    "Violation",
-    "call_violations",
-    "compare_aliases",
-    "compiled_aliases",
-    "describe",
-    "finding_of",
-    "fits",
-    "format_aliases",
-    "format_donors",
-    "format_index",
-    "leaves",
-    "lint_aliases",
-    "parse_aliases",
-    "parse_donors",
-    "read_call",
-    "read_declared",
-    "spell",
-    "spell_call",
-    "subshape",
-    "violations",
-]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing.alias_attributes import (
+        ARGUMENT_ATTRIBUTES,
+        MODULE_ATTRIBUTES,
+        AliasAttributes,
+        encode_aliases,
+        encode_call,
+        fits,
+        read_call,
+        read_declared,
+    )
+    from vhlo_tools.aliasing.alias_entries import Alias, AliasKind, Donor
+    from vhlo_tools.aliasing.alias_lint import ALIAS_FEATURES, DROPPED, finding_of, lint_aliases
+    from vhlo_tools.aliasing.alias_store import AliasStore, declared_in, entry_name, set_aliases
+    from vhlo_tools.aliasing.attribute_values import Other, Plain, Unit, describe
+    from vhlo_tools.aliasing.call_rules import call_violations
+    from vhlo_tools.aliasing.config import AliasConfig, AliasViolation, Rule, violations
+    from vhlo_tools.aliasing.declared import Declared, Form, Problem
+    from vhlo_tools.aliasing.donor_matching import compiled_aliases
+    from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors, parse_aliases, parse_donors
+    from vhlo_tools.aliasing.preservation import compare_aliases
+    from vhlo_tools.aliasing.program_aliases import CallAliases, NamedValue, ProgramAliases
+    from vhlo_tools.aliasing.shapes import (
+        Array,
+        Opaque,
+        Shape,
+        ShapeIndex,
+        Signature,
+        Tuple,
+        format_index,
+        leaves,
+        subshape,
+    )
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "alias_attributes": (
+                "ARGUMENT_ATTRIBUTES",
+                "AliasAttributes",
+                "MODULE_ATTRIBUTES",
+                "encode_aliases",
+                "encode_call",
+                "fits",
+                "read_call",
+                "read_declared",
+            ),
+            "alias_entries": ("Alias", "AliasKind", "Donor"),
+            "alias_lint": ("ALIAS_FEATURES", "DROPPED", "finding_of", "lint_aliases"),
+            "alias_store": ("AliasStore", "declared_in", "entry_name", "set_aliases"),
+            "attribute_values": ("Other", "Plain", "Unit", "describe"),
+            "call_rules": ("call_violations",),
+            "config": ("AliasConfig", "AliasViolation", "Rule", "violations"),
+            "declared": ("Declared", "Form", "Problem"),
+            "donor_matching": ("compiled_aliases",),
+            "hlo_form": ("format_aliases", "format_donors", "parse_aliases", "parse_donors"),
+            "preservation": ("compare_aliases",),
+            "program_aliases": ("CallAliases", "NamedValue", "ProgramAliases"),
+            "shapes": (
+                "Array",
+                "Opaque",
+                "Shape",
+                "ShapeIndex",
+                "Signature",
+                "Tuple",
+                "format_index",
+                "leaves",
+                "subshape",
+            ),
+        },
+    )

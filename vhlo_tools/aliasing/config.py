@@ -1,4 +1,4 @@
-"""Which outputs of a program may be written over which inputs, and which inputs are given away.
+"""The model of input-output aliases and buffer donors of a program.
 
 The model and its rules are those of XLA: ``xla/hlo/ir/hlo_input_output_alias_config.h`` and
 ``xla/hlo/ir/hlo_instruction.h`` (buffer donors) in openxla/xla.
@@ -10,16 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+from vhlo_tools.aliasing.alias_entries import Alias, AliasKind, Donor
+from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors
 from vhlo_tools.aliasing.shapes import Array, Shape, ShapeIndex, Signature, format_index, subshape
 from vhlo_tools.errors import AliasError
 
-__all__ = ["Alias", "AliasConfig", "AliasKind", "Donor", "Rule", "Violation", "violations"]
+__all__ = ["AliasConfig", "AliasViolation", "Rule", "violations"]
 
-#: ``may-alias``: the output is written over the input if the buffer is donated at run time, and copied otherwise;
-#: ``must-alias``: not donating it is an error.
-AliasKind = Literal["may-alias", "must-alias"]
-
-#: The rules of XLA, by the names that the lint reports them under.
+#: The rules of XLA, by the names under which the lint reports them.
 Rule = Literal[
     "output-index",
     "parameter-number",
@@ -32,44 +30,14 @@ Rule = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Alias:
-    """An output that may be written over an input.
-
-    Attributes:
-        output_index: Where in the result the output is; ``()`` for a program with one result.
-        parameter_number: The number of the parameter.
-        parameter_index: Where in the parameter the input is; ``()`` for one that is no tuple.
-        kind: Whether it must be.
-    """
-
-    output_index: ShapeIndex
-    parameter_number: int
-    parameter_index: ShapeIndex = ()
-    kind: AliasKind = "may-alias"
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Donor:
-    """An input that is given away without saying for which output.
-
-    Attributes:
-        parameter_number: The number of the parameter.
-        parameter_index: Where in the parameter the input is.
-    """
-
-    parameter_number: int
-    parameter_index: ShapeIndex = ()
-
-
 @dataclass(frozen=True, slots=True)
-class Violation:
-    """A rule of XLA's that an alias or a donor breaks.
+class AliasViolation:
+    """A violation of a rule of XLA by an alias or a donor.
 
     Attributes:
         rule: The rule.
-        entry: What breaks it.
-        message: How, in a sentence.
+        entry: The alias or donor.
+        message: A description of the violation, in a sentence.
         remedy: What to do about it.
     """
 
@@ -91,11 +59,11 @@ class AliasConfig:
 
     Args:
         signature: The shapes of parameters and result.
-        aliases: Aliases to begin with.
-        donors: Donors to begin with.
+        aliases: The initial aliases.
+        donors: The initial donors.
 
     Raises:
-        AliasError: If these break a rule.
+        AliasError: If these violate a rule.
     """
 
     def __init__(self, signature: Signature, aliases: Iterable[Alias] = (), donors: Iterable[Donor] = ()) -> None:
@@ -129,40 +97,40 @@ class AliasConfig:
         parameter_index: ShapeIndex = (),
         kind: AliasKind = "may-alias",
     ) -> None:
-        """Let an output be written over an input.
+        """Set up an alias of an output and an input.
 
         Args:
-            output_index: Where in the result the output is; ``()`` is the whole result of a program that has one.
+            output_index: The index of the output in the result; ``()`` is the whole result of a program that has one.
             parameter_number: The number of the parameter.
-            parameter_index: Where in the parameter the input is; ``()`` is the whole parameter.
+            parameter_index: The index of the input in the parameter; ``()`` is the whole parameter.
             kind: ``may-alias`` or ``must-alias``.
 
         Raises:
-            AliasError: If there is no such output or input, one of them has an alias already, their sizes in bytes
+            AliasError: If there is no such output or input, one of them already has an alias, their sizes in bytes
                 differ, for ``must-alias`` their types or shapes, or the input is a donor.
         """
         if kind not in get_args(AliasKind):
-            raise AliasError(f"there is no kind of alias {kind!r}: expected {' or '.join(get_args(AliasKind))}")
+            raise AliasError(f"unknown kind of alias {kind!r}: expected {' or '.join(get_args(AliasKind))}")
         self._add(Alias(tuple(output_index), parameter_number, tuple(parameter_index), kind))
 
     def set_up_donor(self, parameter_number: int, parameter_index: ShapeIndex = ()) -> None:
-        """Give an input away, for whichever output fits it.
+        """Donate an input, for any output that it fits.
 
         Args:
             parameter_number: The number of the parameter.
-            parameter_index: Where in the parameter the input is; ``()`` is the whole parameter.
+            parameter_index: The index of the input in the parameter; ``()`` is the whole parameter.
 
         Raises:
-            AliasError: If there is no such input, it is no array, or it has an alias.
+            AliasError: If there is no such input, it is not an array, or it has an alias.
         """
         self._add(Donor(parameter_number, tuple(parameter_index)))
 
     def alias_of_output(self, output_index: ShapeIndex) -> Alias | None:
-        """Return the alias of an output, if it has one."""
+        """Return the alias of an output, or ``None``."""
         return self._aliases.get(output_index)
 
     def alias_of_parameter(self, parameter_number: int, parameter_index: ShapeIndex = ()) -> Alias | None:
-        """Return the alias of an input, if it has one."""
+        """Return the alias of an input, or ``None``."""
         for alias in self._aliases.values():
             if (alias.parameter_number, alias.parameter_index) == (parameter_number, parameter_index):
                 return alias
@@ -186,38 +154,38 @@ class AliasConfig:
             return NotImplemented
         return (self.signature, self.aliases, self.donors) == (other.signature, other.aliases, other.donors)
 
-    # It can be changed.
+    # Mutable, and so not hashable.
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
-        """Tell whether there is any alias or donor."""
+        """Return whether there is any alias or donor."""
         return bool(self._aliases or self._donors)
 
     def __repr__(self) -> str:
-        from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors
-
         parts = [format_aliases(self.aliases)] * bool(self._aliases)
         parts += [f"buffer_donor={format_donors(self.donors)}"] * bool(self._donors)
         return f"AliasConfig({', '.join(parts)})"
 
 
-def violations(signature: Signature, entries: Iterable[Alias | Donor], *, compiled: bool = True) -> list[Violation]:
-    """Return what XLA refuses at conversion or at compilation, of each entry the first.
+def violations(
+    signature: Signature, entries: Iterable[Alias | Donor], *, compiled: bool = True
+) -> list[AliasViolation]:
+    """Return what XLA rejects at conversion or at compilation, for each entry the first violation.
 
     Args:
         signature: The shapes of parameters and result.
         entries: Aliases and donors, in any order and number.
-        compiled: Whether what is refused at compilation counts.
+        compiled: Whether to include violations that are rejected only at compilation.
     """
     rules = _Rules(signature, compiled=compiled)
     return [broken for broken in map(rules.first_broken, entries) if broken is not None]
 
 
 class _Rules:
-    """The rules, for entries that come one after the other.
+    """The rules, applied to entries one after the other.
 
-    What a conversion to HLO refuses is looked for first: an entry that passes it stands in the way of others, even if
-    the program is not compiled because of it.
+    Violations that a conversion to HLO rejects are checked first: an entry that passes them can conflict with later
+    entries, even if the program cannot be compiled because of it.
     """
 
     def __init__(self, signature: Signature, *, compiled: bool) -> None:
@@ -227,8 +195,8 @@ class _Rules:
         self._held: dict[tuple[int, ShapeIndex], type[Alias | Donor]] = {}
         self._aliased: set[tuple[int, ShapeIndex]] = set()
 
-    def first_broken(self, entry: Alias | Donor) -> Violation | None:
-        """Return the first rule that ``entry`` breaks, together with those before it."""
+    def first_broken(self, entry: Alias | Donor) -> AliasViolation | None:
+        """Return the first rule that ``entry`` violates, given the entries before it."""
         broken = self._of_output(entry) if isinstance(entry, Alias) else None
         broken = broken or self._of_donors(entry)
         if broken is not None:
@@ -238,28 +206,28 @@ class _Rules:
             self._outputs[entry.output_index] = entry
         return self._of_shapes(entry) if self._compiled else None
 
-    def _of_output(self, alias: Alias) -> Violation | None:
+    def _of_output(self, alias: Alias) -> AliasViolation | None:
         number, place = alias.parameter_number, format_index(alias.output_index)
         if subshape(self._signature.result, alias.output_index) is None:
             message = f"there is no output {place}: the result is {_shown(self._signature.result)}"
-            return Violation("output-index", alias, message, "give the index of an output")
+            return AliasViolation("output-index", alias, message, "give the index of an output")
         if number < 0:
             return self._no_parameter(alias)
         if (other := self._outputs.get(alias.output_index)) is not None:
             message = f"output {place} is aliased with parameter {number} and with parameter {other.parameter_number}"
-            return Violation("output-twice", alias, message, "alias an output with one parameter")
+            return AliasViolation("output-twice", alias, message, "alias an output with one parameter")
         return None
 
-    def _of_donors(self, entry: Alias | Donor) -> Violation | None:
+    def _of_donors(self, entry: Alias | Donor) -> AliasViolation | None:
         number, index = entry.parameter_number, entry.parameter_index
         if self._held.get((number, index), type(entry)) is type(entry):
             return None
         message = f"parameter {number} at {format_index(index)} is a donor and has an alias"
-        remedy = "an aliased parameter is donated by its alias: drop the donor"
-        return Violation("donor-and-alias", entry, message, remedy)
+        remedy = "an aliased parameter is donated by its alias: remove the donor"
+        return AliasViolation("donor-and-alias", entry, message, remedy)
 
-    def _of_shapes(self, entry: Alias | Donor) -> Violation | None:
-        """Return what is refused at compilation."""
+    def _of_shapes(self, entry: Alias | Donor) -> AliasViolation | None:
+        """Return the violation that compilation rejects, if any."""
         number, index = entry.parameter_number, entry.parameter_index
         if not 0 <= number < len(self._signature.parameters):
             return self._no_parameter(entry)
@@ -267,7 +235,7 @@ class _Rules:
         held = subshape(shape, index)
         if not isinstance(held, Array):
             message = f"parameter {number} has no array at {format_index(index)}: its shape is {_shown(shape)}"
-            return Violation("parameter-index", entry, message, "give the index of an array")
+            return AliasViolation("parameter-index", entry, message, "give the index of an array")
         if isinstance(entry, Donor):
             return None
         twice = (number, index) in self._aliased
@@ -276,35 +244,35 @@ class _Rules:
         if entry.kind == "must-alias" and output != held:
             return _other_shape(entry, output, held)
         if not isinstance(output, Array):
-            message = f"output {format_index(entry.output_index)} is {_shown(output)}, which is no array"
-            return Violation("output-index", entry, message, "give the index of an array within it")
+            message = f"output {format_index(entry.output_index)} is {_shown(output)}, which is not an array"
+            return AliasViolation("output-index", entry, message, "give the index of an array within it")
         if twice:
             message = f"parameter {number} at {format_index(index)} is aliased with two outputs"
-            return Violation("parameter-twice", entry, message, "alias a parameter with one output")
-        # Of shapes that are known at run time only, nobody knows.
+            return AliasViolation("parameter-twice", entry, message, "alias a parameter with one output")
+        # Dynamic sizes cannot be compared.
         if output.bytes is not None and held.bytes is not None and output.bytes != held.bytes:
             return _other_size(entry, output, held)
         return None
 
-    def _no_parameter(self, entry: Alias | Donor) -> Violation:
+    def _no_parameter(self, entry: Alias | Donor) -> AliasViolation:
         count = len(self._signature.parameters)
         message = f"there is no parameter {entry.parameter_number}: the program has {count}"
-        return Violation("parameter-number", entry, message, "choose one of its parameters, counted from 0")
+        return AliasViolation("parameter-number", entry, message, "choose one of its parameters, counted from 0")
 
 
-def _other_shape(alias: Alias, output: Shape | None, held: Array) -> Violation:
-    message = f"{_sides(alias, output, held)}, which must-alias takes to be the same"
-    return Violation("shape", alias, message, "make it a may-alias, or choose an input of that type and shape")
+def _other_shape(alias: Alias, output: Shape | None, held: Array) -> AliasViolation:
+    message = f"{_sides(alias, output, held)}, but must-alias requires equal types and shapes"
+    return AliasViolation("shape", alias, message, "make it a may-alias, or choose an input of that type and shape")
 
 
-def _other_size(alias: Alias, output: Array, held: Array) -> Violation:
+def _other_size(alias: Alias, output: Array, held: Array) -> AliasViolation:
     message = _sides(alias, f"{output} of {output.bytes} bytes", f"{held} of {held.bytes}")
-    return Violation("size", alias, message, "alias an output with a parameter of the same size in bytes")
+    return AliasViolation("size", alias, message, "alias an output with a parameter of the same size in bytes")
 
 
 def _sides(alias: Alias, output: object, held: object) -> str:
     place = f"parameter {alias.parameter_number} at {format_index(alias.parameter_index)}"
-    return f"output {format_index(alias.output_index)} is {_shown(output)}, and {place} is {held}"
+    return f"output {format_index(alias.output_index)} is {_shown(output)}; {place} is {held}"
 
 
 _SHOWN: Final = 80

@@ -1,29 +1,30 @@
-"""What a program says of its aliases and donors, right or wrong, and what XLA makes of it."""
+"""The aliases and donors declared in a program, valid or not, and XLA's interpretation of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from vhlo_tools.aliasing.config import Alias, AliasConfig, Donor, Violation, violations
+from vhlo_tools.aliasing.alias_entries import Alias, Donor
+from vhlo_tools.aliasing.config import AliasConfig, AliasViolation, violations
 from vhlo_tools.aliasing.shapes import Signature
 from vhlo_tools.errors import AliasError
 
 __all__ = ["Declared", "Form", "Problem"]
 
-#: Where MLIR writes an alias: as attributes of arguments, or in one attribute of the module.
+#: The form of an alias in MLIR: attributes of arguments, or one attribute of the module.
 Form = Literal["argument", "module"]
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An attribute that says nothing of aliases, although its name promises that it does.
+    """An alias attribute that declares no alias or donor.
 
     Attributes:
-        kind: ``ignored`` if XLA passes over it without a word; ``malformed`` if it refuses it, or reads past the end
-            of what it takes for something else, which may end the process.
-        argument: The number of the argument that has it; ``None`` for the module.
-        message: What is wrong, in a sentence.
+        kind: ``ignored`` if XLA silently ignores it; ``malformed`` if XLA rejects it, or misinterprets its type and
+            reads out of bounds, which may crash the process.
+        argument: The number of its argument; ``None`` for the module.
+        message: A description of the problem, in a sentence.
         remedy: What to do about it.
     """
 
@@ -35,13 +36,13 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a program says of its aliases and donors.
+    """The aliases and donors declared in a program.
 
     Attributes:
         signature: The shapes of its parameters and result.
-        arguments: What attributes of its arguments say, by argument.
-        module: What the attribute of the module says, in its order.
-        problems: Attributes that say nothing.
+        arguments: The aliases and donors in attributes of its arguments, by argument.
+        module: The aliases in the attribute of the module, in their order.
+        problems: Alias attributes that declare nothing.
     """
 
     signature: Signature
@@ -51,7 +52,7 @@ class Declared:
 
     @property
     def aliases(self) -> tuple[Alias, ...]:
-        """The aliases that count: those of the module if it has any, in place of all those of arguments."""
+        """The effective aliases: those of the module if it has any, instead of all those of arguments."""
         return self.module or tuple(each for each in self.arguments if isinstance(each, Alias))
 
     @property
@@ -61,7 +62,7 @@ class Declared:
 
     @property
     def replaced(self) -> tuple[Alias, ...]:
-        """The aliases of arguments that do not count, because the module has others."""
+        """The aliases of arguments that have no effect, because the module has others."""
         counting = {(each.output_index, each.parameter_number, each.parameter_index) for each in self.aliases}
         own = (each for each in self.arguments if isinstance(each, Alias))
         return tuple(
@@ -70,28 +71,28 @@ class Declared:
 
     @property
     def form(self) -> Form | None:
-        """Where its aliases are written; ``None`` if it has none."""
+        """The form of its aliases; ``None`` if it has none."""
         if self.module:
             return "module"
         return "argument" if self.aliases else None
 
     def form_of(self, entry: Alias | Donor) -> Form:
-        """Return where an alias that counts, or a donor, is written."""
+        """Return the form of an effective alias, or of a donor."""
         return "module" if isinstance(entry, Alias) and self.module else "argument"
 
-    def violations(self) -> list[Violation]:
-        """Return what XLA refuses of it, at conversion or at compilation."""
+    def violations(self) -> list[AliasViolation]:
+        """Return the violations that XLA rejects, at conversion or at compilation."""
         if not self.module:
             return violations(self.signature, self.arguments)
-        # XLA sets those of arguments up before it looks at the module, whose aliases then take their place.
+        # XLA first sets up the aliases of arguments, and then replaces them by those of the module.
         early = violations(self.signature, self.arguments, compiled=False)
         return [*early, *violations(self.signature, (*self.module, *self.donors))]
 
     def config(self) -> AliasConfig:
-        """Return the aliases and donors that count.
+        """Return the effective aliases and donors.
 
         Raises:
-            AliasError: If XLA would refuse them; the message says everything that is wrong.
+            AliasError: If XLA would reject them; the message lists all problems.
         """
         wrong = [f"{each.message}: {each.remedy}" for each in self.violations()]
         wrong += [f"{each.message}: {each.remedy}" for each in self.problems if each.kind == "malformed"]

@@ -1,7 +1,8 @@
-"""Aliases and donors as HLO text spells them in the header of a module.
+"""Aliases and donors in the header of an HLO text module.
 
 ``input_output_alias={ {}: (0, {}, may-alias), {1}: (2, {0}, must-alias) }, buffer_donor={ (3, {}) }``. Both the long
-form of an entry and the short one, ``{}: 0``, are read, which the documentation of XLA shows and its parser refuses.
+form of an entry and the short one, ``{}: 0``, are accepted, which the documentation of XLA shows and its parser
+rejects.
 Source: ``xla/hlo/parser/hlo_parser.cc`` in openxla/xla, and ``docs/aliasing.md`` there.
 """
 
@@ -11,28 +12,30 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from vhlo_tools.aliasing.config import Alias, AliasKind, Donor
+from vhlo_tools.aliasing.alias_entries import Alias, AliasKind, Donor
 from vhlo_tools.aliasing.shapes import ShapeIndex, format_index
 from vhlo_tools.errors import AliasError
 
 __all__ = ["format_aliases", "format_donors", "parse_aliases", "parse_donors"]
 
-_INDEX: Final = r"\{\s*(?:\d+\s*(?:,\s*\d+\s*)*)?\}"
-_DONOR: Final = re.compile(rf"\(\s*(\d+)\s*,\s*({_INDEX})\s*\)")
+# Numbers of 64 bits: Python refuses to convert very long ones.
+_NUMBER: Final = r"\d{1,19}"
+_INDEX: Final = rf"\{{\s*(?:{_NUMBER}\s*(?:,\s*{_NUMBER}\s*)*)?\}}"
+_DONOR: Final = re.compile(rf"\(\s*({_NUMBER})\s*,\s*({_INDEX})\s*\)")
 _ALIAS: Final = re.compile(
-    rf"({_INDEX})\s*:\s*(?:(\d+)|\(\s*(\d+)\s*,\s*({_INDEX})\s*(?:,\s*(may-alias|must-alias)\s*)?\))"
+    rf"({_INDEX})\s*:\s*(?:({_NUMBER})|\(\s*({_NUMBER})\s*,\s*({_INDEX})\s*(?:,\s*(may-alias|must-alias)\s*)?\))"
 )
 _LONGEST: Final = 1 << 20
 
 
 def parse_aliases(text: str) -> list[Alias]:
-    """Return the aliases in what stands after ``input_output_alias=``.
+    """Parse the value of ``input_output_alias=``.
 
     >>> parse_aliases("{ {}: 0 }")
     [Alias(output_index=(), parameter_number=0, parameter_index=(), kind='may-alias')]
 
     Raises:
-        AliasError: If it is of another form.
+        AliasError: If ``text`` does not have this form.
     """
     return [
         Alias(
@@ -46,17 +49,17 @@ def parse_aliases(text: str) -> list[Alias]:
 
 
 def parse_donors(text: str) -> list[Donor]:
-    """Return the donors in what stands after ``buffer_donor=``.
+    """Parse the value of ``buffer_donor=``.
 
     Raises:
-        AliasError: If it is of another form.
+        AliasError: If ``text`` does not have this form.
     """
     found = _entries(text, _DONOR, "(parameter, {parameter index})")
     return [Donor(int(match[1]), _index(match[2])) for match in found]
 
 
 def format_aliases(aliases: Iterable[Alias]) -> str:
-    """Return aliases as XLA prints and reads them."""
+    """Return aliases in the form that XLA prints and reads."""
     entries = (
         f"{format_index(each.output_index)}: "
         f"({each.parameter_number}, {format_index(each.parameter_index)}, {each.kind})"
@@ -66,7 +69,7 @@ def format_aliases(aliases: Iterable[Alias]) -> str:
 
 
 def format_donors(donors: Iterable[Donor]) -> str:
-    """Return donors as XLA prints and reads them."""
+    """Return donors in the form that XLA prints and reads."""
     entries = (f"({each.parameter_number}, {format_index(each.parameter_index)})" for each in donors)
     return f"{{ {', '.join(entries)} }}"
 
@@ -74,18 +77,20 @@ def format_donors(donors: Iterable[Donor]) -> str:
 def _entries(text: str, pattern: re.Pattern[str], expected: str) -> list[re.Match[str]]:
     body = text.strip()
     if len(body) > _LONGEST or not (body.startswith("{") and body.endswith("}")):
-        raise AliasError(f"{body[:60]!r} is no list of aliases or donors: expected {{ {expected}, ... }}")
+        raise AliasError(f"{body[:60]!r} is not a list of aliases or donors: expected {{ {expected}, ... }}")
     inner, at = body[1:-1], 0
     found = []
     while at < len(inner.rstrip()):
         at += len(inner[at:]) - len(inner[at:].lstrip())
         match = pattern.match(inner, at)
         if match is None:
-            raise AliasError(f"{inner[at : at + 60]!r} is no entry of a list of aliases or donors: expected {expected}")
+            raise AliasError(
+                f"{inner[at : at + 60]!r} is not an entry of a list of aliases or donors: expected {expected}"
+            )
         found.append(match)
         rest = inner[match.end() :].lstrip()
         if rest and not rest.startswith(","):
-            raise AliasError(f"{rest[:60]!r} stands where a comma or the end of the list belongs")
+            raise AliasError(f"expected a comma or the end of the list, found {rest[:60]!r}")
         at = len(inner) - len(rest) + 1 if rest else len(inner)
     return found
 

@@ -1,4 +1,4 @@
-"""Shapes as XLA has them: arrays, tuples of shapes, and tokens.
+"""Shapes as in XLA: arrays, tuples of shapes, and tokens.
 
 Source: ``xla/shape.h`` and ``xla/shape_util.h`` in openxla/xla; the names of element types are those of HLO text
 (``xla/primitive_util.cc``).
@@ -25,10 +25,10 @@ __all__ = [
     "subshape",
 ]
 
-#: Where in a shape something is: the numbers of the elements to take, from the outermost tuple inwards.
+#: The position of a part of a shape: the element numbers from the outermost tuple inwards.
 ShapeIndex = tuple[int, ...]
 
-#: The names of element types in HLO, by their names in StableHLO, where these differ; and how many bits they take.
+#: The HLO names of element types and their widths in bits, by their names in StableHLO.
 _ELEMENTS: Final[dict[str, tuple[str, int]]] = {
     "i1": ("pred", 8),
     **{f"{sign}{bits}": (f"{letter}{bits}", bits) for sign, letter in (("i", "s"), ("ui", "u")) for bits in (2, 4)},
@@ -40,7 +40,7 @@ _ELEMENTS: Final[dict[str, tuple[str, int]]] = {
     "f32": ("f32", 32),
     "f64": ("f64", 64),
     "f4E2M1FN": ("f4e2m1fn", 4),
-    # A byte each, where elements of four bits and fewer are packed.
+    # A byte each, whereas elements of four bits and fewer are packed.
     "f6E2M3FN": ("f6e2m3fn", 8),
     "f6E3M2FN": ("f6e3m2fn", 8),
     "f8E3M4": ("f8e3m4", 8),
@@ -58,7 +58,7 @@ _BITS: Final = dict(_ELEMENTS.values())
 
 
 def element_bits(name: str) -> int | None:
-    """Return how many bits an element of a type takes in memory, by its name in HLO; ``None`` if it is not known."""
+    """Return the width in bits of an element in memory, by the type's name in HLO; ``None`` if it is unknown."""
     return _BITS.get(name)
 
 
@@ -67,9 +67,9 @@ class Array:
     """An array.
 
     Attributes:
-        element: The type of its elements, as HLO spells it.
-        sizes: Its sizes; ``None`` for one that is known at run time only.
-        bounds: For each size, what it cannot exceed, if that is said of one that is known at run time only; or none.
+        element: The type of its elements, in HLO syntax.
+        sizes: Its sizes; ``None`` for a dynamic one.
+        bounds: For each size, the bound if it is dynamic and has one, else ``None``; may be shorter.
     """
 
     element: str
@@ -78,9 +78,9 @@ class Array:
 
     @property
     def bytes(self) -> int | None:
-        """How many bytes it takes; ``None`` if that is not known.
+        """Its size in bytes; ``None`` if that is unknown.
 
-        Elements of four bits and fewer are packed, and of a size that has a bound XLA allocates the bound.
+        Elements of four bits and fewer are packed, and XLA allocates the bound of a dynamic size that has one.
         """
         bits = element_bits(self.element)
         sizes = [bound if size is None else size for size, bound in self._bounded()]
@@ -98,9 +98,14 @@ class Array:
         return f"{self.element}[{','.join(sizes)}]"
 
     @classmethod
+    def of_hlo(cls, element: str, sizes: tuple[int | None, ...], bounds: tuple[int | None, ...] = ()) -> Array:
+        """Return an array with elements of a type in HLO syntax; ``bounds`` without any bound become empty."""
+        return cls(element, sizes, bounds if any(bound is not None for bound in bounds) else ())
+
+    @classmethod
     def of_stablehlo(cls, element: str, sizes: tuple[int | None, ...], bounds: tuple[int | None, ...] = ()) -> Array:
-        """Return an array with elements of a type as StableHLO spells it."""
-        return cls(_ELEMENTS.get(element, (element, 0))[0], sizes, bounds)
+        """Return an array with elements of a type in StableHLO syntax."""
+        return cls.of_hlo(_ELEMENTS.get(element, (element, 0))[0], sizes, bounds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,7 @@ class Tuple:
     """A tuple of shapes.
 
     Attributes:
-        elements: These.
+        elements: The shapes.
     """
 
     elements: tuple[Shape, ...]
@@ -119,10 +124,10 @@ class Tuple:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A shape without elements: a token, or something of the future.
+    """A shape without elements: a token, or a type that is unknown here.
 
     Attributes:
-        name: What HLO calls it.
+        name: Its name in HLO.
     """
 
     name: str = "token[]"
@@ -136,21 +141,24 @@ Shape = Array | Tuple | Opaque
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a program takes and gives.
+    """The parameters and the result of a program.
 
     Attributes:
         parameters: The shapes of its parameters.
         result: The shape of its result: several results are a tuple.
-        results: How many results the function of MLIR has whose signature it is; ``None`` if it is of none.
+        results: The number of results of the MLIR function with this signature; ``None`` if there is no such function.
     """
 
     parameters: tuple[Shape, ...]
     result: Shape
     results: int | None = field(default=None, compare=False)
 
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.parameters))}) -> {self.result}"
+
     @classmethod
     def of_results(cls, parameters: tuple[Shape, ...], results: tuple[Shape, ...]) -> Signature:
-        """Return the signature that XLA gives to a function: one result stands alone, others are a tuple."""
+        """Return the XLA signature of a function: a single result is the result itself, others form a tuple."""
         return cls(parameters, results[0] if len(results) == 1 else Tuple(results), len(results))
 
 
@@ -164,7 +172,7 @@ def subshape(shape: Shape, index: ShapeIndex) -> Shape | None:
 
 
 def leaves(shape: Shape, index: ShapeIndex = ()) -> Iterator[tuple[ShapeIndex, Shape]]:
-    """Yield what is no tuple in ``shape``, with its index."""
+    """Yield the shapes in ``shape`` that are not tuples, with their indices."""
     if not isinstance(shape, Tuple):
         yield index, shape
         return
@@ -173,5 +181,5 @@ def leaves(shape: Shape, index: ShapeIndex = ()) -> Iterator[tuple[ShapeIndex, S
 
 
 def format_index(index: ShapeIndex) -> str:
-    """Return an index as HLO spells it: ``{}``, ``{1}``, ``{0,2}``."""
+    """Return an index in HLO syntax: ``{}``, ``{1}``, ``{0,2}``."""
     return f"{{{','.join(map(str, index))}}}"

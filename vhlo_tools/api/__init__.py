@@ -1,67 +1,71 @@
-"""The public functions, which choose the engine and the layer for what they are given."""
+"""The public functions, which choose the engine and the layer that suit their input."""
 
-from vhlo_tools.api.aliases import aliased_artifact, with_aliases, with_call_aliases
-from vhlo_tools.api.checking import Checked, check, prepare_check, require
-from vhlo_tools.api.comparison import diff
-from vhlo_tools.api.execution import ENGINE_CHOICES, EngineChoice, load_executable, run
-from vhlo_tools.api.frontends import export_model
-from vhlo_tools.api.functions import (
-    deserialize,
-    linted,
-    open_artifact,
-    program_of,
-    resolve_target,
-    retarget,
-    serialize,
-    strip,
-)
-from vhlo_tools.api.golden import check_golden, record_golden
-from vhlo_tools.api.migration import migrate, opened_migration, plan_migration, store_status
-from vhlo_tools.api.parallel import load_parallel_executable, run_parallel
-from vhlo_tools.api.verification import draw_inputs, verify
-from vhlo_tools.api.weights import (
-    LARGE,
-    constants,
-    externalize_constants,
-    extract_constants,
-    restore_constants,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ENGINE_CHOICES",
-    "LARGE",
-    "Checked",
-    "EngineChoice",
-    "aliased_artifact",
-    "check",
-    "check_golden",
-    "constants",
-    "deserialize",
-    "diff",
-    "draw_inputs",
-    "export_model",
-    "externalize_constants",
-    "extract_constants",
-    "linted",
-    "load_executable",
-    "load_parallel_executable",
-    "migrate",
-    "open_artifact",
-    "opened_migration",
-    "plan_migration",
-    "prepare_check",
-    "program_of",
-    "record_golden",
-    "require",
-    "resolve_target",
-    "restore_constants",
-    "retarget",
-    "run",
-    "run_parallel",
-    "serialize",
-    "store_status",
-    "strip",
-    "verify",
-    "with_aliases",
-    "with_call_aliases",
-]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.api.aliases import aliased_artifact, with_aliases, with_call_aliases
+    from vhlo_tools.api.checking import Checked, check, prepare_check, require
+    from vhlo_tools.api.conversion import (
+        Emit,
+        deserialize,
+        linted,
+        open_artifact,
+        program_of,
+        resolve_target,
+        retarget,
+        serialize,
+        strip,
+    )
+    from vhlo_tools.api.differences import diff
+    from vhlo_tools.api.expanding import ExpandedProgram, expand
+    from vhlo_tools.api.externalization import (
+        LARGE,
+        LARGEST_SUM,
+        constants,
+        externalize_constants,
+        extract_constants,
+        restore_constants,
+    )
+    from vhlo_tools.api.frontends import export_model
+    from vhlo_tools.api.golden_suites import check_golden, record_golden
+    from vhlo_tools.api.parallel import load_parallel_executable, run_parallel
+    from vhlo_tools.api.running import ENGINE_CHOICES, EngineChoice, load_executable, run
+    from vhlo_tools.api.stores import migrate, opened_migration, plan_migration, store_status
+    from vhlo_tools.api.verification import draw_inputs, verify
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "aliases": ("aliased_artifact", "with_aliases", "with_call_aliases"),
+            "checking": ("Checked", "check", "prepare_check", "require"),
+            "conversion": (
+                "Emit",
+                "deserialize",
+                "linted",
+                "open_artifact",
+                "program_of",
+                "resolve_target",
+                "retarget",
+                "serialize",
+                "strip",
+            ),
+            "differences": ("diff",),
+            "expanding": ("ExpandedProgram", "expand"),
+            "externalization": (
+                "LARGE",
+                "LARGEST_SUM",
+                "constants",
+                "externalize_constants",
+                "extract_constants",
+                "restore_constants",
+            ),
+            "frontends": ("export_model",),
+            "golden_suites": ("check_golden", "record_golden"),
+            "parallel": ("load_parallel_executable", "run_parallel"),
+            "running": ("ENGINE_CHOICES", "EngineChoice", "load_executable", "run"),
+            "stores": ("migrate", "opened_migration", "plan_migration", "store_status"),
+            "verification": ("draw_inputs", "verify"),
+        },
+    )

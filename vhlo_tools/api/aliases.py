@@ -1,4 +1,4 @@
-"""Aliases and donors of programs: what they say, and artifacts that say something else."""
+"""Reading and changing the aliases and donors of programs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from vhlo_tools.aliasing import Alias, AliasConfig, CallAliases, Declared, Form
-from vhlo_tools.api.checking import as_artifact
-from vhlo_tools.api.frontends import export_model, framework_kind
-from vhlo_tools.api.functions import serialize
-from vhlo_tools.artifact import Artifact, JaxContainer, Kind
-from vhlo_tools.artifact.call_aliases import matching_calls
+from vhlo_tools.api.conversion import serialize
+from vhlo_tools.api.frontends import as_artifact, export_model
+from vhlo_tools.artifact import Artifact, JaxContainer, matching_calls
 from vhlo_tools.errors import AliasError
+from vhlo_tools.formats import Kind, identify
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
@@ -20,42 +19,44 @@ __all__ = ["aliased_artifact", "with_aliases", "with_call_aliases"]
 
 
 def aliased_artifact(program: ProgramSource, *, name: str | None = None, provider: str | None = None) -> Artifact:
-    """Return the artifact that a program is, holds or becomes, whose aliases are right or wrong.
+    """Return the artifact of a program, or a new one, with its aliases unchecked.
 
     Args:
-        program: Anything that :func:`vhlo_tools.serialize` takes; an artifact needs no MLIR.
-        name: What to call it in messages, by default its path.
-        provider: The bindings to use where they are needed.
+        program: Anything that :func:`vhlo_tools.serialize` accepts; an artifact needs no MLIR.
+        name: The name of the program in messages, by default its path.
+        provider: The bindings to use if they are needed.
 
     Raises:
-        InvalidProgramError: If it is no valid program.
+        InvalidProgramError: If it is not a valid program.
         MalformedArtifactError: If it is a damaged artifact.
-        UnsupportedFeatureError: If it holds what no artifact can hold.
+        UnsupportedFeatureError: If it contains something that no artifact can represent.
     """
-    if framework_kind(program, name) is Kind.SAVED_MODEL:
-        # Only a variable that is an argument can be written over.
-        return export_model(program, weights="arguments", name=name, provider=provider).artifact
-    artifact = as_artifact(program, name)
+    source = identify(program, name)
+    if source.kind is Kind.SAVED_MODEL:
+        # Variables can be aliased only if they are arguments.
+        return export_model(source, weights="arguments", name=name, provider=provider).artifact
+    artifact = as_artifact(source)
     if artifact is None:
-        artifact = serialize(program, alias_lint=False, allow_other_dialects=True, name=name, provider=provider)
+        artifact = serialize(source, alias_lint=False, allow_other_dialects=True, name=name, provider=provider)
     return artifact
 
 
 def with_aliases(
     opened: Artifact | JaxContainer, change: Callable[[Declared], AliasConfig], form: Form | None = None
 ) -> Artifact | JaxContainer:
-    """Return an artifact, or a jax.export file around the artifact of its function, with other aliases.
+    """Return an artifact, or a jax.export file with the artifact of its function, with changed aliases.
 
-    Constants are not copied. The artifacts of saved derivatives stay as they are: their arguments are others.
+    Constants are not copied. The artifacts of saved derivatives do not change, because their arguments differ.
 
     Args:
         opened: The artifact or the file.
-        change: Returns the aliases to have, of what is said of them now.
-        form: Where to write the aliases; by default where they are, or else where they can be.
+        change: A function from the declared aliases to the new ones.
+        form: The form in which to write the aliases; by default their present form, or else one that can represent
+            them.
 
     Raises:
-        AliasError: If ``form`` cannot say them, or ``change`` finds them wrong.
-        MalformedArtifactError: If it is damaged.
+        AliasError: If ``form`` cannot represent them, or ``change`` rejects them.
+        MalformedArtifactError: If the artifact is damaged.
     """
 
     def edit(own: Artifact) -> Artifact:
@@ -64,7 +65,7 @@ def with_aliases(
             return own.with_aliases(change(said.declared), form)
         except AliasError as error:
             if said.function is None:
-                raise AliasError(f"{own.name} has no function main, and so nothing to alias") from error
+                raise AliasError(f"{own.name} has no function main, so it cannot have aliases") from error
             raise
 
     return _edited(opened, edit)
@@ -73,16 +74,16 @@ def with_aliases(
 def with_call_aliases(
     opened: Artifact | JaxContainer, call: str, change: Callable[[CallAliases], Iterable[Alias]]
 ) -> Artifact | JaxContainer:
-    """Return an artifact, or a jax.export file likewise, with other aliases of its custom calls.
+    """Return an artifact, or a jax.export file with the artifact of its function, with changed custom call aliases.
 
     Args:
         opened: The artifact or the file.
-        call: The path of a call, or a target, for all calls of it.
-        change: Returns the aliases that a call shall have.
+        call: The path of a custom call, or a target, which selects all calls of it.
+        change: A function from a call's declared aliases to the new ones.
 
     Raises:
         AliasError: If there is no such call, or one cannot have such aliases.
-        MalformedArtifactError: If it is damaged.
+        MalformedArtifactError: If the artifact is damaged.
     """
 
     def edit(own: Artifact) -> Artifact:

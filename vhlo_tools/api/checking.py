@@ -1,52 +1,80 @@
-"""Who can read a program, and why not others: checks before anything is written or loaded."""
+"""Compatibility checks of programs, before writing and before loading."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from datetime import date
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from vhlo_tools.api.frontends import as_program
-from vhlo_tools.api.functions import ArtifactSource, resolve_target
-from vhlo_tools.artifact import Artifact, Kind, as_bytes, read_bytes, recognise
-from vhlo_tools.compat import Target
-from vhlo_tools.errors import InvalidProgramError, UnsupportedFeatureError
+from vhlo_tools.api.conversion import ArtifactSource, resolve_target, retarget
+from vhlo_tools.api.frontends import as_artifact, as_container, as_program
+from vhlo_tools.artifact import Artifact, container_findings
+from vhlo_tools.compat import AllowRelaxed, Expand, Target, expansion_policy
+from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.program import ProgramSource
+    from vhlo_tools.formats import JaxExport
+    from vhlo_tools.program import CheckOptions, LoadOptions, Program, ProgramSource
 
-__all__ = ["Checked", "as_artifact", "check", "prepare_check", "require"]
+__all__ = ["Checked", "check", "prepare_check", "require"]
 
 
 class Checked:
-    """A program made ready for questions about any number of versions.
+    """A program prepared for checks against any number of versions.
 
     Attributes:
-        artifact: Its bytes; of a program that is no artifact, those of the newest version. ``None`` if no artifact can
-            hold it.
-        general: What holds at every version.
+        artifact: The artifact; for other programs, an artifact of the newest version. ``None`` if no artifact can
+            represent the program.
+        general: The findings that apply at every version.
+        container: The jax.export file that contains the artifact, if it is in one.
+        expand: Writes an artifact at a version with expansions, if there are any allowed.
     """
 
-    def __init__(self, artifact: Artifact | None, general: tuple[Finding, ...]) -> None:
+    def __init__(
+        self,
+        artifact: Artifact | None,
+        general: tuple[Finding, ...],
+        container: JaxExport | None = None,
+        expand: Callable[[Artifact, Version], Artifact] | None = None,
+    ) -> None:
         self.artifact = artifact
         self.general = general
+        self.container = container
+        self.expand = expand
 
     def findings(self, target: Version) -> list[Finding]:
-        """Return every reason why the program cannot be written for ``target``, and what its readers choke on."""
-        found = self.artifact.requirements().findings(target) if self.artifact else []
-        # What is refused in general need not be warned of.
+        """Return all reasons why the program cannot be written for ``target``, and warnings about its readers.
+
+        With expansions, notes of what is rewritten for ``target``, and the reasons that remain.
+        """
+        found = self._findings(self.artifact, target) if self.artifact else []
+        # Features with an error among the general findings need no warning.
         refused = {finding.feature for finding in self.general if finding.level == "error"}
         kept = [each for each in found if each.level == "error" or each.feature not in refused]
         return [*self.general, *kept, *(self.artifact.requirements().notes if self.artifact else ())]
 
-    def reader_findings(self, reader: Version) -> list[Finding]:
-        """Return every reason why a consumer of the version ``reader`` cannot read the bytes as they are."""
+    def _findings(self, artifact: Artifact, target: Version) -> list[Finding]:
+        found = artifact.requirements().findings(target)
+        if self.expand is None or not found:
+            return found
+        try:
+            # An artifact that is written has warnings, and notes of the expansions, among its findings.
+            return list(self.expand(artifact, target).findings)
+        except DowngradeError as error:
+            return [*error.findings, *(each for each in found if each.level != "error")]
+
+    def reader_findings(self, reader: Target) -> list[Finding]:
+        """Return all reasons why a consumer cannot read the program unchanged.
+
+        A jax.export file is read by jax: if ``reader`` names releases of jax or jaxlib, the file around the artifact is
+        examined too.
+        """
         found = [each for each in self.general if each.level != "warning"]
-        return [*found, *(self.artifact.requirements().reader_findings(reader) if self.artifact else ())]
+        if self.artifact:
+            found += self.artifact.requirements().reader_findings(reader.version)
+        return [*found, *(container_findings(self.container, reader.consumers) if self.container else ())]
 
 
 def prepare_check(
@@ -54,40 +82,63 @@ def prepare_check(
     *,
     allow_other_dialects: bool = False,
     legalize: bool = True,
-    name: str | None = None,
-    provider: str | None = None,
-    trusted: bool = False,
+    expand: Expand = False,
+    allow_relaxed: AllowRelaxed = (),
+    **options: Unpack[LoadOptions],
 ) -> Checked:
-    """Make a program ready for questions; artifacts are answered from their bytes, without MLIR.
+    """Prepare a program for checks; artifacts are checked on their bytes, without MLIR.
 
     Args:
-        program: Anything that :func:`vhlo_tools.serialize` takes. What is no artifact is legalized once, at the newest
-            version of the library.
-        allow_other_dialects: Whether ops of dialects beside StableHLO may stay; those that an artifact holds may.
-        legalize: Whether what no artifact can hold may be rewritten, as :func:`vhlo_tools.serialize` does.
-        name: What to call the program in messages, by default its path.
-        provider: The bindings to use where they are needed.
-        trusted: Whether MLIR may parse bytecode in this process at once, as for :func:`vhlo_tools.serialize`.
+        program: Anything that :func:`vhlo_tools.serialize` accepts. Programs other than artifacts are legalized once,
+            at the newest version of the library.
+        allow_other_dialects: Whether ops of dialects other than StableHLO may remain; those in an artifact always may.
+        legalize: Whether constructs that no artifact can contain may be rewritten, as by :func:`vhlo_tools.serialize`.
+        expand: Which features newer than a target may be rewritten, as by :func:`vhlo_tools.serialize`.
+        allow_relaxed: Those that may be rewritten with something given up.
+        options: See :class:`vhlo_tools.program.LoadOptions`.
 
     Raises:
-        InvalidProgramError: If it is no valid program.
+        InvalidProgramError: If it is not a valid program.
         MalformedArtifactError: If it is a damaged artifact.
+        ValueError: If a feature to be expanded is unknown, or has no such expansion.
     """
+    expanding = None
+    if expansion_policy(expand, allow_relaxed):
+        provider, trusted = options.get("provider"), options.get("trusted", False)
+
+        def expanding(artifact: Artifact, target: Version) -> Artifact:
+            return retarget(
+                artifact, target, expand=expand, allow_relaxed=allow_relaxed, provider=provider, trusted=trusted
+            )
+
     try:
         program = as_program(
-            program, allow_other_dialects=allow_other_dialects, legalize=legalize, name=name, provider=provider
+            program,
+            name=options.get("name"),
+            provider=options.get("provider"),
+            allow_other_dialects=allow_other_dialects,
+            legalize=legalize,
         )
     except UnsupportedFeatureError as error:
-        # A framework's program that no artifact can hold.
+        # A framework's program that no artifact can represent.
         return Checked(None, error.findings)
-    artifact = as_artifact(program, name)
+    artifact = as_artifact(program, options.get("name"))
     if artifact is not None:
         contradiction = artifact.requirements().contradiction
-        return Checked(artifact, (*((contradiction,) if contradiction else ()), *artifact.alias_findings()))
-    from vhlo_tools.convert import changed_attributes, newest_artifact
-    from vhlo_tools.program import load_program
+        general = (*((contradiction,) if contradiction else ()), *artifact.alias_findings())
+        return Checked(artifact, general, as_container(program, options.get("name")), expanding)
+    from vhlo_tools.program import load_program, names_in_utf8
 
-    loaded = load_program(program, name=name, provider=provider, trusted=trusted)
+    loaded = load_program(program, **options)
+    with names_in_utf8(loaded.name):
+        checked = _check_program(loaded, allow_other_dialects=allow_other_dialects, legalize=legalize)
+    checked.expand = expanding
+    return checked
+
+
+def _check_program(loaded: Program, *, allow_other_dialects: bool, legalize: bool) -> Checked:
+    from vhlo_tools.convert import changed_attributes, newest_artifact
+
     try:
         written = newest_artifact(loaded, allow_other_dialects=allow_other_dialects, legalize=legalize)
         return Checked(written, (*changed_attributes(loaded, written), *written.findings, *written.alias_findings()))
@@ -97,7 +148,7 @@ def prepare_check(
     if allow_other_dialects:
         return Checked(None, (*refused, *changed))
     try:
-        # With what is refused left as it is, the rest can be judged as well.
+        # With the unsupported ops kept as they are, the rest of the program can be checked too.
         written = newest_artifact(loaded, allow_other_dialects=True, legalize=legalize)
         return Checked(written, (*refused, *changed, *written.findings, *written.alias_findings()))
     except UnsupportedFeatureError:
@@ -108,88 +159,57 @@ def check(
     program: ProgramSource,
     target: str | Version = "current",
     *,
-    allow_other_dialects: bool = False,
-    legalize: bool = True,
-    name: str | None = None,
     as_of: date | None = None,
-    provider: str | None = None,
-    trusted: bool = False,
+    **options: Unpack[CheckOptions],
 ) -> list[Finding]:
-    """Return every reason why a program cannot be written for a target, and what readers of the target would choke on.
+    """Return all reasons why a program cannot be written for a target, and warnings about readers of the target.
 
     Args:
-        program: Anything that :func:`vhlo_tools.serialize` takes. An artifact is judged from its bytes, without MLIR.
-        target: The version, or the consumer, in the grammar of targets.
-        allow_other_dialects: Whether ops of dialects beside StableHLO may stay; those that an artifact holds may.
-        legalize: Whether what no artifact can hold may be rewritten, as :func:`vhlo_tools.serialize` does.
-        name: What to call the program in messages, by default its path.
-        as_of: The day that windows in ``target`` count back from, by default today.
-        provider: The bindings to use where they are needed.
-        trusted: Whether MLIR may parse bytecode in this process at once, as for :func:`vhlo_tools.serialize`.
+        program: Anything that :func:`vhlo_tools.serialize` accepts. An artifact is checked on its bytes, without MLIR.
+        target: The target version or consumer, in the target grammar.
+        as_of: The day from which windows in ``target`` count back, by default today.
+        options: ``allow_other_dialects``, ``legalize``, ``expand``, ``allow_relaxed``, ``name``, ``provider`` and
+            ``trusted``, as for :func:`vhlo_tools.serialize`; dialects in an artifact may remain in any case.
 
     Returns:
-        Errors for what cannot be, warnings for what consumers would choke on, and notes of custom calls, of which no
-        version promises anything; without errors and warnings all is well. Aliases that XLA refuses are errors at every
-        version.
+        Errors for what cannot be written, warnings for what consumers may reject, and notes of custom calls, which no
+        version guarantees to support. The check passes if there are no errors or warnings. Aliases that XLA rejects are
+        errors at every version.
 
     Raises:
-        InvalidProgramError: If it is no valid program.
+        InvalidProgramError: If it is not a valid program.
         MalformedArtifactError: If it is a damaged artifact.
         UnknownTargetError: If the target is unknown.
-        InvalidVersionError: If the target looks like a version and is none.
+        InvalidVersionError: If the target looks like a version but is not valid.
     """
-    resolved = resolve_target(str(target), as_of=as_of, provider=provider)
-    checked = prepare_check(
-        program,
-        allow_other_dialects=allow_other_dialects,
-        legalize=legalize,
-        name=name,
-        provider=provider,
-        trusted=trusted,
-    )
-    return checked.findings(resolved.version)
+    resolved = resolve_target(str(target), as_of=as_of, provider=options.get("provider"))
+    return prepare_check(program, **options).findings(resolved.version)
 
 
 def require(artifact: ArtifactSource, reader: str | Version, *, as_of: date | None = None) -> Target:
-    """Let an artifact pass if ``reader`` can read it: a guard for servers, which needs no MLIR.
+    """Raise unless ``reader`` can read an artifact: a guard for servers, which needs no MLIR.
 
     Args:
         artifact: The artifact, its path or its bytes, or those of a jax.export file.
-        reader: The consumer, in the grammar of targets: ``jaxlib==0.8.3``, or the version that it has.
-        as_of: The day that windows in ``reader`` count back from, by default today.
+        reader: The consumer, in the target grammar: ``jaxlib==0.8.3``, or its StableHLO version.
+        as_of: The day from which windows in ``reader`` count back, by default today.
+
+    A jax.export file is read by jax: if ``reader`` names a release of jax or jaxlib, the file around the artifact is
+    examined too.
 
     Returns:
-        What ``reader`` means.
+        The resolved ``reader``.
 
     Raises:
-        UnsupportedFeatureError: If it cannot; the findings say why.
-        MalformedArtifactError: If it is no artifact, or a damaged one.
+        UnsupportedFeatureError: If the reader cannot read the artifact; the findings list the reasons.
+        MalformedArtifactError: If it is not an artifact, or a damaged one.
         UnknownTargetError: If the reader is unknown.
-        InvalidVersionError: If the reader looks like a version and is none.
+        InvalidVersionError: If the reader looks like a version but is not valid.
     """
     opened = Artifact.open(artifact)
     target = resolve_target(str(reader), as_of=as_of)
-    requirements = opened.requirements()
-    findings = [each for each in requirements.reader_findings(target.version) if each.level == "error"]
+    checked = Checked(opened, (), None if isinstance(artifact, Artifact) else as_container(artifact))
+    findings = [each for each in checked.reader_findings(target) if each.level == "error"]
     if findings:
         raise UnsupportedFeatureError(f"{opened.name} cannot be read by {target}", findings)
     return target
-
-
-def as_artifact(program: ProgramSource, name: str | None) -> Artifact | None:
-    """Return ``program`` as an artifact if it is one, or a file that holds one."""
-    if isinstance(program, Artifact):
-        return program
-    if isinstance(program, str) and not os.path.isfile(program):  # noqa: PTH113 - a Path of a long text raises
-        return None
-    if isinstance(program, str | PathLike):
-        data, name = read_bytes(Path(program)), name or str(program)
-    elif isinstance(program, bytes | bytearray | memoryview):
-        data = as_bytes(program)
-    else:
-        return None
-    try:
-        kind = recognise(data, name or "the program")
-    except InvalidProgramError:
-        return None
-    return Artifact.open(data, name=name) if kind in (Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT) else None

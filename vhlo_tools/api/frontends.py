@@ -1,48 +1,42 @@
-"""Programs of frameworks: which integration exports them, in one table."""
+"""The table of the integrations that export frameworks' programs."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
 from importlib import import_module
-from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Unpack
 
-from vhlo_tools.artifact import Kind, as_bytes, is_saved_model, read_bytes, recognise
+from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError
+from vhlo_tools.formats import JaxExport, Kind, decode_jax_export, identify
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.integrations.model import ExportedModel
-    from vhlo_tools.program import ProgramSource
+    from vhlo_tools.integrations import ExportedModel
+    from vhlo_tools.program import ExportOptions, ProgramSource
 
-__all__ = ["FRONTENDS", "Frontend", "Weights", "as_program", "export_model", "framework_kind"]
+__all__ = ["FRONTENDS", "Frontend", "Weights", "as_artifact", "as_container", "as_program", "export_model"]
 
 Weights = Literal["constants", "arguments"]
 
 
 @dataclass(frozen=True, slots=True)
 class Frontend:
-    """What exports the programs of a framework.
+    """The exporter of a framework's programs.
 
     Attributes:
-        module: The name of its module in :mod:`vhlo_tools.integrations`.
-        function: The function there, an :class:`Exporter`.
-        objects: The classes of objects that are such a program: where a class is from, and its name.
-        options: What else it can be told.
+        module: The name of the exporter's module in :mod:`vhlo_tools.integrations`.
+        function: The name of the function in the module, an :class:`Exporter`.
+        options: The additional options of the function.
     """
 
     module: str
     function: str
-    objects: tuple[tuple[str, str], ...] = ()
     options: tuple[str, ...] = ()
 
 
 class Exporter(Protocol):
-    """The function of a frontend."""
+    """The signature of a frontend's function."""
 
     def __call__(
         self,
@@ -50,57 +44,22 @@ class Exporter(Protocol):
         target: str | Version,
         *,
         weights: Weights,
-        name: str | None,
-        allow_other_dialects: bool,
-        legalize: bool,
-        as_of: date | None,
-        provider: str | None,
         **options: Any,
     ) -> ExportedModel:
-        """Export ``source``: a path, bytes, or an object of one of the classes of the frontend; with its own options.
+        """Export ``source``: a path, bytes, or an object of a class of the framework, with the frontend's options.
 
         Raises:
             MissingExtraError: If the framework is not installed.
         """
 
 
-#: What exports each kind of program of a framework. A new kind is a new line here, and of files a sign in
-#: `artifact.content`.
+#: The exporter for each kind of framework program. A new kind needs a new line here, and one in `formats.source` or a
+#: signature in `formats.recognition`.
 FRONTENDS: Final[dict[Kind, Frontend]] = {
-    Kind.TORCH_EXPORT: Frontend("torch", "open_model", (("torch.export", "ExportedProgram"),)),
+    Kind.TORCH_EXPORT: Frontend("torch", "open_model", options=("importer", "import_timeout", "import_memory")),
     Kind.SAVED_MODEL: Frontend("tensorflow", "open_saved_model", options=("signature", "batch_size")),
-    Kind.JAX_LOWERED: Frontend("jax_stages", "open_lowered", (("jax", "Lowered"),)),
+    Kind.JAX_LOWERED: Frontend("jax_stages", "open_lowered"),
 }
-
-
-def framework_kind(source: ProgramSource, name: str | None = None) -> Kind | None:
-    """Return of which framework's kind ``source`` is, or ``None`` if it is something else, a program or not."""
-    if isinstance(source, str | PathLike):
-        if is_saved_model(source):
-            return Kind.SAVED_MODEL
-        # A text with a program is no path, and a long one no name of a file.
-        if not os.path.isfile(source):  # noqa: PTH113 - a Path of a long text raises
-            return None
-        data, name = read_bytes(Path(source)), name or str(source)
-    elif isinstance(source, bytes | bytearray | memoryview):
-        data = as_bytes(source)
-    else:
-        return _kind_of_object(source)
-    try:
-        kind = recognise(data, name or "the program")
-    except InvalidProgramError:
-        return None
-    return kind if kind in FRONTENDS else None
-
-
-def _kind_of_object(source: object) -> Kind | None:
-    """Tell by the names of its classes, so that no framework is imported."""
-    for kind, frontend in FRONTENDS.items():
-        for prefix, class_name in frontend.objects:
-            for cls in type(source).__mro__:
-                if cls.__name__ == class_name and f"{cls.__module__}.".startswith(f"{prefix}."):
-                    return kind
-    return None
 
 
 def export_model(
@@ -109,117 +68,109 @@ def export_model(
     *,
     weights: Weights = "constants",
     name: str | None = None,
-    allow_other_dialects: bool = False,
-    legalize: bool = True,
-    as_of: date | None = None,
-    provider: str | None = None,
     signature: str | None = None,
     batch_size: int | None = None,
+    importer: str | None = None,
+    import_timeout: float | None = None,
+    import_memory: int | None = None,
+    **options: Unpack[ExportOptions],
 ) -> ExportedModel:
-    """Export a program of a framework, with names for what its ``main`` takes.
+    """Export a framework's program, with names for the arguments of its ``main``.
 
     Args:
         program: A ``torch.export.ExportedProgram``, or the path or the bytes of a ``.pt2`` file; the path of the
             folder of a SavedModel of TensorFlow; or a ``jax.stages.Lowered``.
-        target: The version to write for, or what it is to be read by, in the grammar of targets.
+        target: The target version or consumer, in the target grammar.
         weights: Whether the weights are constants, or arguments after the inputs.
-        name: What to call the program in messages, by default its path.
-        allow_other_dialects: Whether ops of dialects beside StableHLO may stay as they are.
-        legalize: Whether what portable artifacts cannot hold is rewritten, as far as that is possible.
-        as_of: The day that windows in ``target`` count back from, by default today.
-        provider: The bindings whose versions count, by default the installed ones.
-        signature: Of a SavedModel, the signature; by default ``serving_default``.
-        batch_size: Of a SavedModel, the size of the first dimension of inputs that leave it open.
+        name: The name of the program in messages, by default its path.
+        signature: For a SavedModel, the signature; by default ``serving_default``.
+        batch_size: For a SavedModel, the size of the first dimension of inputs that leave it open.
+        importer: For a program of torch.export, ``auto``, ``torchax`` or ``torch-mlir``.
+        import_timeout: For a program of torch.export, the time limit of torch-mlir in seconds.
+        import_memory: For a program of torch.export, the memory limit of torch-mlir in bytes.
+        options: See :class:`vhlo_tools.program.ExportOptions`.
 
     Raises:
-        InvalidInputError: If it has no such option, or no such signature.
-        InvalidProgramError: If it is no program of a framework, or one that cannot be exported.
+        InvalidInputError: If an option does not apply to the framework, or there is no such signature.
+        InvalidProgramError: If it is not a framework's program, or one that cannot be exported.
         MissingExtraError: If the framework is not installed.
-        UnsupportedFeatureError: If it holds what no artifact can hold.
-        DowngradeError: If it holds what the target does not have.
+        UnsupportedFeatureError: If it contains something that no artifact can represent.
+        DowngradeError: If it needs a feature newer than the target.
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
     """
-    kind = framework_kind(program, name)
-    called = name or (str(program) if isinstance(program, str | PathLike) else "the program")
-    if kind is None:
+    source = identify(program, name)
+    kind, called = source.kind, source.name or "the program"
+    if kind is None or kind not in FRONTENDS:
         raise InvalidProgramError(
-            f"{called} is no program of a framework ({', '.join(FRONTENDS)}): its weights are where they are, "
-            "and it has no signature or batch size to choose; "
-            "`vhlo constants externalize` makes arguments of the constants of an artifact"
+            f"{called} is not a framework's program ({', '.join(FRONTENDS)}): weights, signature and batch size "
+            f"cannot be chosen; `vhlo constants externalize` replaces the constants of an artifact by arguments"
         )
-    options = _known_options(kind, called, signature=signature, batch_size=batch_size)
-    return _export(kind, program, target, weights, name, allow_other_dialects, legalize, as_of, provider, options)
+    own = _known_options(
+        kind,
+        called,
+        signature=signature,
+        batch_size=batch_size,
+        importer=importer,
+        import_timeout=import_timeout,
+        import_memory=import_memory,
+    )
+    return _export(kind, source.given, target, weights=weights, name=name, **own, **options)
 
 
-def as_program(
-    program: ProgramSource,
-    *,
-    allow_other_dialects: bool = False,
-    legalize: bool = True,
-    name: str | None = None,
-    provider: str | None = None,
-) -> ProgramSource:
-    """Return a program of a framework as an artifact of the newest version, and anything else as it is.
+def as_program(program: ProgramSource, *, name: str | None = None, **options: Unpack[ExportOptions]) -> ProgramSource:
+    """Return a framework's program as an artifact of the newest version, and any other program as its source.
 
     Args:
-        program: Anything.
-        allow_other_dialects: Whether ops of dialects beside StableHLO may stay in such an artifact.
-        legalize: Whether what portable artifacts cannot hold is rewritten in it.
-        name: What to call the program in messages.
-        provider: The bindings whose newest version counts.
+        program: Anything that :func:`vhlo_tools.serialize` accepts.
+        name: The name of the program in messages, by default its path.
+        options: See :class:`ExportOptions`.
 
     Raises:
-        InvalidProgramError: If it cannot be exported.
+        InvalidProgramError: If it is in no supported format, or cannot be exported.
         MissingExtraError: If the framework is not installed.
-        UnsupportedFeatureError: If it holds what no artifact can hold.
+        UnsupportedFeatureError: If it contains something that no artifact can represent.
+        OSError: If a file cannot be read.
     """
-    kind = framework_kind(program, name)
-    if kind is None:
-        return program
-    exported = _export(
-        kind, program, "current", "constants", name, allow_other_dialects, legalize, None, provider, options={}
-    )
-    return exported.artifact
+    source = identify(program, name)
+    if source.kind is None or source.kind not in FRONTENDS:
+        return source
+    return _export(source.kind, source.given, "current", weights="constants", name=name, **options).artifact
 
 
-def _known_options(kind: Kind, called: str, **options: str | int | None) -> dict[str, object]:
-    """Return the options that are given.
+def as_artifact(program: ProgramSource, name: str | None = None) -> Artifact | None:
+    """Return the artifact in ``program`` if it is an artifact or a jax.export file; otherwise ``None``."""
+    source = identify(program, name)
+    if isinstance(source.given, Artifact):
+        return source.given
+    if source.kind not in (Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT) or source.data is None:
+        return None
+    return Artifact.open(source.data, name=source.name)
+
+
+def as_container(program: ProgramSource, name: str | None = None) -> JaxExport | None:
+    """Return the jax.export file in ``program`` if it is one, as a path or as bytes; otherwise ``None``."""
+    source = identify(program, name)
+    is_file = source.kind is Kind.JAX_EXPORT and source.data is not None and not isinstance(source.given, Artifact)
+    return decode_jax_export(source.data) if is_file and source.data is not None else None
+
+
+def _known_options(kind: Kind, called: str, **options: str | float | None) -> dict[str, object]:
+    """Return the options with a value.
 
     Raises:
-        InvalidInputError: If the frontend has not one of them.
+        InvalidInputError: If the frontend does not support one of them.
     """
     given: dict[str, object] = {option: value for option, value in options.items() if value is not None}
     for option in given:
         if option not in FRONTENDS[kind].options:
             having = ", ".join(each for each, frontend in FRONTENDS.items() if option in frontend.options)
-            spelled = option.replace("_", "-")
-            raise InvalidInputError(f"{called} is a {kind}, for which --{spelled} means nothing: it is for {having}")
+            flag = option.replace("_", "-")
+            raise InvalidInputError(f"{called} is a {kind}, which does not support --{flag}: only {having} does")
     return given
 
 
-def _export(
-    kind: Kind,
-    program: ProgramSource,
-    target: str | Version,
-    weights: Weights,
-    name: str | None,
-    allow_other_dialects: bool,
-    legalize: bool,
-    as_of: date | None,
-    provider: str | None,
-    options: Mapping[str, object],
-) -> ExportedModel:
+def _export(kind: Kind, program: ProgramSource, target: str | Version, **options: Any) -> ExportedModel:
     frontend = FRONTENDS[kind]
     module = import_module(f"vhlo_tools.integrations.{frontend.module}")
-    exporter = cast(Exporter, getattr(module, frontend.function))
-    return exporter(
-        program,
-        target,
-        weights=weights,
-        name=name,
-        allow_other_dialects=allow_other_dialects,
-        legalize=legalize,
-        as_of=as_of,
-        provider=provider,
-        **options,
-    )
+    exporter: Exporter = getattr(module, frontend.function)
+    return exporter(program, target, **options)

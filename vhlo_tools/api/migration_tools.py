@@ -1,6 +1,6 @@
-"""What a migration does to one program: moves it, says what stands in the way, and proves that nothing changed.
+"""The operations of a migration on one program: retarget, find blocking findings, and prove equivalence.
 
-These functions are called in other processes, by their names.
+These functions are called by name in other processes.
 """
 
 from __future__ import annotations
@@ -8,15 +8,16 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.api.checking import prepare_check
-from vhlo_tools.api.comparison import diff
+from vhlo_tools.api.checking import Checked, prepare_check
+from vhlo_tools.api.conversion import retarget, serialize, strip
+from vhlo_tools.api.differences import diff
 from vhlo_tools.api.frontends import as_program
-from vhlo_tools.api.functions import retarget, serialize, strip
 from vhlo_tools.api.verification import verify
-from vhlo_tools.artifact import Artifact, Buffer, JaxContainer, Kind
+from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.errors import EngineError, MalformedArtifactError, ProviderError, VerificationError
 from vhlo_tools.findings import Finding
-from vhlo_tools.migration import Proof, Settings, Tools
+from vhlo_tools.formats import Buffer, Kind
+from vhlo_tools.migration import MigrationSettings, Proof, Tools
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
@@ -24,11 +25,18 @@ if TYPE_CHECKING:
 __all__ = ["MIGRATION_TOOLS"]
 
 
-def _move(data: Buffer, kind: Kind, name: str, settings: Settings) -> Artifact | JaxContainer:
-    """Return a program at the target."""
+def _move(data: Buffer, kind: Kind, name: str, settings: MigrationSettings) -> Artifact | JaxContainer:
+    """Return a program at the target version."""
 
     def moved(artifact: Artifact) -> Artifact:
-        return retarget(artifact, settings.target, provider=settings.provider, trusted=settings.trusted)
+        return retarget(
+            artifact,
+            settings.target,
+            expand=settings.expand,
+            allow_relaxed=settings.allow_relaxed,
+            provider=settings.provider,
+            trusted=settings.trusted,
+        )
 
     if kind is Kind.PORTABLE_ARTIFACT:
         return moved(Artifact(data, name=name))
@@ -36,13 +44,15 @@ def _move(data: Buffer, kind: Kind, name: str, settings: Settings) -> Artifact |
         return JaxContainer(data, name=name).with_artifacts(moved)
     from vhlo_tools.bindings import get_provider
 
-    # What the library does not write, our rules make of the newest that it does.
+    # Versions newer than the library are reached by retargeting its newest version on bytes.
     written = min(settings.target, get_provider(settings.provider).library.current)
     artifact = serialize(
         data,
         written,
         allow_other_dialects=settings.allow_other_dialects,
         legalize=settings.legalize,
+        expand=settings.expand,
+        allow_relaxed=settings.allow_relaxed,
         name=name,
         provider=settings.provider,
         trusted=settings.trusted,
@@ -50,27 +60,36 @@ def _move(data: Buffer, kind: Kind, name: str, settings: Settings) -> Artifact |
     return artifact if written == settings.target else moved(artifact).with_findings(artifact.findings)
 
 
-def _blocking(data: Buffer, kind: Kind, name: str, settings: Settings) -> list[Finding]:
-    """Return what is found in a program that is to be at the target; errors stand in the way."""
+def _blocking(data: Buffer, kind: Kind, name: str, settings: MigrationSettings) -> list[Finding]:
+    """Return the findings for a program at the target version; errors block the migration."""
     if kind is Kind.PORTABLE_ARTIFACT:
-        return Artifact(data, name=name).requirements().findings(settings.target)
-    if kind is Kind.JAX_EXPORT:
-        artifacts = JaxContainer(data, name=name).artifacts
-        return [each for artifact in artifacts for each in artifact.requirements().findings(settings.target)]
-    checked = prepare_check(
-        data,
+        artifacts = [Artifact(data, name=name)]
+    elif kind is Kind.JAX_EXPORT:
+        artifacts = list(JaxContainer(data, name=name).artifacts)
+    else:
+        return _checked(data, name, settings).findings(settings.target)
+    if settings.expand or settings.allow_relaxed:
+        blocked = [each for each in artifacts if each.requirements().findings(settings.target)]
+        return [each for artifact in blocked for each in _checked(artifact, name, settings).findings(settings.target)]
+    return [each for artifact in artifacts for each in artifact.requirements().findings(settings.target)]
+
+
+def _checked(program: Artifact | Buffer, name: str, settings: MigrationSettings) -> Checked:
+    return prepare_check(
+        program,
         allow_other_dialects=settings.allow_other_dialects,
         legalize=settings.legalize,
+        expand=settings.expand,
+        allow_relaxed=settings.allow_relaxed,
         name=name,
         provider=settings.provider,
         trusted=settings.trusted,
     )
-    return checked.findings(settings.target)
 
 
-def _prove(kind: Kind, before: Buffer, after: Artifact | JaxContainer, name: str, settings: Settings) -> Proof:
-    """Tell whether two programs compute the same, each pair of artifacts in files of jax.export."""
-    # What will be read is the bytes, and not what they were made of.
+def _prove(kind: Kind, before: Buffer, after: Artifact | JaxContainer, name: str, settings: MigrationSettings) -> Proof:
+    """Compare two programs, for jax.export files each pair of artifacts; return the worst proof."""
+    # The written bytes are compared, because they are what consumers will read.
     written = bytes(after)
     pairs: list[tuple[Artifact | Buffer, Artifact]]
     if kind is Kind.JAX_EXPORT:
@@ -83,11 +102,11 @@ def _prove(kind: Kind, before: Buffer, after: Artifact | JaxContainer, name: str
     return max(proofs, key=lambda proof: _VERDICTS.index(proof.verdict))
 
 
-# From the best.
+# From best to worst.
 _VERDICTS: Final = ("same program", "same results", "unknown", "other results")
 
 
-def _prove_pair(before: Artifact | Buffer, after: Artifact, name: str, settings: Settings) -> Proof:
+def _prove_pair(before: Artifact | Buffer, after: Artifact, name: str, settings: MigrationSettings) -> Proof:
     if _is_same_program(before, after, name, settings):
         return Proof("same program")
     try:
@@ -95,6 +114,7 @@ def _prove_pair(before: Artifact | Buffer, after: Artifact, name: str, settings:
             before,
             after,
             seed=settings.seed,
+            timeout=settings.timeout,
             names=(name, f"{name} at {settings.target}"),
             provider=settings.provider,
             trusted=settings.trusted,
@@ -102,14 +122,14 @@ def _prove_pair(before: Artifact | Buffer, after: Artifact, name: str, settings:
     except VerificationError as error:
         return Proof("other results", str(error))
     except (EngineError, MalformedArtifactError, ProviderError) as error:
-        return Proof("unknown", f"they are not the same program, and cannot be run: {error}")
+        return Proof("unknown", f"they are not the same program, and cannot be executed: {error}")
     return Proof("same results" if report.passed else "other results", str(report))
 
 
-def _is_same_program(before: Artifact | Buffer, after: Artifact, name: str, settings: Settings) -> bool:
-    """Tell whether the library reads the same program from both, locations apart: then the same would run.
+def _is_same_program(before: Artifact | Buffer, after: Artifact, name: str, settings: MigrationSettings) -> bool:
+    """Return whether the library reads the same program from both, ignoring locations, so that the same would run.
 
-    What it cannot read, because it is newer, is compared from the bytes, at both versions.
+    Artifacts that are too new for the library are compared on their bytes, at both versions.
     """
     try:
         if _digest(before, name, settings) == _digest(after, name, settings):
@@ -122,7 +142,7 @@ def _is_same_program(before: Artifact | Buffer, after: Artifact, name: str, sett
     return not _differ(before, after, name, settings)
 
 
-def _differ(before: Artifact | Buffer, after: Artifact, name: str, settings: Settings) -> bool:
+def _differ(before: Artifact | Buffer, after: Artifact, name: str, settings: MigrationSettings) -> bool:
     found = diff(
         before,
         after,
@@ -134,8 +154,8 @@ def _differ(before: Artifact | Buffer, after: Artifact, name: str, settings: Set
     return bool(found)
 
 
-def _digest(program: Artifact | Buffer, name: str, settings: Settings) -> bytes:
-    """Return a digest of what the library reads, written again at its newest version without locations."""
+def _digest(program: Artifact | Buffer, name: str, settings: MigrationSettings) -> bytes:
+    """Return a digest of the program that the library reads, rewritten at its newest version without locations."""
     from vhlo_tools.convert import newest_artifact
     from vhlo_tools.program import load_program
 
@@ -145,5 +165,5 @@ def _digest(program: Artifact | Buffer, name: str, settings: Settings) -> bytes:
     return hashlib.sha256(bytes(strip(written))).digest()
 
 
-#: What the work on one program is done with.
+#: The operations of a migration on one program.
 MIGRATION_TOOLS: Final = Tools(_move, _blocking, _prove)

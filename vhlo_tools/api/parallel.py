@@ -1,16 +1,16 @@
-"""Programs run by several devices at once."""
+"""Execution of programs on several devices in parallel."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from vhlo_tools.api.execution import ENGINE_CHOICES, EngineChoice
 from vhlo_tools.api.frontends import as_program
+from vhlo_tools.api.running import ENGINE_CHOICES, EngineChoice
 
 if TYPE_CHECKING:
-    from vhlo_tools.interpreter import Handler, ParallelExecutable, Probe
-    from vhlo_tools.program import ProgramSource
+    from vhlo_tools.execution import Handler, ParallelExecutable, Probe
+    from vhlo_tools.program import LoadOptions, ProgramSource
 
 __all__ = ["load_parallel_executable", "run_parallel"]
 
@@ -22,11 +22,11 @@ def load_parallel_executable(
     partitions: int | None = None,
     engine: EngineChoice = "auto",
     handlers: Mapping[str, Handler] | None = None,
-    name: str | None = None,
-    provider: str | None = None,
-    trusted: bool = False,
+    in_process: bool = False,
+    timeout: float | None = None,
+    **options: Unpack[LoadOptions],
 ) -> ParallelExecutable:
-    """Load a program for several devices once, to run it often.
+    """Load a program for several devices once, to run it repeatedly.
 
     >>> import vhlo_tools as vt
     >>> program = '''func.func @main() -> tensor<ui32> {
@@ -38,30 +38,38 @@ def load_parallel_executable(
     [[0, 1], [0, 1]]
 
     Args:
-        program: Anything that :func:`serialize` takes.
+        program: Anything that :func:`serialize` accepts.
         replicas: As for :func:`run_parallel`.
         partitions: As for :func:`run_parallel`.
         engine: As for :func:`run_parallel`.
         handlers: As for :func:`run_parallel`.
-        name: What to call the program in messages, by default its path.
-        provider: The bindings to use, by default those of the module, or the installed ones.
-        trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
+        in_process: As for :func:`load_executable`.
+        timeout: As for :func:`load_executable`.
+        options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
 
     Raises:
         InvalidInputError: If there are too many devices, or none.
-        EngineError: If the program holds what the engine cannot run.
-        InvalidProgramError: If it is no valid program.
+        EngineError: If the program contains something that the engine cannot run.
+        InvalidProgramError: If it is not a valid program.
         MalformedArtifactError: If it is a damaged artifact.
     """
-    from vhlo_tools.interpreter import ParallelExecutable
-    from vhlo_tools.program import load_program
+    from vhlo_tools.execution import ParallelExecutable
+    from vhlo_tools.program import load_program, names_in_utf8
 
     if engine not in ENGINE_CHOICES:
         raise ValueError(f"{engine!r} is not an engine: expected one of {', '.join(ENGINE_CHOICES)}")
-    loaded = load_program(
-        as_program(program, name=name, provider=provider), name=name, provider=provider, trusted=trusted
-    )
-    return ParallelExecutable(loaded, engine, replicas=replicas, partitions=partitions, handlers=handlers)
+    program = as_program(program, name=options.get("name"), provider=options.get("provider"))
+    loaded = load_program(program, **options)
+    with names_in_utf8(loaded.name):
+        return ParallelExecutable(
+            loaded,
+            engine,
+            replicas=replicas,
+            partitions=partitions,
+            handlers=handlers,
+            in_process=in_process,
+            timeout=timeout,
+        )
 
 
 def run_parallel(
@@ -74,16 +82,14 @@ def run_parallel(
     timeout: float | None = None,
     handlers: Mapping[str, Handler] | None = None,
     probe: Probe | None = None,
-    name: str | None = None,
-    provider: str | None = None,
-    trusted: bool = False,
+    **options: Unpack[LoadOptions],
 ) -> tuple[tuple[Any, ...], ...]:
-    """Evaluate the function ``main`` of a program on several devices at once.
+    """Evaluate the function ``main`` of a program on several devices in parallel.
 
-    A program with collectives says what each device does: each takes inputs of its own, and gives results of its own.
-    A program with shardings of Shardy or of GSPMD, for more than one partition, says what all partitions do together,
-    and how they share values: there is one sequence of inputs, which are whole, and one of results; XLA cuts them, and
-    adds the collectives. Nothing is given away, and aliases do not count.
+    A program with collectives defines the behaviour of each device: each has its own inputs and results.
+    A program with shardings of Shardy or of GSPMD, for more than one partition, defines the behaviour of all partitions
+    together and the sharding of values: there is one sequence of inputs, which are unsharded, and one of results; XLA
+    partitions them and adds the collectives. Nothing is donated, and aliases are ignored.
 
     >>> import vhlo_tools as vt
     >>> program = '''func.func @main(%a: tensor<f32>) -> tensor<f32> {
@@ -98,27 +104,25 @@ def run_parallel(
     [3.0, 3.0]
 
     Args:
-        program: Anything that :func:`serialize` takes.
-        inputs: For each device a sequence of inputs, as :func:`run` takes them; device ``r * partitions + p`` is
-            partition ``p`` of replica ``r``. For a program with shardings one such sequence.
-        replicas: How many replicas there are, by default what ``mhlo.num_replicas`` of the module says, or one.
-        partitions: How many partitions each has, by default what ``mhlo.num_partitions`` says, or one.
-        engine: What runs it; ``auto`` takes ``xla`` for what that can run.
-        timeout: How many seconds each segment of the program may take on ``reference``, by default ten minutes; nothing
-            ends ``xla``.
-        handlers: As for :func:`run`. After one has raised, ``xla`` goes on with zeros until all devices have ended.
-        probe: What keeps intermediate values, with the device that each is of, on ``reference``, which ``auto`` takes.
-        name: What to call the program in messages, by default its path.
-        provider: The bindings to use, by default those of the module, or the installed ones.
-        trusted: Whether MLIR may parse an artifact or bytecode in this process at once, as for :func:`serialize`.
+        program: Anything that :func:`serialize` accepts.
+        inputs: For each device a sequence of inputs, in the form that :func:`run` accepts; device
+            ``r * partitions + p`` is partition ``p`` of replica ``r``. For a program with shardings one such sequence.
+        replicas: The number of replicas, by default ``mhlo.num_replicas`` of the module, or one.
+        partitions: The number of partitions of each replica, by default ``mhlo.num_partitions``, the size of the
+            mesh, or one.
+        engine: The engine; ``auto`` selects ``xla`` if it can run the program.
+        timeout: The time limit in seconds, by default ten minutes, as for :func:`run`.
+        handlers: As for :func:`run`. After one has raised, ``xla`` continues with zeros until all devices have ended.
+        probe: The recorder of intermediate values, with the device of each, on ``reference``, which ``auto`` selects.
+        options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
 
     Returns:
         A tuple with the results for each sequence of inputs, in their order.
 
     Raises:
-        InvalidInputError: If there are inputs for another number of devices, or they do not fit.
-        EngineError: If the program holds what the engine cannot run, or fails.
-        InvalidProgramError: If it is no valid program.
+        InvalidInputError: If the number of sequences of inputs is wrong, or the inputs do not match the program.
+        EngineError: If the program contains something that the engine cannot run, or fails.
+        InvalidProgramError: If it is not a valid program.
         MalformedArtifactError: If it is a damaged artifact.
     """
     if not isinstance(inputs, Sequence):
@@ -131,8 +135,7 @@ def run_parallel(
         partitions=partitions,
         engine=engine,
         handlers=handlers,
-        name=name,
-        provider=provider,
-        trusted=trusted,
+        timeout=timeout,
+        **options,
     )
     return executable.run(inputs, timeout=timeout, probe=probe)

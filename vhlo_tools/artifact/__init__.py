@@ -1,41 +1,25 @@
-"""Portable artifacts and the files that hold them, without MLIR."""
+"""Portable artifacts and the files that contain them, without MLIR."""
 
-from vhlo_tools.artifact.artifact import Artifact, other_dialects
-from vhlo_tools.artifact.content import Kind, recognise
-from vhlo_tools.artifact.difference import DIFFERENCE_KINDS, Difference, DifferenceKind
-from vhlo_tools.artifact.discovery import programs_at
-from vhlo_tools.artifact.hlo_content import find_hlo_module
-from vhlo_tools.artifact.inspection import inspect_bytes, inspect_folder
-from vhlo_tools.artifact.jax_container import JaxContainer
-from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
-from vhlo_tools.artifact.jax_signature import JaxSignature, JaxValue, read_signature
-from vhlo_tools.artifact.saved_model import is_saved_model
-from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
-from vhlo_tools.artifact.torch_export import TorchExport, ViewFile, decode_torch_export
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DIFFERENCE_KINDS",
-    "Artifact",
-    "Buffer",
-    "Difference",
-    "DifferenceKind",
-    "JaxContainer",
-    "JaxExport",
-    "JaxSignature",
-    "JaxValue",
-    "Kind",
-    "TorchExport",
-    "ViewFile",
-    "as_bytes",
-    "decode_jax_export",
-    "decode_torch_export",
-    "find_hlo_module",
-    "inspect_bytes",
-    "inspect_folder",
-    "is_saved_model",
-    "other_dialects",
-    "programs_at",
-    "read_bytes",
-    "read_signature",
-    "recognise",
-]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.artifact.artifact import Artifact, other_dialects
+    from vhlo_tools.artifact.call_aliases import matching_calls
+    from vhlo_tools.artifact.entry_function import EntryFunction, functions_in
+    from vhlo_tools.artifact.inspection import inspect_bytes, inspect_folder
+    from vhlo_tools.artifact.jax_container import JaxContainer
+    from vhlo_tools.artifact.jax_readers import container_findings, first_writer
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "artifact": ("Artifact", "other_dialects"),
+            "call_aliases": ("matching_calls",),
+            "entry_function": ("EntryFunction", "functions_in"),
+            "inspection": ("inspect_bytes", "inspect_folder"),
+            "jax_container": ("JaxContainer",),
+            "jax_readers": ("container_findings", "first_writer"),
+        },
+    )

@@ -1,4 +1,4 @@
-"""What can be said about a file from its bytes alone, in the shape of ``inspect --output-format json``."""
+"""Inspection of a file from its bytes alone, in the structure of ``inspect --output-format json``."""
 
 from __future__ import annotations
 
@@ -8,30 +8,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
-from vhlo_tools.artifact.content import Kind, recognise
-from vhlo_tools.artifact.hlo_content import find_hlo_module
-from vhlo_tools.artifact.jax_container import derivative_names
-from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export
-from vhlo_tools.artifact.jax_signature import read_signature
-from vhlo_tools.artifact.saved_model import SavedSignature, is_saved_model, read_saved_model
-from vhlo_tools.artifact.storage import Buffer
-from vhlo_tools.artifact.torch_export import decode_torch_export
+from vhlo_tools.artifact.jax_container import JaxContainer, derivative_names
+from vhlo_tools.artifact.jax_readers import first_writer
 from vhlo_tools.bytecode import File, decode
 from vhlo_tools.errors import AliasError, InvalidProgramError
+from vhlo_tools.formats import (
+    Buffer,
+    JaxExport,
+    Kind,
+    SavedSignature,
+    decode_jax_export,
+    decode_torch_export,
+    find_hlo_module,
+    is_saved_model,
+    read_saved_model,
+    read_signature,
+    recognise,
+)
+from vhlo_tools.mapping import view
 
 if TYPE_CHECKING:
-    from vhlo_tools.aliasing.hlo_header import HloHeader
     from vhlo_tools.compat import Requirements
+    from vhlo_tools.formats import HloHeader
 
 __all__ = ["inspect_bytes", "inspect_folder"]
 
 
 def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
-    """Return what ``data`` is and holds: kind, size, and for bytecode producer, versions, dialects and sections.
+    """Return the kind and contents of ``data``: kind, size, and for bytecode producer, versions, dialects and sections.
 
     Args:
         data: The whole contents.
-        name: What to call it in messages.
+        name: Its name in messages.
 
     Raises:
         InvalidProgramError: If it is of no known kind.
@@ -42,15 +50,15 @@ def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def inspect_folder(path: Path) -> dict[str, Any]:
-    """Return what the folder ``path`` is and holds.
+    """Return the kind and contents of the folder ``path``.
 
     Raises:
-        InvalidProgramError: If it is no program.
+        InvalidProgramError: If it is not a program.
         MalformedArtifactError: If it is damaged.
         OSError: If it cannot be read.
     """
     if not is_saved_model(path):
-        raise InvalidProgramError(f"{path} is a folder, and no SavedModel: expected a file saved_model.pb in it")
+        raise InvalidProgramError(f"{path} is a folder, but not a SavedModel: expected a file saved_model.pb in it")
     held = read_saved_model(path)
     return {
         "kind": str(Kind.SAVED_MODEL),
@@ -91,7 +99,7 @@ def _of_requirements(requirements: Requirements) -> dict[str, Any]:
 
 
 def _of_function(function: dict[str, Any]) -> dict[str, Any]:
-    """Return a function with the attributes of each argument beside its type."""
+    """Return a function with the attributes of each argument and result beside its type."""
     sides = {"arguments": "argument_attributes", "results": "result_attributes"}
     return {
         "name": function["name"],
@@ -112,7 +120,10 @@ def _of_bytecode(data: Buffer, name: str) -> dict[str, Any]:
 def _of_jax_export(data: Buffer, name: str) -> dict[str, Any]:
     function, *derivatives = decode_jax_export(data).levels()
     names = derivative_names(name)
+    readers, writer = JaxContainer(data, name=name).readers(), first_writer(function)
     return {
+        "written_by": writer and {"since": writer.release, "date": str(writer.date)},
+        "readable_by": {"oldest": readers[0].release, "newest": readers[-1].release} if readers else None,
         **_of_exported(function, f"the artifact in {name}"),
         "vjps": [_of_exported(each, f"the artifact of {next(names)}") for each in derivatives],
     }
@@ -147,28 +158,27 @@ def _of_torch_export(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def _of_hlo_text(data: Buffer, name: str) -> dict[str, Any]:
-    from vhlo_tools.aliasing.hlo_header import parse_header
+    from vhlo_tools.formats import read_hlo_text
 
-    line = bytes(data).lstrip().partition(b"\n")[0].decode("utf-8", "backslashreplace")
     try:
-        return {**_of_hlo(parse_header(line)), **_of_text(data, name)}
+        return {**_of_hlo(read_hlo_text(bytes(data).decode("utf-8", "backslashreplace"))), **_of_text(data, name)}
     except AliasError as error:
         raise InvalidProgramError(f"{name} is not valid HLO: {error}") from error
 
 
 def _of_hlo_proto(data: Buffer, name: str) -> dict[str, Any]:
-    from vhlo_tools.artifact.hlo_proto import read_hlo_module
+    from vhlo_tools.formats import read_hlo_module
 
-    module = find_hlo_module(memoryview(data))
+    module = find_hlo_module(view(data))
     return {} if module is None else _of_hlo(read_hlo_module(module))
 
 
 def _of_hlo(header: HloHeader) -> dict[str, Any]:
-    """Return what a module of HLO takes, gives and aliases, in the shape of what is said of artifacts."""
+    """Return the parameters, result and aliases of an HLO module, in the structure used for artifacts."""
     signature = header.signature
     return {
         "module": header.name,
-        "parameters": [str(shape) for shape in signature.parameters] if signature else [],
+        "parameters": [str(shape) for shape in signature.parameters] if signature else None,
         "result": str(signature.result) if signature else None,
         "aliases": [asdict(each) for each in header.aliases],
         "donors": [asdict(each) for each in header.donors],

@@ -1,4 +1,4 @@
-"""What an artifact holds, counted from its bytes: ops, types, attributes, functions, aliases, constants."""
+"""The contents of an artifact, counted from its bytes: ops, types, attributes, functions, aliases, constants."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from vhlo_tools.aliasing import Alias, Declared, Donor
-from vhlo_tools.artifact.aliases import read_aliases
-from vhlo_tools.bytecode import File, Operation, Value, entry_name, walk
-from vhlo_tools.bytecode.printing import Printer, inherent_attributes
+from vhlo_tools.artifact.artifact_aliases import read_aliases
+from vhlo_tools.bytecode import File, Operation, Printer, Value, attributes_of, entry_name, walk
 from vhlo_tools.dialect import EntryKind
 
 __all__ = ["Alias", "Constants", "Donor", "Function", "Inventory", "take_inventory"]
 
 _DEEPEST: Final = 100
 _LONGEST_LIST: Final = 1000
-# Shared values are built once, but whoever copies or prints them takes them apart: real programs stay far below this.
+# Shared values are built once, but copying or printing expands them: real programs stay far below this.
 _LARGEST: Final = 1 << 20
 
 
@@ -27,10 +26,10 @@ class Function:
 
     Attributes:
         name: Its name.
-        arguments: The types of its arguments, as StableHLO spells them.
+        arguments: The types of its arguments, in StableHLO syntax.
         results: The types of its results.
         argument_attributes: The attributes of each argument, by name, as text or plain values.
-        result_attributes: The same of each result.
+        result_attributes: The attributes of each result, likewise.
     """
 
     name: str
@@ -45,9 +44,9 @@ class Constants:
     """The constants of a program.
 
     Attributes:
-        count: How many ops hold one.
-        bytes: How many bytes they take in the file; one that several ops share counts once.
-        largest: The bytes and the type of the largest; ``None`` if there is none.
+        count: The number of constant ops.
+        bytes: The number of bytes of their values in the file; a value that several ops share counts once.
+        largest: The size in bytes and the type of the largest; ``None`` if there is none.
     """
 
     count: int = 0
@@ -57,14 +56,14 @@ class Constants:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What an artifact holds.
+    """The contents of an artifact.
 
     Attributes:
-        ops: How often each op occurs, by name.
-        types: How many different types of each kind there are, by name.
-        attributes: The same of attributes, locations included.
+        ops: The number of ops of each name.
+        types: The number of different types of each name.
+        attributes: The number of different attributes of each name, locations included.
         functions: Its functions, in order.
-        aliases: The input-output aliases of ``main`` that count: those of the module if it has any, else of arguments.
+        aliases: The effective input-output aliases of ``main``: those of the module if it has any, else of arguments.
         donors: The buffer donors of ``main``.
         constants: Its constants.
     """
@@ -79,13 +78,13 @@ class Inventory:
 
 
 def take_inventory(file: File) -> Inventory:
-    """Return what the artifact ``file`` holds; its constants are not looked at.
+    """Return the contents of the artifact ``file``; the values of its constants are not read.
 
     Raises:
         MalformedArtifactError: If it is damaged.
     """
     ops = [item for item in walk(file.ir) if isinstance(item, Operation)]
-    reader = _Reader(file)
+    reader = _InventoryReader(file)
     functions = tuple(reader.function(op) for op in ops if file.op_name(op.name) == "vhlo.func_v1")
     aliases = read_aliases(file, calls=False).declared
     return Inventory(
@@ -100,7 +99,7 @@ def take_inventory(file: File) -> Inventory:
 
 
 def _numbered(declared: Declared) -> tuple[Alias, ...]:
-    """Return aliases with the number of the result as attributes of arguments give it: 0 where there is but one."""
+    """Return aliases with the result number as in attributes of arguments: 0 if there is only one result."""
     if declared.module:
         return declared.aliases
     return tuple(replace(each, output_index=each.output_index or (0,)) for each in declared.aliases)
@@ -117,34 +116,22 @@ def _kinds(file: File, kind: EntryKind) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-class _Reader:
+class _InventoryReader:
     def __init__(self, file: File) -> None:
         self.file = file
         self.printer = Printer(file)
-        # Shared, so that what is nested many times over is built once.
+        # Shared, so that a value nested many times is built once.
         self.values: dict[int, Any] = {}
-        # How many plain values each of them is when nothing is shared.
+        # The number of plain values in each without sharing.
         self.sizes: dict[int, int] = {}
         self.depth = 0
 
-    def attributes_of(self, op: Operation) -> dict[str, int]:
-        """Return all attributes of ``op`` by name, wherever its version of the format keeps them."""
-        found = dict(inherent_attributes(self.file, op))
-        dictionary = self.file.decode("attribute", op.attributes) if op.attributes is not None else None
-        if dictionary is not None and dictionary.name not in ("dictionary", "dict_v1"):
-            raise self.file.attributes[op.attributes or 0].malformed(
-                f"{dictionary.dialect}.{dictionary.name} stands where the dictionary of an op belongs"
-            )
-        for key, value in dictionary.field("elements") if dictionary else ():
-            found[self.printer.string(key).decode("utf-8", "replace")] = value
-        return found
-
     def value(self, index: int) -> Any:
-        """Return an attribute as a plain value where it is one, else as text."""
+        """Return an attribute as a plain value if possible, else as text."""
         if index not in self.values:
             if self.depth > _DEEPEST:
                 entry = self.file.attributes[index]
-                raise entry.malformed(f"attributes nest deeper than {_DEEPEST}, or in a circle")
+                raise entry.malformed(f"attributes nest deeper than {_DEEPEST} levels, or in a cycle")
             self.depth += 1
             value = self.file.decode("attribute", index)
             plain = _PLAIN.get(value.name) if value else None
@@ -155,18 +142,18 @@ class _Reader:
             self.sizes[index] = 1 + sum(self.sizes[each] for each in contents)
             if self.sizes[index] > _LARGEST:
                 entry = self.file.attributes[index]
-                raise entry.malformed(f"a nested attribute unfolds to {self.sizes[index]} values")
+                raise entry.malformed(f"a nested attribute expands to {self.sizes[index]} values")
         return self.values[index]
 
     def type(self, index: int) -> str:
-        """Return a type as StableHLO spells it, or as VHLO does where it has no short spelling."""
+        """Return a type in StableHLO syntax, or in VHLO syntax if that has no short form."""
         value = self.file.decode("type", index)
         if value is not None and value.name == "tensor_v1" and value.encoding.code == 20:
             return self.printer.builtin_tensor(index)[0]
         return self.printer.type(index)
 
     def function(self, op: Operation) -> Function:
-        attributes = self.attributes_of(op)
+        attributes = attributes_of(self.file, op)
         arguments, results = self.signature(attributes.get("function_type"))
         return Function(
             name=str(self.value(attributes["sym_name"])) if "sym_name" in attributes else "",
@@ -177,7 +164,7 @@ class _Reader:
         )
 
     def signature(self, index: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the types of arguments and results; none where the function has no type of a function."""
+        """Return the types of arguments and results; empty if the function has no function type."""
         holder = self.file.decode("attribute", index) if index is not None else None
         if holder is None or holder.name != "type_v1":
             return (), ()
@@ -185,7 +172,7 @@ class _Reader:
         return (kind.field("inputs"), kind.field("outputs")) if kind and kind.name == "func_v1" else ((), ())
 
     def dictionaries(self, index: int | None, number: int) -> tuple[Mapping[str, Any], ...]:
-        """Return an array of ``number`` dictionaries; any other stands for that many empty ones."""
+        """Return an array of ``number`` dictionaries; an array of another length is read as ``number`` empty ones."""
         values = self.value(index) if index is not None else []
         if not isinstance(values, list) or len(values) != number:
             return ({},) * number
@@ -196,7 +183,7 @@ class _Reader:
         count = 0
         for op in ops:
             count += 1
-            index = self.attributes_of(op).get("value")
+            index = attributes_of(self.file, op).get("value")
             if index is not None:
                 sizes[index] = len(self.file.attributes[index].data)
         if not sizes:
@@ -212,8 +199,8 @@ class _Reader:
         return len(value.field("data")) if value is not None and value.name == "tensor_v1" else size
 
 
-def _integers(reader: _Reader, value: Value) -> Any:
-    """Return a tensor of 64-bit integers as a list, which is what an array becomes on its way through VHLO."""
+def _integers(reader: _InventoryReader, value: Value) -> Any:
+    """Return a tensor of 64-bit integers, to which VHLO converts an integer array, as a list."""
     text, shape, element = reader.printer.builtin_tensor(value.field("type"))
     data = bytes(value.field("data"))
     if element != "i64" or len(shape) != 1 or not 0 <= shape[0] <= _LONGEST_LIST or len(data) % 8:
@@ -222,32 +209,40 @@ def _integers(reader: _Reader, value: Value) -> Any:
     return numbers * (shape[0] if len(numbers) == 1 else 1)
 
 
-def _list(reader: _Reader, value: Value) -> Any:
+def _list(reader: _InventoryReader, value: Value) -> Any:
     return [reader.value(index) for index in value.field("elements")]
 
 
-def _dictionary(reader: _Reader, value: Value) -> Any:
+def _dictionary(reader: _InventoryReader, value: Value) -> Any:
     pairs = value.field("elements")
     return {reader.printer.string(key).decode("utf-8", "replace"): reader.value(content) for key, content in pairs}
 
 
-def _string(reader: _Reader, value: Value) -> Any:
+def _string(reader: _InventoryReader, value: Value) -> Any:
     return reader.file.string(value.field("value"))
 
 
-def _array(reader: _Reader, value: Value) -> Any:
+def _integer(reader: _InventoryReader, value: Value) -> Any:
+    content = value.field("value")
+    if isinstance(content, tuple):
+        # Words of 64 bits, of a type that no version of StableHLO has.
+        return f"an integer of {len(content)} words"
+    return int(reader.printer.number(value))
+
+
+def _array(reader: _InventoryReader, value: Value) -> Any:
     data = bytes(value.field("data"))
     if reader.type(value.field("element")) != "i64" or len(data) % 8 or len(data) > 8 * _LONGEST_LIST:
         return f"{len(data)} bytes of an array"
     return [int.from_bytes(data[at : at + 8], "little", signed=True) for at in range(0, len(data), 8)]
 
 
-# By the name of the attribute; those of arguments are of VHLO, those of the module MLIR's own.
+# By the name of the attribute: those of arguments belong to VHLO, those of the module to the builtin dialect.
 _PLAIN: Final[dict[str, Any]] = {
     **dict.fromkeys(("array", "array_v1"), _list),
     **dict.fromkeys(("dict_v1", "dictionary"), _dictionary),
     **dict.fromkeys(("string", "string_v1"), _string),
-    **dict.fromkeys(("integer", "integer_v1"), lambda reader, value: int(reader.printer.number(value))),
+    **dict.fromkeys(("integer", "integer_v1"), _integer),
     "bool_v1": lambda reader, value: bool(value.field("value")),
     "dense_array": _array,
     "tensor_v1": _integers,

@@ -1,18 +1,22 @@
-"""jax.export files whose artifacts are moved or stripped, and which stay what they are."""
+"""jax.export files as containers whose artifacts can be retargeted or stripped in place."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
 from vhlo_tools.artifact.artifact import Artifact
-from vhlo_tools.artifact.jax_export import JaxExport, decode_jax_export, replace_modules
-from vhlo_tools.artifact.storage import Buffer, as_bytes, read_bytes
+from vhlo_tools.artifact.jax_readers import container_findings, reading_jax
 from vhlo_tools.bytecode import Chunk, strip_locations
+from vhlo_tools.dialect import JaxRelease, Release
 from vhlo_tools.errors import DowngradeError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
+from vhlo_tools.formats import Buffer, JaxExport, as_bytes, decode_jax_export, read_bytes, replace_modules
+from vhlo_tools.mapping import join, view
 from vhlo_tools.version import Version
 
 __all__ = ["JaxContainer", "derivative_names"]
@@ -23,17 +27,18 @@ class JaxContainer:
 
     Args:
         data: The bytes. They are not copied, and must not be changed afterwards.
-        name: What to call it in messages.
+        name: Its name in messages.
 
     Attributes:
-        findings: What there is to say of how its artifacts were written.
+        findings: Findings about how its artifacts were written.
 
     Raises:
-        MalformedArtifactError: If ``data`` is something else, or damaged.
+        MalformedArtifactError: If ``data`` is not a jax.export file, or is damaged.
     """
 
     def __init__(self, data: Buffer, *, name: str = "the jax.export file") -> None:
-        self._chunks: Sequence[Chunk] = (memoryview(data),)
+        self._chunks: Sequence[Chunk] = (view(data),)
+        self._warnings: tuple[Finding, ...] = ()
         self.name = name
         names = derivative_names(name)
         levels = decode_jax_export(data).levels()
@@ -43,14 +48,14 @@ class JaxContainer:
 
     @classmethod
     def open(cls, source: str | PathLike[str] | Buffer | JaxContainer, *, name: str | None = None) -> JaxContainer:
-        """Return the jax.export file at a path or in bytes; a large one is mapped into memory.
+        """Return the jax.export file at a path or in bytes; a large one is read on access.
 
         Args:
-            source: A path, the bytes themselves, or what this returned before.
-            name: What to call it in messages, by default its path.
+            source: A path, the bytes themselves, or a result of this method.
+            name: Its name in messages, by default its path.
 
         Raises:
-            MalformedArtifactError: If it is none, or a damaged one.
+            MalformedArtifactError: If it is not a jax.export file, or is damaged.
             OSError: If the file cannot be read.
         """
         if isinstance(source, JaxContainer):
@@ -61,7 +66,7 @@ class JaxContainer:
 
     @property
     def export(self) -> JaxExport:
-        """What it says of the function."""
+        """The description of the function in the file."""
         return decode_jax_export(self._data)
 
     @property
@@ -76,39 +81,66 @@ class JaxContainer:
 
     @property
     def bytecode_version(self) -> int:
-        """The version of MLIR bytecode that the function's artifact is written in."""
+        """The version of MLIR bytecode in which the function's artifact is written."""
         return self._artifacts[0].bytecode_version
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What there is to say of how its artifacts were written."""
-        return tuple(finding for artifact in self._artifacts for finding in artifact.findings)
+        """Findings about how its artifacts were written, and warnings of :meth:`checked_for`."""
+        return (*(finding for artifact in self._artifacts for finding in artifact.findings), *self._warnings)
 
-    def with_artifacts(self, change: Callable[[Artifact], Artifact]) -> JaxContainer:
-        """Return the file with its artifacts changed and all else as it was.
-
-        Args:
-            change: Returns what to put in the place of an artifact.
+    def readers(self) -> tuple[JaxRelease, ...]:
+        """Return the known releases of jax that load the file, and call its function and its derivatives; oldest first.
 
         Raises:
-            DowngradeError: If ``change`` does for any of them; the findings are those of all.
+            MalformedArtifactError: If the file is damaged.
+        """
+
+        def accepts(reader: Version) -> bool:
+            found = (each for artifact in self._artifacts for each in artifact.requirements().reader_findings(reader))
+            return not any(each.level == "error" for each in found)
+
+        return reading_jax(self.export, accepts)
+
+    def checked_for(self, consumers: Iterable[Release]) -> JaxContainer:
+        """Return the file with a warning for each reason why consumers refuse it, whatever the version of its artifact.
+
+        Args:
+            consumers: Releases, of which those of jax and jaxlib read jax.export files.
+
+        Raises:
+            MalformedArtifactError: If the file is damaged.
+        """
+        checked = copy(self)
+        found = container_findings(self.export, consumers)
+        checked._warnings = tuple(replace(each, level="warning") for each in found)
+        return checked
+
+    def with_artifacts(self, change: Callable[[Artifact], Artifact]) -> JaxContainer:
+        """Return the file with its artifacts changed and everything else unchanged.
+
+        Args:
+            change: Returns the replacement of an artifact.
+
+        Raises:
+            DowngradeError: If ``change`` raises it for any artifact; the findings are those of all artifacts.
             MalformedArtifactError: If the file is damaged.
             InvalidProgramError: If the result would be larger than a jax.export file can be.
         """
         changed = _changed(self._artifacts, change)
-        same = JaxContainer.__new__(JaxContainer)
-        same.name = self.name
+        same = copy(self)
         same._artifacts = changed
         same._chunks = replace_modules(self._data, lambda number, _: changed[number].chunks)
         return same
 
     def retargeted(self, target: Version) -> JaxContainer:
-        """Return the file with its artifacts at another version, moved there on their bytes.
+        """Return the file with its artifacts retargeted to another version by editing their bytes.
 
         Raises:
-            DowngradeError: If one holds what the target does not have. The findings are all that they hold.
-            UnsupportedFeatureError: If one holds what is gone by then, or what cannot be moved in bytes.
-            MalformedArtifactError: If it is damaged.
+            DowngradeError: If one has features that the target does not have. The findings list all features of all.
+            UnsupportedFeatureError: If one has features that were removed by then, or that cannot be retargeted on
+                bytes.
+            MalformedArtifactError: If the file is damaged.
             InvalidProgramError: If the result would be larger than a jax.export file can be.
         """
         return self.with_artifacts(lambda artifact: artifact.retargeted(target))
@@ -122,27 +154,27 @@ class JaxContainer:
         return self.with_artifacts(_stripped)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write it to ``path``, whole or not at all.
+        """Write it to ``path``, completely or not at all.
 
         Args:
-            path: Where.
+            path: The file to write.
             force: Whether an existing file may be replaced.
 
         Raises:
             FileExistsError: If ``path`` exists and ``force`` is not set.
-            OSError: If it cannot be written.
+            OSError: If the file cannot be written.
         """
         write_atomically(Path(path), self.chunks, force=force)
 
     @property
     def _data(self) -> Buffer:
         if len(self._chunks) > 1:
-            self._chunks = (b"".join(self._chunks),)
+            self._chunks = (join(self._chunks),)
         return self._chunks[0]
 
     @property
     def chunks(self) -> list[Chunk]:
-        """Its bytes in pieces, large ones views of what it was made from."""
+        """Its bytes in pieces; large ones are views into the file from which it was made."""
         return list(self._chunks)
 
     def __bytes__(self) -> bytes:
@@ -156,7 +188,7 @@ class JaxContainer:
 
 
 def derivative_names(name: str) -> Iterator[str]:
-    """Yield what to call the vector-Jacobian product of a file, the one of that, and so on."""
+    """Yield display names of the vector-Jacobian product in a file, the vector-Jacobian product of that, and so on."""
     while True:
         name = f"the vjp in {name}"
         yield name
@@ -169,7 +201,7 @@ def _stripped(artifact: Artifact) -> Artifact:
 
 
 def _changed(artifacts: Sequence[Artifact], change: Callable[[Artifact], Artifact]) -> tuple[Artifact, ...]:
-    """Return all artifacts changed, or say of all of them why not."""
+    """Return all artifacts changed; if any change is refused, raise one error with the findings of all."""
     changed: list[Artifact] = []
     errors: list[DowngradeError] = []
     for artifact in artifacts:

@@ -1,4 +1,4 @@
-"""Attributes of a file as plain values, and plain values as attributes; shapes of its types."""
+"""Conversion of attributes of a file to plain values and back, and of its types to shapes."""
 
 from __future__ import annotations
 
@@ -6,26 +6,24 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from vhlo_tools.aliasing import Array, Opaque, Other, Plain, Shape, Tuple, Unit
-from vhlo_tools.bytecode import File, Value
-from vhlo_tools.bytecode.printing import Printer
+from vhlo_tools.bytecode import File, Printer, Tables, Value
 from vhlo_tools.dialect import EntryKind
-from vhlo_tools.retargeting.tables import Tables
 
 __all__ = ["Dialect", "PlainReader", "PlainWriter"]
 
-#: Whose attributes: those of a module are MLIR's own, all others of VHLO.
+#: The dialect of attributes: those of a module are builtin, all others of VHLO.
 Dialect = Literal["builtin", "vhlo"]
 
 _DYNAMIC: Final = -(1 << 63)
 _WORD: Final = 8
 _DEEPEST: Final = 100
-# What is shared in a file is unfolded here; real programs stay far below this.
+# Shared values are expanded here; real programs stay far below this.
 _LARGEST: Final = 1 << 17
 _SIGNLESS: Final = 0
 
 
 class PlainReader:
-    """Reads attributes and types of a file.
+    """Reader of attributes and types of a file.
 
     Args:
         file: The file.
@@ -36,47 +34,52 @@ class PlainReader:
         self._printer = Printer(file)
         self._depth = 0
         self._left = _LARGEST
+        # The height of what was read since the entry around it began.
+        self._height = 0
+        # Value, size and height of each entry that was read: files share entries, of which a few could otherwise
+        # cost as much as a hundred thousand.
+        self._known: dict[tuple[EntryKind, int], tuple[Any, int, int]] = {}
 
     def attribute(self, index: int) -> Plain:
         """Return an attribute as a plain value.
 
         Raises:
-            MalformedArtifactError: If it is damaged, or nested beyond all measure.
+            MalformedArtifactError: If it is damaged, or nested too deeply.
         """
         found: Plain = self._unfolded("attribute", index, self._attribute)
         return found
 
     def shape(self, index: int) -> Shape:
-        """Return the shape that a type is to XLA.
+        """Return the XLA shape of a type.
 
         Raises:
-            MalformedArtifactError: If it is damaged, or nested beyond all measure.
+            MalformedArtifactError: If it is damaged, or nested too deeply.
         """
         found: Shape = self._unfolded("type", index, self._shape)
         return found
 
-    def dictionary(self, index: int) -> dict[str, int]:
-        """Return the attributes in a dictionary by name; none if ``index`` is another attribute."""
-        value = self._file.decode("attribute", index)
-        if value is None or value.name not in ("dictionary", "dict_v1"):
-            return {}
-        return {self._printer.string(key).decode("utf-8", "replace"): held for key, held in value.field("elements")}
-
-    def elements(self, index: int) -> tuple[int, ...]:
-        """Return the attributes in an array; none if ``index`` is another attribute."""
-        value = self._file.decode("attribute", index)
-        return value.field("elements") if value is not None and value.name in ("array", "array_v1") else ()
-
     def _unfolded(self, kind: EntryKind, index: int, read: Callable[[int], Any]) -> Any:
+        """Read an entry, within limits of depth and size that count each use of a shared entry."""
         if not self._depth:
             self._left = _LARGEST
-        self._left -= 1
-        if self._depth > _DEEPEST or self._left < 0:
+        found, size, height = self._known.get((kind, index), (None, 1, 0))
+        if self._depth + height > _DEEPEST or self._left < size:
             table = self._file.attributes if kind == "attribute" else self._file.types
-            raise table[index].malformed(f"{kind}s nest deeper than {_DEEPEST}, or unfold to more than {_LARGEST}")
-        self._depth += 1
-        found = read(index)
-        self._depth -= 1
+            raise table[index].malformed(
+                f"{kind}s nest deeper than {_DEEPEST} levels, or expand to more than {_LARGEST} values"
+            )
+        if (kind, index) in self._known:
+            self._left -= size
+        else:
+            outer, left = self._height, self._left
+            self._height = 0
+            self._left -= 1
+            self._depth += 1
+            found = read(index)
+            self._depth -= 1
+            height, self._height = self._height, outer
+            self._known[kind, index] = found, left - self._left, height
+        self._height = max(self._height, height + 1)
         return found
 
     def _attribute(self, index: int) -> Plain:
@@ -98,7 +101,7 @@ class PlainReader:
     def _array(self, value: Value) -> Array:
         element = self._printer.builtin_element(value.field("element"))
         sizes = tuple(None if size == _DYNAMIC else size for size in value.field("shape"))
-        # Of the two encodings of tensors one has such an attribute.
+        # Only one of the two encodings of tensors has such an attribute.
         fields = {field.name for field in value.encoding.fields}
         held = self._file.decode("attribute", value.field("encoding")) if "encoding" in fields else None
         bounds = held.field("bounds") if held is not None and held.name == "type_extensions_v1" else ()
@@ -118,19 +121,20 @@ class PlainReader:
         return {self._printer.string(key).decode("utf-8", "replace"): self.attribute(held) for key, held in pairs}
 
     def integer(self, value: Value) -> Plain:
-        """Return an integer as MLIR's ``getInt`` gives it: signed, and no more than 64 bits of it."""
+        """Return an integer like MLIR's ``getInt``: signed, truncated to 64 bits."""
         number = int(self._printer.number(value)) if not isinstance(value.field("value"), tuple) else None
         text = self._printer.builtin_element(value.field("type"))
         if number is None:
-            # Words of 64 bits, the lowest first.
+            # Words of 64 bits, least significant first.
             number = value.field("value")[0] if value.field("value") else 0
         bits = min(_bits(text), 8 * _WORD)
         number &= (1 << bits) - 1
-        number -= (number >> (bits - 1)) << bits
+        # There are integers of no bits.
+        number -= (number >> max(bits - 1, 0)) << bits
         return bool(number) if text == "i1" else number
 
     def integers(self, value: Value) -> tuple[int, ...] | None:
-        """Return an array or a tensor of one dimension with integers of 64 bits; ``None`` if it is another."""
+        """Return an array or a tensor of rank 1 with 64-bit integers; ``None`` for any other."""
         if value.name == "dense_array":
             number, element = value.field("size"), self._printer.builtin_element(value.field("element"))
         else:
@@ -142,7 +146,7 @@ class PlainReader:
         numbers = tuple(
             int.from_bytes(data[at : at + _WORD], "little", signed=True) for at in range(0, len(data), _WORD)
         )
-        # One element stands for all if they are equal.
+        # A single element represents all if they are equal.
         return numbers * number if len(numbers) == 1 else numbers if len(numbers) == number else None
 
 
@@ -163,7 +167,7 @@ _PLAIN: Final[Mapping[str, Callable[[PlainReader, Value], Plain | None]]] = {
 
 
 class PlainWriter:
-    """Adds plain values to the tables of a file.
+    """Writer of plain values to the tables of a file.
 
     Args:
         tables: The tables.
@@ -176,7 +180,7 @@ class PlainWriter:
         """Return the index of an attribute of VHLO; integers have 32 bits, as frameworks write them there.
 
         Raises:
-            ValueError: If no attribute of an argument is of that kind.
+            ValueError: If no alias attribute of an argument has a value of this kind.
         """
         structure = self._tables.structure
         match value:
@@ -184,13 +188,13 @@ class PlainWriter:
                 return structure("attribute", {"attribute": "bool_v1", "value": value})
             case int():
                 return structure("attribute", {"attribute": "integer_v1", "type": {"type": "i32_v1"}, "value": value})
-        raise ValueError(f"{value!r} is no attribute of an argument that aliases have")
+        raise ValueError(f"{value!r} is not an alias attribute of an argument")
 
     def module(self, value: Plain) -> int:
-        """Return the index of an attribute of MLIR's own; integers have 64 bits.
+        """Return the index of a builtin attribute; integers have 64 bits.
 
         Raises:
-            ValueError: If no attribute of a module is of that kind.
+            ValueError: If no alias attribute of a module has a value of this kind.
         """
         builtin = self._tables.builtin
         match value:
@@ -206,7 +210,7 @@ class PlainWriter:
             case dict():
                 index = self._tables.dictionary({key: self.module(each) for key, each in value.items()})
                 return builtin("dictionary", ()) if index is None else index
-        raise ValueError(f"{value!r} is no attribute of a module that aliases have")
+        raise ValueError(f"{value!r} is not an alias attribute of a module")
 
     def _i64(self) -> int:
         return self._tables.builtin_type("integer", 8 * _WORD << 2 | _SIGNLESS)

@@ -1,7 +1,7 @@
-"""What the arguments and results of an artifact's entry function are called: read from its bytes, and written.
+"""Reader and writer of the names of arguments and results of an artifact's entry function.
 
-Arguments are called by the names that their locations begin with, as JAX writes them, and results by the attribute
-``jax.result_info``. A name is written the same way, so that it comes along wherever the program goes.
+The name of an argument is the one with which its location begins, as JAX writes it, and the name of a result is the
+attribute ``jax.result_info``. Names are written in the same form, so that they survive all transformations.
 """
 
 from __future__ import annotations
@@ -11,33 +11,30 @@ from dataclasses import replace
 from typing import Final
 
 from vhlo_tools.aliasing import NamedValue
-from vhlo_tools.artifact.entry_function import EntryFunction, find_entry, replace_dictionaries, text_of
-from vhlo_tools.bytecode import Block, File
-from vhlo_tools.compat.places import Places
+from vhlo_tools.artifact.entry_function import EntryFunction, find_entry, replace_dictionaries
+from vhlo_tools.bytecode import File, Places, Tables, collect_garbage
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.retargeting.leftovers import clear_leftovers
-from vhlo_tools.retargeting.tables import Tables
 
 __all__ = ["read_parameters", "read_results", "write_names"]
 
 _RESULT: Final = "jax.result_info"
-# How deep locations are looked into for a name.
+# The depth to which locations are searched for a name.
 _DEEPEST: Final = 16
 
 
 def read_parameters(file: File, entry: EntryFunction, places: Places) -> tuple[NamedValue, ...]:
-    """Return what the arguments of a function are called, and where they stand in the user's source."""
-    block = _body(entry)
-    # What has no body has no arguments with locations.
+    """Return the names of a function's arguments, and their locations in the user's source."""
+    block = entry.body
+    # A declaration has no arguments with locations.
     locations = [argument.location for argument in block.arguments] if block else []
     found = [NamedValue(_name(file, each), None if each is None else places.source(each)) for each in locations]
-    missing = [NamedValue()] * (len(entry.parameters) - len(found))
-    return tuple([*found, *missing][: len(entry.parameters)])
+    missing = [NamedValue()] * (len(entry.types[0]) - len(found))
+    return tuple([*found, *missing][: len(entry.types[0])])
 
 
 def read_results(entry: EntryFunction) -> tuple[NamedValue, ...]:
-    """Return what the results of a function are called."""
-    return tuple(NamedValue(_result_name(entry, attributes)) for attributes in entry.result_attributes)
+    """Return the names of a function's results."""
+    return tuple(NamedValue(_result_name(entry, attributes)) for attributes in entry.results)
 
 
 def write_names(file: File, parameters: Mapping[int, str], results: Mapping[int, str]) -> None:
@@ -45,16 +42,16 @@ def write_names(file: File, parameters: Mapping[int, str], results: Mapping[int,
 
     Args:
         file: The bytes of the program, which are edited.
-        parameters: The names by the numbers of arguments; others keep theirs.
-        results: The names by the numbers of results; others keep theirs.
+        parameters: The names, by argument number; others keep theirs.
+        results: The names, by result number; others keep theirs.
 
     Raises:
         InvalidProgramError: If there is no entry function with such arguments and results.
         MalformedArtifactError: If the program is damaged.
     """
     entry = find_entry(file)
-    block = _body(entry) if entry else None
-    if entry is None or block is None or not _has(parameters, block.arguments) or not _has(results, entry.results):
+    block = entry.body if entry else None
+    if entry is None or block is None or not _has(parameters, block.arguments) or not _has(results, entry.types[1]):
         raise InvalidProgramError("the program has no function main with the arguments and results that are named")
     tables = Tables(file)
     for number, name in parameters.items():
@@ -62,22 +59,18 @@ def write_names(file: File, parameters: Mapping[int, str], results: Mapping[int,
         block.arguments[number] = replace(argument, location=_named(file, tables, name, argument.location))
     changed = [
         {**held, _RESULT: tables.vhlo("string_v1", tables.string(results[number]))} if number in results else held
-        for number, held in enumerate(entry.result_attributes)
+        for number, held in enumerate(entry.results)
     ]
-    if changed != entry.result_attributes:
-        clear_leftovers(file, tables, replace_dictionaries(file, tables, entry, "res_attrs", changed))
+    if changed != entry.results:
+        collect_garbage(file, tables, replace_dictionaries(file, tables, entry, "res_attrs", changed))
 
 
 def _has(numbers: Mapping[int, str], values: Sequence[object]) -> bool:
     return all(0 <= number < len(values) for number in numbers)
 
 
-def _body(entry: EntryFunction) -> Block | None:
-    return next((block for region in entry.op.regions for block in region.blocks), None)
-
-
 def _named(file: File, tables: Tables, name: str, location: int | None) -> int:
-    """Return a location with a name, in place of the one that it begins with."""
+    """Return a location with a name, which replaces the one with which it begins, if any."""
     held = file.decode("attribute", location) if location is not None else None
     child = held.field("child") if held is not None and held.name == "name" else location
     if child is None:
@@ -86,13 +79,13 @@ def _named(file: File, tables: Tables, name: str, location: int | None) -> int:
 
 
 def _name(file: File, location: int | None) -> str | None:
-    """Return the name that a location begins with, if it does."""
+    """Return the name with which a location begins, or ``None``."""
     for _ in range(_DEEPEST):
         value = file.decode("attribute", location) if location is not None else None
         if value is None or value.name not in ("name", "callsite", "fused"):
             return None
         if value.name == "name":
-            return text_of(file, value.field("name"))
+            return file.text(value.field("name"))
         held = value.field("locations") if value.name == "fused" else (value.field("callee"),)
         location = held[0] if held else None
     return None

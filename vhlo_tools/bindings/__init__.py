@@ -1,28 +1,59 @@
 """The only package that imports MLIR: providers, contexts and diagnostics.
 
-A *provider* is an import prefix under which somebody ships the MLIR and StableHLO bindings. Objects of one provider
-mean nothing to another; only bytes may cross.
+A *provider* is an import prefix under which a distribution ships the MLIR and StableHLO bindings. Objects of one
+provider are invalid in another; only bytes can be exchanged.
 """
 
-from vhlo_tools.bindings.attributes import class_of, elements_of, leaves, named_attributes
-from vhlo_tools.bindings.diagnostics import source_of
-from vhlo_tools.bindings.ir import Attribute, Context, Module, ModuleOp, Operation
-from vhlo_tools.bindings.provider import MLIRFailure, Provider
-from vhlo_tools.bindings.providers import get_provider, provider_of
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Attribute",
-    "Context",
-    "MLIRFailure",
-    "Module",
-    "ModuleOp",
-    "Operation",
-    "Provider",
-    "class_of",
-    "elements_of",
-    "get_provider",
-    "leaves",
-    "named_attributes",
-    "provider_of",
-    "source_of",
-]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.bindings.attributes import class_of, elements_of, leaves, named_attributes
+    from vhlo_tools.bindings.diagnostics import source_of
+    from vhlo_tools.bindings.functions import CALLEES, function_of, functions_of, inline_calls
+    from vhlo_tools.bindings.lapack_targets import is_lapack, register_lapack
+    from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
+    from vhlo_tools.bindings.parse_check import PARSE_ONCE
+    from vhlo_tools.bindings.provider import MLIRFailure, Provider
+    from vhlo_tools.bindings.providers import get_provider, provider_of
+    from vhlo_tools.bindings.toolbox import FilePosition, Remark, Toolbox
+    from vhlo_tools.bindings.xla import XlaFailure
+    from vhlo_tools.bindings.xla_client import (
+        CALLBACK_TARGET,
+        Executed,
+        Placed,
+        XlaArray,
+        approx_top_k_size,
+        put_on_device,
+    )
+    from vhlo_tools.bindings.xla_parallel import Devices
+    from vhlo_tools.bindings.xla_processes import IsolatedArray, IsolatedXlaProgram, put_isolated
+    from vhlo_tools.bindings.xla_server import XlaSource, compiled
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "attributes": ("class_of", "elements_of", "leaves", "named_attributes"),
+            "diagnostics": ("source_of",),
+            "functions": ("CALLEES", "function_of", "functions_of", "inline_calls"),
+            "lapack_targets": ("is_lapack", "register_lapack"),
+            "mlir": ("Attribute", "Context", "Module", "ModuleOp", "Operation"),
+            "parse_check": ("PARSE_ONCE",),
+            "provider": ("MLIRFailure", "Provider"),
+            "providers": ("get_provider", "provider_of"),
+            "toolbox": ("FilePosition", "Remark", "Toolbox"),
+            "xla": ("XlaFailure",),
+            "xla_client": (
+                "CALLBACK_TARGET",
+                "Executed",
+                "Placed",
+                "XlaArray",
+                "approx_top_k_size",
+                "put_on_device",
+            ),
+            "xla_parallel": ("Devices",),
+            "xla_processes": ("IsolatedArray", "IsolatedXlaProgram", "put_isolated"),
+            "xla_server": ("XlaSource", "compiled"),
+        },
+    )

@@ -1,4 +1,4 @@
-"""Attributes as the bindings give them, past what they stumble over."""
+"""Access to attributes, with workarounds for limitations of the bindings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["class_of", "elements_of", "leaves", "named_attributes"]
 
 
 def leaves(attribute: Any) -> Iterator[Any]:
-    """Yield what ``attribute`` is made of: what stands in lists and dictionaries, however deep, or itself."""
+    """Yield the leaves of ``attribute``: the elements of nested lists and dictionaries, or the attribute itself."""
     pending = [attribute]
     while pending:
         each = pending.pop()
@@ -23,27 +23,33 @@ def leaves(attribute: Any) -> Iterator[Any]:
 
 
 def class_of(attribute: Any) -> str:
-    """Return the class that the bindings have for an attribute."""
+    """Return the name of an attribute's class in the bindings."""
     return type(attribute).__name__
 
 
 def elements_of(array: Any) -> Iterator[Any]:
-    """Yield the elements of an ``ArrayAttr``, but for those that the bindings have no class for."""
+    """Yield the elements of an ``ArrayAttr``, except those without a class in the bindings."""
     for index in range(len(array)):
         yield from _at(array, index)
 
 
 def named_attributes(attributes: Any) -> Iterator[tuple[str, Any]]:
-    """Yield names and attributes; what iterating over the bindings' own map gives differs between releases."""
+    """Yield names and attributes; the items of the bindings' own map differ between releases."""
     for each in attributes:
+        if not isinstance(each, str):
+            # Raises where `each.name` crashes the process: the name is not UTF-8.
+            repr(each)
         name = each if isinstance(each, str) else each.name
-        # Not `each.attr`, which ends the process where this raises.
+        # Not `each.attr`, which crashes the process in cases where this raises.
         yield from ((name, attribute) for attribute in _at(attributes, name))
 
 
 def _at(holder: Any, key: Any) -> Iterator[Any]:
-    """Yield what stands at ``key``, but for complex tensors and locations, for which the bindings have no class."""
+    """Yield the item at ``key``, except complex tensors and locations, for which the bindings have no class."""
     try:
         yield holder[key]
     except TypeError:
         return
+    except KeyError:
+        # The bindings end a name at a NUL byte, and look for the rest in vain.
+        raise RuntimeError("a name contains a NUL byte") from None

@@ -1,4 +1,4 @@
-"""What MLIR says, caught before it reaches stderr and turned into plain data."""
+"""Diagnostics of MLIR, captured before they reach stderr and converted to plain data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from vhlo_tools.bindings.ir import Context
+from vhlo_tools.bindings.mlir import Context
 from vhlo_tools.findings import Diagnostic, SourceLocation
 
 __all__ = ["captured", "source_of", "to_diagnostic"]
@@ -15,14 +15,14 @@ __all__ = ["captured", "source_of", "to_diagnostic"]
 # A note may print the whole module, constants included.
 _LONGEST = 4096
 
-# The first file, line and column in a printed location: of a call-site location that is where the callee stands, of a
-# name or a fused location what is within. `loc("-":1:1)` is a program that had no file.
+# The first file, line and column in a printed location: for a call-site location the location of the callee, for a
+# name or a fused location a nested location. `loc("-":1:1)` is a program that was not read from a file.
 _FILE_LINE_COLUMN = re.compile(r'"((?:[^"\\]|\\.)*)":([0-9]+):([0-9]+)')
 
 
 @contextmanager
 def captured(context: Context) -> Iterator[list[Diagnostic]]:
-    """Collect the diagnostics that ``context`` emits meanwhile; none of them reaches stderr."""
+    """Collect the diagnostics that ``context`` emits in the meantime; none of them reaches stderr."""
     seen: list[Diagnostic] = []
 
     def collect(diagnostic: Any) -> bool:
@@ -37,7 +37,7 @@ def captured(context: Context) -> Iterator[list[Diagnostic]]:
 
 
 def to_diagnostic(found: Any) -> Diagnostic:
-    """Return MLIR's ``Diagnostic`` or ``DiagnosticInfo`` as data; MLIR's own is gone when its callback returns."""
+    """Return MLIR's ``Diagnostic`` or ``DiagnosticInfo`` as data; the original is invalid after its callback."""
     return Diagnostic(
         severity=str(found.severity).rpartition(".")[2].lower(),
         message=_cut(found.message),
@@ -48,7 +48,7 @@ def to_diagnostic(found: Any) -> Diagnostic:
 
 
 def source_of(location: Any) -> SourceLocation | None:
-    """Return the first place in a file that an MLIR location names, or ``None`` if it names none."""
+    """Return the first file location within an MLIR location, or ``None`` if there is none."""
     match = _FILE_LINE_COLUMN.search(str(location))
     if match is None or match[2] == "0":
         return None

@@ -1,4 +1,4 @@
-"""How the processor treats floats in a thread: in XLA's threads numbers that are very close to zero are zero."""
+"""The floating-point environment of threads: XLA's threads flush denormals to zero."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Final
 
 __all__ = ["with_all_floats"]
 
-#: More than ``fenv_t`` of any C library takes.
+#: An upper bound of the size of ``fenv_t`` in any C library.
 _SIZE: Final = 256
 
 
 def _library() -> ctypes.CDLL | None:
-    """Return the C library, which Python has loaded; ``None`` where its functions are not found by their names."""
+    """Return the C library of this process; ``None`` if its functions cannot be found."""
     try:
         library = ctypes.CDLL(None)
         for function in (library.fegetenv, library.fesetenv):
@@ -31,12 +31,12 @@ def _current() -> Any:
 
 
 _LIBRARY: Final = _library()
-#: That of the thread which loads this module, and is none of XLA's.
+#: The environment of the thread that imports this module, which is not a thread of XLA.
 _OF_PYTHON: Final = _current()
 
 
 def with_all_floats(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function``, which a thread of XLA's calls, to compute as it does in one of Python's."""
+    """Return ``function``, for calls from XLA's threads, with the floating-point environment of Python's threads."""
     library = _LIBRARY
     if library is None:
         return function

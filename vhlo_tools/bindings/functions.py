@@ -1,26 +1,74 @@
-"""Functions of a module, and what calls them."""
+"""Finding the functions of a module, and inlining calls, for which no provider has a pass."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
-from vhlo_tools.bindings.ir import ModuleOp, Operation
+from vhlo_tools.bindings.mlir import ModuleOp, Operation
+from vhlo_tools.bindings.provider import Provider
 
-__all__ = ["CALLEES", "function_of", "functions_of"]
+__all__ = ["CALLEES", "function_of", "functions_of", "inline_calls"]
 
-#: The attribute that names the function, of the ops that call one.
+#: The ops that call a function, with the attribute that names the callee.
 CALLEES: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 
 def function_of(op: Any) -> str:
-    """Return the function in which an op stands."""
+    """Return the name of the function that contains an op; an empty one for an op outside of functions."""
     parent = op.operation.parent
-    while parent.name != "func.func":
+    while parent is not None and parent.name != "func.func":
         parent = parent.parent
-    return str(parent.attributes["sym_name"].value)
+    return "" if parent is None else str(parent.attributes["sym_name"].value)
 
 
 def functions_of(module: ModuleOp) -> dict[str, Operation]:
-    """Return the functions of a module, by their names."""
+    """Return the functions of a module, by name."""
     ops = [each.operation for each in module.operation.regions[0].blocks[0].operations]
     return {str(op.attributes["sym_name"].value): op for op in ops if str(op.name) == "func.func"}
+
+
+def inline_calls(provider: Provider, module: ModuleOp, wanted: Callable[[Operation], bool]) -> None:
+    """Replace calls by the body of the callee, in place, including the calls in inlined bodies.
+
+    Recursive calls remain, as do calls of functions that do not have exactly one block.
+
+    Args:
+        provider: The bindings.
+        module: The program.
+        wanted: A predicate for the calls to replace.
+    """
+    functions = functions_of(module)
+    # Each call with the functions that it was inlined from, and the function that contains it.
+    pending: list[tuple[Operation, tuple[str, ...]]] = []
+
+    def add(root: ModuleOp | Operation, within: tuple[str, ...]) -> None:
+        for op in provider.walk(root):
+            if str(op.name) in CALLEES and wanted(op):
+                pending.append((op, within))
+
+    for name, function in functions.items():
+        add(function, (name,))
+    while pending:
+        call, within = pending.pop()
+        name = call.attributes[CALLEES[str(call.name)]].value
+        callee = functions.get(name)
+        if name in within or callee is None or len(callee.regions[0].blocks) != 1:
+            continue
+        for op in _inlined(call, callee):
+            add(op, (*within, name))
+
+
+def _inlined(call: Operation, callee: Operation) -> list[Any]:
+    """Replace ``call`` by a copy of the body of ``callee``, and return its ops."""
+    copy = callee.operation.clone(ip=False)
+    (block,) = copy.regions[0].blocks
+    for argument, operand in zip(block.arguments, call.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *body, end = block.operations
+    for op in body:
+        op.operation.move_before(call.operation)
+    for result, value in zip(call.results, end.operation.operands, strict=True):
+        result.replace_all_uses_with(value)
+    call.operation.erase()
+    return [op.operation for op in body]

@@ -1,6 +1,6 @@
-"""jax kept out, where jaxlib would import it for the sake of jax's own types, and does without them if there is no jax.
+"""Prevention of imports of jax by jaxlib, which uses jax only for jax's own types and works without it.
 
-To import jax takes longer than most programs run.
+Importing jax takes longer than most programs run.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ __all__ = ["WithoutJax", "allowing_jax"]
 
 
 class _NoJax:
-    """Finds no jax for threads that are within :class:`WithoutJax`."""
+    """An import finder that fails for jax in threads within :class:`WithoutJax`."""
 
     def __init__(self) -> None:
         self.threads: set[int] = set()
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Raise for jax, and leave everything else to others."""
+        """Raise for jax; leave all other modules to other finders."""
         if name == "jax" and threading.get_ident() in self.threads:
             raise ImportError("XLA's client needs no jax")
 
@@ -29,9 +29,9 @@ _NO_JAX = _NoJax()
 
 
 class WithoutJax:
-    """A context that keeps jaxlib from importing jax in this thread, unless somebody has imported it.
+    """A context manager that prevents jaxlib from importing jax in this thread, unless jax is already imported.
 
-    It is a class, and not a generator, for there are several in each run of a program.
+    It is a class, and not a generator, for speed: each run of a program enters it several times.
     """
 
     __slots__ = ("_thread",)
@@ -55,7 +55,7 @@ class WithoutJax:
 
 
 def allowing_jax(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function``, which jaxlib calls, so that it may import jax."""
+    """Return ``function``, for calls from jaxlib, with imports of jax allowed."""
 
     def allowed(*arguments: Any) -> Any:
         thread = threading.get_ident()

@@ -1,18 +1,20 @@
-"""One provider of the bindings: a thin, typed face of what differs between providers and of what fails badly."""
+"""A provider of the bindings: a thin, typed interface that hides differences between providers and unsafe failures."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
+from importlib import import_module, reload
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings.diagnostics import captured, to_diagnostic
-from vhlo_tools.bindings.ir import Attribute, Context, Module, ModuleOp, Operation
+from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
 from vhlo_tools.errors import ProviderError
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.version import Version
@@ -24,15 +26,15 @@ if TYPE_CHECKING:
 
 __all__ = ["DIALECTS", "MLIRFailure", "Provider", "Registrar"]
 
-#: The dialects that occur in StableHLO programs of real producers.
+#: The dialects that occur in StableHLO programs of existing producers.
 DIALECTS: Final = ("func", "stablehlo", "chlo", "vhlo", "quant", "sdy", "mhlo")
 
 
 class MLIRFailure(Exception):  # noqa: N818 - it never leaves the toolkit: each caller turns it into its own error
-    """A call into MLIR failed; what it said is in ``diagnostics``."""
+    """A call into MLIR failed; ``diagnostics`` contains MLIR's diagnostics."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
-        super().__init__("; ".join(str(diagnostic) for diagnostic in diagnostics) or "MLIR gave no reason")
+        super().__init__("; ".join(str(diagnostic) for diagnostic in diagnostics) or "MLIR reported no reason")
         self.diagnostics = tuple(diagnostics)
 
     def __reduce__(self) -> tuple[type[MLIRFailure], tuple[tuple[Diagnostic, ...]]]:
@@ -41,17 +43,19 @@ class MLIRFailure(Exception):  # noqa: N818 - it never leaves the toolkit: each 
 
 @dataclass(frozen=True, slots=True)
 class Registrar:
-    """How a dialect gets into a context.
+    """A function that registers a dialect in a context.
 
     Attributes:
-        module: The module that holds the function, below the provider's prefix.
-        function: Its name.
-        of_registry: Whether it fills a registry, and not a context.
+        module: The module of the function, below the provider's prefix.
+        function: The name of the function.
+        of_registry: Whether the function's argument is a registry, and not a context.
+        op_classes: The module of the dialect's op classes, if the extension imports it while it is incomplete itself.
     """
 
     module: str
     function: str = "register_dialect"
     of_registry: bool = False
+    op_classes: str | None = None
 
 
 @dataclass(frozen=True)
@@ -59,9 +63,9 @@ class Provider:
     """The MLIR and StableHLO bindings under one import prefix.
 
     Attributes:
-        prefix: The import prefix, by which it is chosen.
-        distribution: The distribution that installs it.
-        registrars: What puts the dialects into a context; one that the provider lacks is passed over.
+        prefix: The import prefix, which identifies the provider.
+        distribution: The distribution that installs the provider.
+        registrars: The functions that register the dialects; those that the provider lacks are skipped.
     """
 
     prefix: str
@@ -72,10 +76,10 @@ class Provider:
         """Return the module ``name`` below the prefix.
 
         Raises:
-            ProviderError: If the provider is not installed or lacks it.
+            ProviderError: If the provider is not installed or lacks the module.
         """
-        # XLA, which is in the same library as jaxlib's MLIR, tells of itself and of each failure on stderr, with a page
-        # of its own stack, unless it was told not to when it was loaded.
+        # XLA, which is in the same library as jaxlib's MLIR, writes log messages and a stack trace for each failure to
+        # stderr, unless this is set when the library is loaded.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         try:
             with _uninterrupted():
@@ -97,8 +101,8 @@ class Provider:
 
     @cached_property
     def library(self) -> Library:
-        """The StableHLO library within."""
-        # Not at the top: child processes that only parse should not wait for it.
+        """The StableHLO library in the bindings."""
+        # Imported here so that child processes that only parse do not import it.
         from importlib.metadata import PackageNotFoundError, version
 
         from vhlo_tools.compat import Library
@@ -118,7 +122,7 @@ class Provider:
 
     @cached_property
     def has_mhlo_passes(self) -> bool:
-        """Whether there are passes over MHLO, which are registered now."""
+        """Whether the provider has passes over MHLO; registers them."""
         try:
             self.module("_mlir_libs._mlirHlo").register_mhlo_passes()
         except (ProviderError, AttributeError):
@@ -128,16 +132,16 @@ class Provider:
     # Contexts
 
     def new_context(self) -> Context:
-        """Return a context with every dialect of StableHLO programs that this provider has."""
+        """Return a context with every dialect of :data:`DIALECTS` that this provider has."""
         context: Context = self.ir.Context()
         self.register_dialects(context)
         return context
 
     def register_dialects(self, context: Context) -> None:
-        """Register and load :data:`DIALECTS` in ``context``, as far as this provider has them."""
+        """Register and load those of :data:`DIALECTS` in ``context`` that this provider has."""
         for registrar in self.registrars:
             try:
-                register = getattr(self.module(registrar.module), registrar.function)
+                register = getattr(self._extension(registrar), registrar.function)
             except (ProviderError, AttributeError):
                 continue
             if registrar.of_registry:
@@ -147,8 +151,18 @@ class Provider:
             else:
                 register(context)
         context.load_all_available_dialects()
-        # Types of `quant` and `vhlo` parse only after a deserialization has loaded these dialects.
+        # Types of `quant` and `vhlo` can be parsed only after a deserialization has loaded these dialects.
         self.stablehlo.deserialize_portable_artifact(context, self._empty_artifact)
+
+    def _extension(self, registrar: Registrar) -> Any:
+        # From jaxlib 0.12 on, the extension `_sdy` imports `dialects.sdy`, which copies the extension's names before
+        # all of them exist. JAX, which takes them from there, would then fail with an AttributeError: copy them again.
+        classes = f"{self.prefix}.{registrar.op_classes}"
+        imported = classes in sys.modules
+        extension = self.module(registrar.module)
+        if not imported and classes in sys.modules:
+            reload(sys.modules[classes])
+        return extension
 
     @cached_property
     def _empty_artifact(self) -> bytes:
@@ -159,42 +173,42 @@ class Provider:
 
     @cached_property
     def lacking(self) -> tuple[str, ...]:
-        """The dialects of StableHLO programs that this provider does not have."""
+        """The dialects of :data:`DIALECTS` that this provider lacks."""
         context = self.new_context()
         return tuple(name for name in DIALECTS if not _has_dialect(self.ir, context, name))
 
     # Modules
 
     def is_module(self, value: object) -> bool:
-        """Tell whether ``value`` is a module of this provider, as such or as a view of the op."""
+        """Return whether ``value`` is a module of this provider, as a module or as an op."""
         if not isinstance(value, self.ir.Module | self.ir.OpView | self.ir.Operation):
             return False
         operation: Any = value
         return bool(operation.operation.name == "builtin.module")
 
     def parse(self, context: Context, source: str | bytes) -> Module:
-        """Parse MLIR text or bytecode, verifying it.
+        """Parse MLIR text or bytecode, and verify the module.
 
         Raises:
-            MLIRFailure: If it does not parse.
+            MLIRFailure: If parsing or verification fails.
         """
         module: Module = self._checked(context, lambda: self.ir.Module.parse(source, context))
         return module
 
     def deserialize(self, context: Context, artifact: bytes) -> Module:
-        """Turn a portable artifact into a StableHLO module.
+        """Return the StableHLO module in a portable artifact.
 
         Raises:
-            MLIRFailure: If the library refuses it.
+            MLIRFailure: If the library rejects the artifact.
         """
         module: Module = self._checked(context, lambda: self.stablehlo.deserialize_portable_artifact(context, artifact))
         return module
 
     def serialize(self, module: Module, target: Version, *, allow_other_dialects: bool) -> bytes:
-        """Serialize with the library's own function, which rewrites ``module`` to VHLO.
+        """Serialize with the library's own function, which converts ``module`` to VHLO.
 
         Raises:
-            MLIRFailure: If the library refuses.
+            MLIRFailure: If serialization fails.
         """
         artifact: bytes = self._checked(
             module.context,
@@ -203,7 +217,7 @@ class Provider:
         return artifact
 
     def clone(self, module: ModuleOp) -> ModuleOp:
-        """Return a copy of ``module``, detached even where the caller has an insertion point."""
+        """Return a copy of ``module`` that is not inserted at the caller's insertion point."""
         copy: ModuleOp = module.operation.clone(ip=False)
         return copy
 
@@ -213,19 +227,19 @@ class Provider:
         Args:
             operation: A module; after a failure it must not be used any more.
             pipeline: The passes, as in ``builtin.module(...)``.
-            verify: Whether to verify it after each pass.
+            verify: Whether to verify the module after each pass.
 
         Raises:
             MLIRFailure: If a pass fails.
         """
-        # Cheap after the first time, and passes of other providers are registered elsewhere.
+        # Cheap when repeated; passes of other providers are in another registry.
         self.stablehlo.register_stablehlo_passes()
         manager = self.module("passmanager").PassManager.parse(f"builtin.module({pipeline})", operation.context)
         manager.enable_verifier(verify)
         self._checked(operation.context, lambda: manager.run(operation.operation))
 
     def as_module(self, operation: ModuleOp) -> Module:
-        """Return ``operation`` as a module such as the parser gives; an op that is none is emptied into a new one."""
+        """Return ``operation`` as an ``ir.Module``; the contents of any other op are moved into a new module."""
         if isinstance(operation, self.ir.Module):
             module: Module = operation
             return module
@@ -239,16 +253,16 @@ class Provider:
         return module
 
     def verify(self, operation: ModuleOp) -> None:
-        """Verify ``operation`` and all within.
+        """Verify ``operation`` and all ops in it.
 
         Raises:
-            MLIRFailure: If it is not valid.
+            MLIRFailure: If verification fails.
         """
         self._checked(operation.context, operation.operation.verify)
 
     def bytecode(self, operation: ModuleOp, target: Version) -> list[bytes]:
-        """Return ``operation`` as MLIR bytecode of the version that belongs to ``target``, in pieces."""
-        # Not at the top, as above.
+        """Return ``operation`` as MLIR bytecode of the version that corresponds to ``target``, in chunks."""
+        # Imported here for the same reason as in `library`.
         from vhlo_tools.dialect import bytecode_version_of
 
         pieces = _Pieces()
@@ -276,10 +290,10 @@ class Provider:
         )
         return text
 
-    def walk(self, operation: ModuleOp | Operation) -> list[Operation]:
-        """Return ``operation`` and every op nested in it, outermost first.
+    def walk(self, operation: ModuleOp | Operation, *, innermost_first: bool = False) -> list[Operation]:
+        """Return ``operation`` and all ops nested in it, in pre-order, or in post-order.
 
-        The ops do not keep the module alive: whoever uses them must hold on to it.
+        The ops do not keep the module alive; the caller must keep a reference to it.
         """
         ops: list[Operation] = []
         advance = self.ir.WalkResult.ADVANCE
@@ -288,7 +302,8 @@ class Provider:
             ops.append(op)
             return advance
 
-        operation.operation.walk(visit, self.ir.WalkOrder.PRE_ORDER)
+        order = self.ir.WalkOrder
+        operation.operation.walk(visit, order.POST_ORDER if innermost_first else order.PRE_ORDER)
         return ops
 
     def rename_function(self, module: Module, old: str, new: str) -> None:
@@ -310,7 +325,7 @@ class Provider:
         return attribute
 
     def is_in_resource(self, constant: Operation) -> bool:
-        """Tell whether the elements of a constant stand in a resource of the module, and not in its attribute."""
+        """Return whether the elements of a constant are in a resource of the module, and not in its attribute."""
         try:
             value = constant.attributes["value"]
         except TypeError:
@@ -325,7 +340,7 @@ class Provider:
         """Evaluate ``main`` of ``module`` with the reference interpreter, in this process.
 
         Raises:
-            MLIRFailure: If the interpreter refuses, and does not end the process.
+            MLIRFailure: If the interpreter fails without crashing the process.
         """
         results: list[Attribute] = self._checked(
             module.context, lambda: self.stablehlo.eval_module(module, list(arguments))
@@ -333,7 +348,7 @@ class Provider:
         return results
 
     def _checked(self, context: Context, call: Callable[[], Any]) -> Any:
-        """Call into MLIR; what it says comes with the failure and never reaches stderr."""
+        """Call into MLIR; on failure its diagnostics are in the exception, and they never reach stderr."""
         with captured(context) as diagnostics:
             try:
                 return call()
@@ -345,16 +360,35 @@ class Provider:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold Ctrl-C back while an extension is loaded: interrupted there, it ends the process or stays half loaded."""
+    """Defer Ctrl-C while an extension loads: an interrupted load crashes the process or remains incomplete.
+
+    The signal is not only blocked, because another thread may get it, such as one of numpy's; Python then handles it in
+    the main thread all the same.
+    """
+    came = False
+
+    def defer(*_: object) -> None:
+        nonlocal came
+        came = True
+
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    handler = signal.getsignal(signal.SIGINT)
+    # Only the main thread handles signals, and only a handler of Python can interrupt it.
+    defers = callable(handler) and threading.current_thread() is threading.main_thread()
+    if defers:
+        signal.signal(signal.SIGINT, defer)
     try:
         yield
     finally:
+        if defers:
+            signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 class _Pieces(list[bytes]):
-    """A file that keeps what is written to it, in pieces."""
+    """A writable file object that collects the chunks written to it."""
 
     def write(self, data: bytes) -> int:
         self.append(bytes(data))
@@ -362,8 +396,8 @@ class _Pieces(list[bytes]):
 
 
 def _has_dialect(ir: Any, context: Context, name: str) -> bool:
-    # `Context.dialects` finds only dialects with Python classes, so ask the parser: of an attribute that no dialect
-    # has, it says either that the dialect does not know it, or that nobody knows the dialect.
+    # `Context.dialects` lists only dialects with Python classes. Parsing an unknown attribute reports either that the
+    # dialect lacks the attribute or that the dialect is not registered.
     try:
         ir.Attribute.parse(f"#{name}.there_is_no_such_attribute", context)
     except ir.MLIRError as error:

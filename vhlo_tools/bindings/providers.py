@@ -1,4 +1,4 @@
-"""The known providers, and which of them is used."""
+"""The known providers, and the selection of one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["PROVIDERS", "get_provider", "provider_of"]
 _STABLEHLO = Registrar("_mlir_libs._stablehlo")
 _CHLO = Registrar("_mlir_libs._chlo")
 
-#: In the order in which they are tried. `mlir` is OpenXLA's own wheel, which is on no package index and untested here.
+#: In order of preference. `mlir` is OpenXLA's own wheel, which is on no package index and is not tested here.
 PROVIDERS = (
     Provider(
         prefix="jaxlib.mlir",
@@ -22,7 +22,7 @@ PROVIDERS = (
             Registrar("_mlir_libs._jax_mlir_ext", "register_dialects", of_registry=True),
             _STABLEHLO,
             _CHLO,
-            Registrar("_mlir_libs._sdy"),
+            Registrar("_mlir_libs._sdy", op_classes="dialects.sdy"),
             Registrar("_mlir_libs._mlirHlo", "register_mhlo_dialect"),
         ),
     ),
@@ -35,11 +35,11 @@ def get_provider(name: str | None = None) -> Provider:
     """Return the provider to use.
 
     Args:
-        name: Its import prefix or its distribution; by default what ``VHLO_TOOLS_PROVIDER`` names, and without that the
-            first that is installed.
+        name: The import prefix or the distribution; by default the value of ``VHLO_TOOLS_PROVIDER``, or else the first
+            provider that is installed.
 
     Raises:
-        ProviderError: If there is none of that name, or none at all.
+        ProviderError: If no provider has that name, it is not installed, or none is installed.
     """
     name = name or os.environ.get("VHLO_TOOLS_PROVIDER") or None
     known = ", ".join(provider.prefix for provider in PROVIDERS)
@@ -51,7 +51,7 @@ def get_provider(name: str | None = None) -> Provider:
                         f"the MLIR bindings {provider.prefix!r} are not installed: install {provider.distribution}"
                     )
                 return provider
-        raise ProviderError(f"{name!r} is not a provider of the MLIR bindings: known are {known}")
+        raise ProviderError(f"{name!r} is not a known provider of MLIR bindings: expected one of {known}")
     for provider in PROVIDERS:
         if _installed(provider):
             return provider
@@ -59,7 +59,7 @@ def get_provider(name: str | None = None) -> Provider:
 
 
 def provider_of(value: object) -> Provider | None:
-    """Return the provider whose object ``value`` is, or ``None`` if it is no object of MLIR's."""
+    """Return the provider that ``value`` belongs to, or ``None`` if it is not an MLIR object."""
     for cls in type(value).__mro__:
         for provider in PROVIDERS:
             if cls.__module__.startswith((f"{provider.prefix}._mlir_libs.", f"{provider.prefix}.dialects.")):

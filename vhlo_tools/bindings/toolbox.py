@@ -1,7 +1,7 @@
-"""What upstream's programs do with MLIR: parse files, run passes and print modules, and hand on all that is said.
+"""MLIR functions for reimplementations of upstream's programs: parse files, run passes and print modules.
 
-Unlike :class:`Provider`, which raises an error of ours, this hands over what MLIR says as it is said, because these
-programs print it, or hold it against what a test expects.
+Unlike :class:`Provider`, which raises errors of the toolkit, these functions pass on MLIR's diagnostics as they are
+emitted, because the programs print them, or compare them with the expectations of a test.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
-from vhlo_tools.bindings.ir import Context, Module
+from vhlo_tools.bindings.mlir import Context, Module
 from vhlo_tools.bindings.provider import Provider
 
-__all__ = ["Place", "Remark", "Toolbox"]
+__all__ = ["FilePosition", "Remark", "Toolbox"]
 
-#: Passes that bring dialects along which programs cannot register by themselves, run on nothing.
+#: Passes that load dialects which programs cannot register by themselves; they run on an empty module.
 _BRINGING_DIALECTS: Final = (
     "stablehlo-legalize-to-linalg",
     "func.func(chlo-legalize-to-stablehlo)",
@@ -26,7 +26,7 @@ _BRINGING_DIALECTS: Final = (
 )
 
 
-#: Dialects that programs of upstream know; which of them there are differs between providers.
+#: Dialects known to upstream's programs; providers differ in which of them they have.
 # fmt: off
 _DIALECTS: Final = (
     "acc", "affine", "amdgpu", "amx", "arith", "arm_neon", "arm_sme", "arm_sve", "async", "bufferization", "builtin",
@@ -39,13 +39,13 @@ _DIALECTS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a file.
+class FilePosition:
+    """A position in a file.
 
     Attributes:
-        file: Its name, as MLIR has it.
-        line: The line, from one; zero if it is not known.
-        column: The column, from one; zero if it is not known.
+        file: The name of the file, as recorded by MLIR.
+        line: The line, counted from 1; 0 if it is not known.
+        column: The column, counted from 1; 0 if it is not known.
     """
 
     file: str
@@ -55,22 +55,22 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something that MLIR said.
+    """A diagnostic of MLIR.
 
     Attributes:
         severity: ``error``, ``warning``, ``remark`` or ``note``.
-        message: What it said.
-        location: Where, as MLIR prints it.
-        place: The first place in a file within that location, if there is one.
-        callers: The locations that it was called from, each with its place.
-        notes: What it said beside.
+        message: The text.
+        location: The location, as MLIR prints it.
+        place: The first file position within the location, if there is one.
+        callers: The locations of the callers, outwards, each with its file position.
+        notes: The notes attached to the diagnostic.
     """
 
     severity: str
     message: str
     location: str
-    place: Place | None
-    callers: tuple[tuple[str, Place | None], ...] = ()
+    place: FilePosition | None
+    callers: tuple[tuple[str, FilePosition | None], ...] = ()
     notes: tuple[Remark, ...] = ()
 
 
@@ -90,8 +90,8 @@ class Toolbox:
 
     @cached_property
     def _manager(self) -> Any:
-        """The class of pass managers, with all passes registered that the provider has."""
-        # A registry of dialects registers the passes of MLIR and Shardy.
+        """The class of pass managers, with all passes of the provider registered."""
+        # Registering dialects also registers the passes of MLIR and Shardy.
         self._bare_context()
         self.provider.stablehlo.register_stablehlo_passes()
         _ = self.provider.has_mhlo_passes
@@ -99,35 +99,35 @@ class Toolbox:
 
     @cached_property
     def _scratch(self) -> Context:
-        """A context in which nothing is made."""
+        """A context for parsing pipelines, in which no IR is created."""
         return self.provider.ir.Context()  # type: ignore[no-any-return]
 
     def _bare_context(self) -> Context:
         context: Any = self.provider.new_context()
-        # Passes report from threads of their own otherwise, into Python.
+        # Otherwise passes emit diagnostics, and so call Python, from threads of their own.
         context.enable_multithreading(False)
         with suppress(AttributeError):
             self.provider.stablehlo.register_interpreter_dialect(context)
         return context  # type: ignore[no-any-return]
 
     def new_context(self, *, allow_unregistered: bool) -> Context:
-        """Return a context with all dialects that the provider has, those too that only passes bring.
+        """Return a context with all dialects of the provider, including those that only passes load.
 
         Args:
-            allow_unregistered: Whether ops of other dialects may be parsed.
+            allow_unregistered: Whether ops of unregistered dialects may be parsed.
         """
         context: Any = self._bare_context()
         empty = self.provider.ir.Module.parse("module {}", context)
         with suppress(*self._error):
             self._manager.parse(f"builtin.module({','.join(_BRINGING_DIALECTS)})", context).run(empty.operation)
         context.allow_unregistered_dialects = allow_unregistered
-        # Or exceptions would keep what is said from those who listen.
+        # Otherwise diagnostics would go into exceptions, and not to the diagnostic handlers.
         context.emit_error_diagnostics = True
         return context  # type: ignore[no-any-return]
 
     @contextmanager
     def listening(self, context: Context, listener: Callable[[Remark], None]) -> Iterator[None]:
-        """Hand what ``context`` says meanwhile to ``listener``."""
+        """Pass the diagnostics that ``context`` emits in the meantime to ``listener``."""
 
         def hear(said: Any) -> bool:
             listener(self._remark(said))
@@ -140,7 +140,7 @@ class Toolbox:
             handler.detach()
 
     def parse_file(self, context: Context, path: str) -> Module | None:
-        """Return the module in a file of text or bytecode; ``None`` if it is none, of which all was said."""
+        """Return the module in a file of text or bytecode; ``None``, with diagnostics emitted, if parsing fails."""
         try:
             module: Module = self.provider.ir.Module.parseFile(path, context)
         except self._error:
@@ -148,21 +148,21 @@ class Toolbox:
         return module
 
     def parse_op(self, context: Context, text: str, name: str) -> Any | None:
-        """Return the only op in a text; ``None`` if it is none, of which all was said."""
+        """Return the single op in a text; ``None``, with diagnostics emitted, if parsing fails."""
         try:
             return self.provider.ir.Operation.parse(text, source_name=name, context=context)
         except self._error:
             return None
 
     def parse_attribute(self, context: Context, text: str) -> Any | None:
-        """Return the attribute in a text; ``None`` if it is none, which was said."""
+        """Return the attribute in a text; ``None``, with diagnostics emitted, if parsing fails."""
         try:
             return self.provider.ir.Attribute.parse(text, context)
         except self._error:
             return None
 
     def serialize(self, module: Module, target: str, allow_other_dialects: bool) -> bytes | None:
-        """Return a module, which becomes VHLO, as a portable artifact; ``None`` if it cannot be one, which was said."""
+        """Convert a module to VHLO, and return it as an artifact; ``None``, with diagnostics emitted, on failure."""
         try:
             artifact: bytes = self.provider.stablehlo.serialize_portable_artifact(module, target, allow_other_dialects)
         except self._error:
@@ -170,7 +170,7 @@ class Toolbox:
         return artifact
 
     def deserialize(self, context: Context, artifact: bytes) -> Module | None:
-        """Return the module in a portable artifact; ``None`` if there is none, which was said."""
+        """Return the module in a portable artifact; ``None``, with diagnostics emitted, on failure."""
         try:
             module: Module = self.provider.stablehlo.deserialize_portable_artifact(context, artifact)
         except self._error:
@@ -178,7 +178,7 @@ class Toolbox:
         return module
 
     def pipeline_problem(self, pipeline: str) -> str | None:
-        """Return what is wrong with passes, such as ``builtin.module(inline)``; ``None`` if nothing is."""
+        """Return the error in a pipeline, such as ``builtin.module(inline)``; ``None`` if it is valid."""
         try:
             self._manager.parse(pipeline, self._scratch)
         except self._error as error:
@@ -186,7 +186,7 @@ class Toolbox:
         return None
 
     def described(self, pipeline: str) -> str | None:
-        """Return passes with all of their options, as MLIR prints them; ``None`` if there are none such."""
+        """Return a pipeline with all options, as MLIR prints it; ``None`` if it is invalid."""
         try:
             return str(self._manager.parse(pipeline, self._scratch))
         except self._error:
@@ -207,13 +207,13 @@ class Toolbox:
         Args:
             operation: The op; after a failure it must not be used any more.
             pipeline: The passes.
-            verify: Whether to verify it after each of them.
-            watch: When to print it on the way, arguments of ``enable_ir_printing``.
-            timing: Whether to print how long each took.
-            statistics: Whether to print what each counted.
+            verify: Whether to verify the op after each pass.
+            watch: When to print the op between passes, as arguments of ``enable_ir_printing``.
+            timing: Whether to print the time that each pass took.
+            statistics: Whether to print the statistics of each pass.
 
         Returns:
-            Whether all succeeded.
+            Whether all passes succeeded.
         """
         manager = self._manager.parse(pipeline, operation.context)
         manager.enable_verifier(verify)
@@ -229,8 +229,8 @@ class Toolbox:
             return False
         return True
 
-    def emit_error(self, context: Context, message: str, place: Place | None = None) -> None:
-        """Say that something is wrong, at a place or at none in particular."""
+    def emit_error(self, context: Context, message: str, place: FilePosition | None = None) -> None:
+        """Emit an error at a file position, or at an unknown location."""
         location = self.provider.ir.Location
         if place is None:
             location.unknown(context).emit_error(message)
@@ -238,7 +238,7 @@ class Toolbox:
             location.file(place.file, place.line, place.column, context).emit_error(message)
 
     def dialects(self) -> list[str]:
-        """Return the dialects that contexts have, of those that there are."""
+        """Return the dialects of :data:`_DIALECTS` that contexts have."""
         context = self.new_context(allow_unregistered=False)
         return [name for name in _DIALECTS if self._knows(context, name)]
 
@@ -249,7 +249,7 @@ class Toolbox:
         return not any("unregistered dialect" in each for each in said)
 
     def bytecode(self, operation: Any, version: int | None = None) -> bytes | None:
-        """Return an op as MLIR bytecode; ``None`` if that has no such version, which was said.
+        """Return an op as MLIR bytecode; ``None``, with diagnostics emitted, if that version is not supported.
 
         Args:
             operation: The op.
@@ -262,7 +262,7 @@ class Toolbox:
             return None
         return buffer.getvalue()
 
-    # What is said
+    # Diagnostics
 
     def _remark(self, said: Any) -> Remark:
         location = said.location
@@ -275,9 +275,9 @@ class Toolbox:
             notes=tuple(map(self._remark, said.notes)),
         )
 
-    def _place(self, location: Any) -> Place | None:
+    def _place(self, location: Any) -> FilePosition | None:
         found = self._first_of(location, self.provider.ir.FileLineColLoc)
-        return None if found is None else Place(str(found.filename), int(found.start_line), int(found.start_col))
+        return None if found is None else FilePosition(str(found.filename), int(found.start_line), int(found.start_col))
 
     def _callers(self, location: Any) -> Iterator[Any]:
         call = self._first_of(location, self.provider.ir.CallSiteLoc)
@@ -286,7 +286,7 @@ class Toolbox:
             call = self._first_of(call.caller, self.provider.ir.CallSiteLoc)
 
     def _first_of(self, location: Any, kind: Any) -> Any | None:
-        """Return the first location of a kind, of those that a location is made of."""
+        """Return the first location of class ``kind`` within a location, itself included."""
         ir = self.provider.ir
         pending = [location]
         while pending:

@@ -1,6 +1,6 @@
-"""XLA in jaxlib: modules of HLO, and the way between them and StableHLO.
+"""XLA in jaxlib: conversion between HLO modules and StableHLO.
 
-``jaxlib._hlo`` and ``jaxlib._jax.mlir`` are private to jaxlib; what is used of them is the same from 0.8.1 to 0.12.
+``jaxlib._hlo`` and ``jaxlib._jax.mlir`` are private to jaxlib; the functions used here are the same from 0.8.1 to 0.12.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Any
 
 from vhlo_tools.errors import ProviderError
 
-__all__ = ["XlaFailure", "hlo_of_stablehlo", "hlo_of_text", "stablehlo_of_hlo", "text_of_hlo"]
+__all__ = ["XlaFailure", "hlo_of_stablehlo", "hlo_of_text", "jax_artifact", "stablehlo_of_hlo", "text_of_hlo"]
 
 
 class XlaFailure(Exception):  # noqa: N818 - it never leaves the toolkit: each caller turns it into its own error
-    """A call into XLA failed; the message is what it said."""
+    """A call into XLA failed; the message is XLA's."""
 
 
 def hlo_of_text(text: str) -> bytes:
     """Return the module in HLO text as an ``HloModuleProto``.
 
     Raises:
-        XlaFailure: If XLA's parser refuses it.
+        XlaFailure: If XLA's parser rejects the text.
         ProviderError: If jaxlib is not installed.
     """
     proto: bytes = _call(lambda: _module("_hlo").hlo_module_from_text(text).as_serialized_hlo_module_proto())
@@ -33,7 +33,7 @@ def text_of_hlo(proto: bytes) -> str:
     """Return an ``HloModuleProto`` as HLO text.
 
     Raises:
-        XlaFailure: If XLA refuses it.
+        XlaFailure: If XLA rejects the module.
         ProviderError: If jaxlib is not installed.
     """
     text: str = _call(lambda: _module("_hlo").HloModule.from_serialized_hlo_module_proto(proto).to_string())
@@ -44,7 +44,7 @@ def stablehlo_of_hlo(proto: bytes) -> bytes:
     """Return an ``HloModuleProto`` as MLIR bytecode of StableHLO.
 
     Raises:
-        XlaFailure: If XLA cannot.
+        XlaFailure: If XLA cannot convert the module.
         ProviderError: If jaxlib is not installed.
     """
     bytecode: bytes = _call(lambda: _module("_jax").mlir.hlo_to_stablehlo(proto))
@@ -52,10 +52,10 @@ def stablehlo_of_hlo(proto: bytes) -> bytes:
 
 
 def hlo_of_stablehlo(artifact: bytes) -> bytes:
-    """Return a portable artifact as an ``HloModuleProto``, its parameters and results as they are.
+    """Return a portable artifact as an ``HloModuleProto``, without tuples of parameters or results.
 
     Raises:
-        XlaFailure: If XLA cannot.
+        XlaFailure: If XLA cannot convert the module.
         ProviderError: If jaxlib is not installed.
     """
 
@@ -68,17 +68,40 @@ def hlo_of_stablehlo(artifact: bytes) -> bytes:
     return proto
 
 
+def jax_artifact(module: Any, version: str) -> bytes:
+    """Return a module that JAX lowered as the artifact that ``jax.export`` makes of it.
+
+    XLA lowers CHLO, merges constants and expands what is newer than ``version``, but leaves the module as it is
+    (``SerializeUsingVersionedStablehlo`` in ``xla/pjrt/mlir_to_hlo.cc`` in openxla/xla).
+
+    Args:
+        module: An ``ir.Module`` of jaxlib, which may contain Shardy.
+        version: The version of StableHLO, which may not be newer than that of jaxlib.
+
+    Raises:
+        XlaFailure: If XLA cannot.
+        ProviderError: If jaxlib is not installed.
+    """
+
+    def convert() -> bytes:
+        artifact: bytes = _module("_jax").mlir.serialize_portable_artifact(module, version, True)
+        return artifact
+
+    artifact: bytes = _call(convert)
+    return artifact
+
+
 def _module(name: str) -> Any:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # as in bindings.provider
     try:
         return import_module(f"jaxlib.{name}")
     except ImportError as error:
-        raise ProviderError(f"HLO needs XLA, which comes with jaxlib: install jaxlib ({error})") from error
+        raise ProviderError(f"HLO requires XLA, which is part of jaxlib: install jaxlib ({error})") from error
 
 
 def _call(function: Any) -> Any:
     try:
         return function()
     except RuntimeError as error:
-        # JaxRuntimeError is one.
+        # JaxRuntimeError is a RuntimeError.
         raise XlaFailure(str(error).strip()) from error

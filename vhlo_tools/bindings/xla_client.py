@@ -1,39 +1,45 @@
-"""XLA's client for the CPU, through jaxlib alone: programs compiled, arrays on the device, and run.
+"""XLA's CPU client, through jaxlib alone: compilation, arrays on the device, and execution.
 
-``jaxlib.xla_client`` and ``jaxlib._jax`` are private to jaxlib; what is used of them is the same from 0.8.1 to 0.12
-but where the code says so. jax is not needed, and is not imported: see :mod:`vhlo_tools.bindings.no_jax`.
+``jaxlib.xla_client`` and ``jaxlib._jax`` are private to jaxlib; the functions used here are the same from 0.8.1 to 0.12
+except where noted. jax is not needed, and is not imported: see :mod:`vhlo_tools.bindings.no_jax`.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import ref
 
 from vhlo_tools.bindings.float_environment import with_all_floats
 from vhlo_tools.bindings.no_jax import WithoutJax, allowing_jax
+from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.bindings.xla import XlaFailure
-from vhlo_tools.errors import ProviderError
+from vhlo_tools.errors import EngineError, ProviderError
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from vhlo_tools.bindings.ir import Module
-
 __all__ = [
     "CALLBACK_TARGET",
     "ArrayType",
+    "Callback",
     "DeviceArray",
+    "Executed",
+    "Placed",
+    "XlaArray",
     "XlaCall",
     "XlaProgram",
+    "approx_top_k_size",
     "client_of",
     "compile_for_cpu",
+    "compile_with",
     "described",
-    "host_callbacks",
     "put_on_device",
     "release_host_arrays",
     "xla_client",
@@ -42,19 +48,49 @@ __all__ = [
 #: The shape and the element type of an array.
 ArrayType = tuple[tuple[int, ...], "np.dtype[Any]"]
 
-#: What a custom call that a function in Python computes has as its target. It has ``api_version = 4``, and the index of
-#: the function as ``index`` in its ``backend_config``. Source: ``jaxlib/py_client_cpu.cc`` in jax-ml/jax.
+#: A Python function that computes a custom call: it takes an array for each operand and returns one for each result,
+#: ``None`` for a token.
+Callback = Callable[..., tuple[Any, ...]]
+
+#: The target of custom calls that are computed by a Python function. They have ``api_version = 4``, and the index of
+#: the function as ``index`` in their ``backend_config``. Source: ``jaxlib/py_client_cpu.cc`` in jax-ml/jax.
 CALLBACK_TARGET: Final = "xla_ffi_python_cpu_callback"
 
 
+class XlaArray(Protocol):
+    """An array on the device of XLA, in this process or in a child process."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+
+    @property
+    def address(self) -> int:
+        """The address of its memory in the process of its device."""
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether it was donated to an execution."""
+
+    def view(self) -> np.ndarray[Any, Any]:
+        """Return the values, read-only."""
+
+    def holders(self) -> list[str]:
+        """Return descriptions of other references to its memory."""
+
+
 class XlaCall(WithoutJax):
-    """A context in which jaxlib is called: without jax, and with its failures as :class:`XlaFailure`."""
+    """A context manager for calls into jaxlib: without jax, and with failures raised as :class:`XlaFailure`."""
 
     __slots__ = ()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         super().__exit__(kind, error, trace)
-        # JaxRuntimeError is a RuntimeError; types that XLA does not know are the others.
+        # JaxRuntimeError is a RuntimeError; the other two are raised for types that XLA does not support.
         if isinstance(error, RuntimeError | ValueError | TypeError):
             raise XlaFailure(str(error).strip()) from error
 
@@ -63,8 +99,8 @@ class DeviceArray:
     """An array in the memory of the device.
 
     Attributes:
-        shape: Its sizes.
-        dtype: The type of its elements.
+        shape: The shape.
+        dtype: The element type.
     """
 
     __slots__ = ("_array", "_views", "dtype", "shape")
@@ -77,22 +113,22 @@ class DeviceArray:
 
     @property
     def raw(self) -> Any:
-        """The array as jaxlib has it."""
+        """The array of jaxlib."""
         return self._array
 
     @property
     def is_deleted(self) -> bool:
-        """Whether it was given away to an execution."""
+        """Whether the array was donated to an execution."""
         return bool(self._array.is_deleted())
 
     @property
     def address(self) -> int:
-        """Where its memory begins."""
+        """The address of its memory."""
         with WithoutJax():
             return int(self._array.unsafe_buffer_pointer())
 
     def view(self) -> np.ndarray[Any, Any]:
-        """Return the values, read-only: in the memory of the device, but for elements that XLA packs."""
+        """Return the values, read-only: as a view of device memory, or as a copy for element types that XLA packs."""
         with WithoutJax():
             array, copied = self._array._single_device_array_to_np_array_did_copy()
         if copied:
@@ -104,46 +140,84 @@ class DeviceArray:
         return viewed
 
     def holders(self) -> list[str]:
-        """Return what else refers to its memory."""
+        """Return descriptions of other references to its memory."""
         live = sum(each() is not None for each in self._views)
         return [] if not live else ["a live view" if live == 1 else f"{live} live views"]
 
 
-class XlaProgram:
-    """A program that was compiled.
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An argument of a run.
 
-    Args:
-        executable: As jaxlib has it.
-        results: The shape and the element type of each result.
+    Attributes:
+        array: The array, on the device or on the host.
+        is_overwritten: Whether a result overwrites it, or a copy of it.
+        is_given: Whether it is its own memory that is overwritten.
     """
 
-    def __init__(self, executable: Any, results: Sequence[ArrayType]) -> None:
+    array: XlaArray | np.ndarray[Any, Any]
+    is_overwritten: bool = False
+    is_given: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """The outcome of a run.
+
+    Attributes:
+        results: The results, on the device.
+        addresses: The address of each argument on the device before the run.
+        moved: Whether each argument was copied to the device first.
+    """
+
+    results: Sequence[XlaArray]
+    addresses: list[int]
+    moved: list[bool]
+
+
+class XlaProgram:
+    """A compiled program.
+
+    Args:
+        executable: The executable of jaxlib.
+        results: The shape and the element type of each result.
+        opened: The bounded dimensions of each of the first results, whose sizes follow as results of their own.
+    """
+
+    def __init__(self, executable: Any, results: Sequence[ArrayType], opened: Sequence[Sequence[int]] = ()) -> None:
         self._executable = executable
         self._results = tuple(results)
+        self._opened = opened if any(opened) else ()
         self._zero_copy = xla_client().HostBufferSemantics.ZERO_COPY
         self._handlers = [_result_handler(*each) for each in self._results]
 
-    def execute(self, arguments: Sequence[DeviceArray]) -> list[DeviceArray]:
-        """Run it. Arguments that have an alias are given away, unless something else refers to their memory.
+    def execute(self, arguments: Sequence[Placed]) -> Executed:
+        """Run the program. Arguments that are overwritten are deleted, even if the run fails.
 
         Raises:
-            XlaFailure: If XLA refuses or fails.
+            XlaFailure: If execution fails.
         """
+        moved = [not isinstance(each.array, DeviceArray) for each in arguments]
+        placed = [_on_device(each) for each in arguments]
+        addresses = [each.address for each in placed]
         with XlaCall():
-            results = self._executable.execute_sharded([each.raw for each in arguments])
+            results = self._executable.execute_sharded([each.raw for each in placed])
             arrays = results.consume_with_handlers(self._handlers)
             for each in arrays:
                 each.block_until_ready()
-        return [DeviceArray(array, *kind) for array, kind in zip(arrays, self._results, strict=True)]
+        found = [DeviceArray(array, *kind) for array, kind in zip(arrays, self._results, strict=True)]
+        del placed
+        release_host_arrays()
+        return Executed(self._cut_on_device(found) if self._opened else found, addresses, moved)
 
     def call(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-        """Run it on arrays of the host, contiguous and in the machine's byte order, which XLA reads where they are.
+        """Run the program on host arrays, contiguous and in native byte order, which XLA reads without copying.
 
         Returns:
-            The results, read-only: in the memory of the device, but for elements that XLA packs.
+            The results, read-only: views of device memory, or copies for element types that XLA packs.
 
         Raises:
-            XlaFailure: If XLA refuses or fails.
+            XlaFailure: If execution fails.
         """
         with XlaCall():
             results = self._executable.execute_sharded([_placed(each, self._zero_copy) for each in arrays])
@@ -153,44 +227,81 @@ class XlaProgram:
         for view, copied in views:
             if copied:
                 view.flags.writeable = False
-        return [view for view, _ in views]
+        found = [view for view, _ in views]
+        return _cut(found, self._opened) if self._opened else found
+
+    def _cut_on_device(self, results: Sequence[DeviceArray]) -> list[DeviceArray]:
+        import numpy as np
+
+        cut = _cut([each.view() for each in results], self._opened)
+        return [
+            put_on_device(np.ascontiguousarray(array), own=True) if axes else each
+            for each, array, axes in zip(results, cut, self._opened, strict=False)
+        ]
+
+
+def _cut(results: Sequence[Any], opened: Sequence[Sequence[int]]) -> list[Any]:
+    """Return results without the elements beyond their sizes, which are the last results."""
+    sizes = iter(results[len(opened) :])
+    found = []
+    for each, axes in zip(results, opened, strict=False):
+        taken = [slice(None)] * each.ndim
+        for axis in axes:
+            taken[axis] = slice(int(next(sizes)))
+        found.append(each[tuple(taken)] if axes else each)
+    return found
+
+
+def _on_device(argument: Placed) -> DeviceArray:
+    """Return an argument on the device: itself if it may be overwritten or is only read, otherwise a copy."""
+    import numpy as np
+
+    array = argument.array
+    if isinstance(array, DeviceArray) and (argument.is_given or not argument.is_overwritten):
+        return array
+    values = array if isinstance(array, np.ndarray) else array.view()
+    return put_on_device(values, own=argument.is_overwritten)
 
 
 def release_host_arrays() -> None:
-    """Let go of the arrays of the host that XLA has read; by itself it does so when it is called the next time."""
+    """Release the host arrays that XLA has read; without this XLA releases them when it is called the next time."""
     _jaxlib().collect_garbage()
 
 
 def compile_for_cpu(
-    module: Module, results: Sequence[ArrayType], callbacks: Sequence[Callable[..., tuple[Any, ...]]] = ()
+    program: bytes | str,
+    results: Sequence[ArrayType],
+    callbacks: Sequence[Callback] = (),
+    opened: Sequence[Sequence[int]] = (),
 ) -> XlaProgram:
-    """Compile a module of StableHLO for one device.
+    """Compile a StableHLO program for one device.
 
     Args:
-        module: The module, whose ``main`` takes and gives arrays of static shapes.
+        program: The program as MLIR text or bytecode, whose ``main`` has arguments and results of static shapes.
         results: The shape and the element type of each result.
-        callbacks: What computes its custom calls of :data:`CALLBACK_TARGET`, by their index.
+        callbacks: The functions for its custom calls of :data:`CALLBACK_TARGET`, by index.
+        opened: As for :class:`XlaProgram`.
 
     Raises:
-        XlaFailure: If XLA refuses it.
+        XlaFailure: If XLA rejects the program.
         ProviderError: If jaxlib is not installed.
     """
-    xla, client, devices = xla_client(), *_device()
+    xla, (client, devices) = xla_client(), client_of(1)
     with XlaCall():
-        executable = client.compile_and_load(module, devices, xla.CompileOptions(), **host_callbacks(callbacks))
-    return XlaProgram(executable, results)
+        executable = compile_with(client, program, devices, xla.CompileOptions(), callbacks)
+    return XlaProgram(executable, results, opened)
 
 
 def put_on_device(array: np.ndarray[Any, Any], *, own: bool) -> DeviceArray:
     """Return an array on the device.
 
     Args:
-        array: The array, contiguous and in the machine's byte order.
-        own: Whether it is in memory of XLA's own, which can be given away; otherwise XLA may use that of ``array``,
-            which must not change as long as the result is used.
+        array: The array, contiguous and in native byte order.
+        own: Whether the data is copied to memory of XLA, which can be donated; otherwise XLA may use the memory of
+            ``array``, which must not change while the result is in use.
 
     Raises:
-        XlaFailure: If XLA has no elements of this type.
+        XlaFailure: If XLA does not support the element type.
     """
     semantics = xla_client().HostBufferSemantics
     with XlaCall():
@@ -199,7 +310,7 @@ def put_on_device(array: np.ndarray[Any, Any], *, own: bool) -> DeviceArray:
 
 
 def _placed(array: np.ndarray[Any, Any], kept: Any) -> Any:
-    """Return an array on the device, as jaxlib has it; ``kept`` is one of its ``HostBufferSemantics``."""
+    """Return an array of jaxlib on the device; ``kept`` is one of its ``HostBufferSemantics``."""
     put, sharding, devices = _putting()
     kind = described(array.shape, array.dtype)
     return put(kind, sharding, [array], devices, True, host_buffer_semantics=kept, enable_x64=True)
@@ -207,17 +318,43 @@ def _placed(array: np.ndarray[Any, Any], kept: Any) -> Any:
 
 @cache
 def _putting() -> tuple[Any, Any, list[Any]]:
-    """Return what puts arrays on devices, and onto which."""
-    return xla_client().batched_device_put, _sharding(), [_device()[1][0]]
+    """Return jaxlib's function that puts arrays on devices, with its sharding and devices."""
+    return xla_client().batched_device_put, _sharding(), [client_of(1)[1][0]]
 
 
-def host_callbacks(functions: Sequence[Callable[..., tuple[Any, ...]]]) -> dict[str, Any]:
-    """Return what jaxlib's compiler is told of functions in Python.
+def compile_with(client: Any, program: bytes | str, devices: Any, options: Any, callbacks: Sequence[Callback]) -> Any:
+    """Compile a program with a client of jaxlib.
 
-    A function gets an array for each operand, ``None`` for a token, and must return one of the very type for each
-    result: nobody looks at what it returns, or at how much.
+    A callback is called with an array for each operand, ``None`` for a token, and must return an array of exactly the
+    right type for each result: neither the types nor the number of its results are checked.
+
+    Args:
+        client: The client.
+        program: The program as MLIR text or bytecode.
+        devices: The devices.
+        options: The options.
+        callbacks: The functions for its custom calls of :data:`CALLBACK_TARGET`, by index.
     """
-    return {"host_callbacks": [with_all_floats(allowing_jax(each)) for each in functions]} if functions else {}
+    if not callbacks:
+        return client.compile_and_load(program, devices, options)
+    # With functions jaxlib only takes a module.
+    provider = get_provider("jaxlib")
+    module = provider.parse(provider.new_context(), program)
+    functions = [with_all_floats(allowing_jax(each)) for each in callbacks]
+    return client.compile_and_load(module, devices, options, host_callbacks=functions)
+
+
+def approx_top_k_size(size: int, rank: int, k: int, recall: float, least: int) -> int:
+    """Return how many values XLA returns for an approximate top-k that does not aggregate them.
+
+    Args:
+        size: The size of the dimension.
+        rank: The number of dimensions.
+        k: The number of values that are looked for.
+        recall: The share of them that is to be found, at most 1.
+        least: The size of the dimension from which the number follows, at least ``size``; -1 for ``size``.
+    """
+    return int(_jaxlib().approx_top_k_reduction_output_size(size, rank, k, recall, False, least)[0])
 
 
 @cache
@@ -231,14 +368,47 @@ def xla_client() -> Any:
     try:
         return import_module("jaxlib.xla_client")
     except ImportError as error:
-        raise ProviderError(f"the engine xla comes with jaxlib: install jaxlib ({error})") from error
+        raise ProviderError(f"the engine xla is part of jaxlib: install jaxlib ({error})") from error
 
 
-@cache
+_clients: dict[int, tuple[Any, Any]] = {}
+_making = threading.Lock()
+
+
 def client_of(devices: int) -> tuple[Any, Any]:
-    """Return a client with so many devices, one for each number, and the list of these."""
-    client = xla_client().make_cpu_client(num_devices=devices)
-    return client, xla_client().DeviceList(tuple(client.local_devices()[:devices]))
+    """Return the client with ``devices`` devices, and the list of the devices.
+
+    Raises:
+        EngineError: If this process is a fork of the one that created the client, whose threads it does not have.
+    """
+    if (known := _clients.get(devices)) is not None:
+        return known
+    # Arrays of one client cannot be used with another.
+    with _making:
+        if devices not in _clients:
+            if _is_fork:
+                raise EngineError(
+                    "this process was forked after XLA had been used in_process, and cannot use it: start processes "
+                    "with the method spawn or forkserver, or run programs in child processes (in_process=False)"
+                )
+            client = xla_client().make_cpu_client(num_devices=devices)
+            _clients[devices] = client, xla_client().DeviceList(tuple(client.local_devices()[:devices]))
+    return _clients[devices]
+
+
+_is_fork = False
+
+
+def _after_fork() -> None:
+    global _is_fork
+    _is_fork = _is_fork or bool(_clients)
+    _clients.clear()
+    _putting.cache_clear()
+    _sharding.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @cache
@@ -246,24 +416,19 @@ def _jaxlib() -> Any:
     return import_module("jaxlib._jax")
 
 
-def _device() -> tuple[Any, Any]:
-    """Return the client, and the list of the one device that programs run on."""
-    return client_of(1)
-
-
 @cache
 def _sharding() -> Any:
     # SingleDeviceSharding does not work without jax in 0.10.
-    return xla_client().GSPMDSharding(_device()[1], xla_client().HloSharding.replicate())
+    return xla_client().GSPMDSharding(client_of(1)[1], xla_client().HloSharding.replicate())
 
 
 def _result_handler(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
     make = _jaxlib().array_result_handler
     arguments = (described(shape, dtype), _sharding(), True)
-    # 0.12 has no checks that could be skipped.
+    # The handler of 0.12 has no parameter for skipping checks.
     return make(*arguments, True) if "_skip_checks" in (make.__doc__ or "") else make(*arguments)
 
 
 def described(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Return what describes an array to jaxlib, which asks for no more than these attributes of it."""
+    """Return a description of an array for jaxlib, which uses only these attributes."""
     return SimpleNamespace(shape=shape, dtype=dtype, weak_type=False)

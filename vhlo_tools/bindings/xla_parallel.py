@@ -1,66 +1,103 @@
-"""XLA's client for the CPU with several devices: programs run by all of them at once."""
+"""XLA's CPU client with several devices, which run a program in parallel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from vhlo_tools.bindings.xla import XlaFailure
-from vhlo_tools.bindings.xla_client import XlaCall, client_of, described, host_callbacks, xla_client
+from vhlo_tools.bindings.xla_client import (
+    ArrayType,
+    Callback,
+    XlaCall,
+    client_of,
+    compile_with,
+    described,
+    xla_client,
+)
 
-if TYPE_CHECKING:
-    from vhlo_tools.bindings.ir import Module
-
-__all__ = ["ParallelProgram", "compile_cut", "compile_replicated"]
+__all__ = ["Devices", "ParallelProgram", "compile_parallel"]
 
 Array = np.ndarray[Any, Any]
 
 
-class ParallelProgram:
-    """A program that was compiled for several devices.
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """The devices of a program.
 
-    Args:
-        executable: As jaxlib has it.
-        devices: The list of the devices.
+    Attributes:
+        replicas: The number of replicas.
+        partitions: The number of partitions of each replica, over which XLA splits the values of the program.
+        use_shardy: Whether the program says by annotations of Shardy how, and not by those of GSPMD.
     """
 
-    def __init__(self, executable: Any, devices: Any) -> None:
-        self._executable = executable
-        self._devices = devices
+    replicas: int
+    partitions: int = 1
+    use_shardy: bool = False
+
+
+class ParallelProgram:
+    """A program compiled for several devices.
+
+    Args:
+        executable: The executable of jaxlib.
+        devices: The list of the devices.
+        results: The shape and the element type of each result, unsplit.
+        is_split: Whether XLA splits the values of the program over the devices.
+    """
+
+    def __init__(self, executable: Any, devices: Any, results: Sequence[ArrayType], *, is_split: bool) -> None:
+        self._executable, self._devices = executable, devices
+        self._results, self._is_split = results, is_split
         xla = xla_client()
-        # Each device has what it is given, and jaxlib does not look for more in it.
+        # Each device gets its own array; with a manual sharding jaxlib does not interpret the arrays any further.
         self._sharding = xla.GSPMDSharding(devices, xla.HloSharding.manual())
 
-    def parameter_tiles(self, shapes: Sequence[tuple[int, ...]]) -> list[list[tuple[slice, ...]]]:
-        """Return for each parameter, of which these are the whole shapes, the part of it that each partition takes."""
-        return _tiles(self._executable.get_parameter_shardings(), shapes)
-
-    def result_tiles(self, shapes: Sequence[tuple[int, ...]]) -> list[list[tuple[slice, ...]]]:
-        """Return for each result, of which these are the whole shapes, the part of it that each partition gives."""
-        return _tiles(self._executable.get_output_shardings(), shapes)
-
-    def execute(self, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        """Run it.
+    def call(self, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """Run the program.
 
         Args:
-            inputs: For each device an array for each parameter, contiguous and in the machine's byte order.
+            inputs: For each device an array for each parameter, contiguous and in native byte order; if the values of
+                the program are split, only one such sequence, of whole values.
 
         Returns:
-            For each device an array for each result, read-only.
+            For each sequence of inputs an array for each result, read-only.
 
         Raises:
-            XlaFailure: If XLA refuses or fails.
+            XlaFailure: If execution fails.
         """
+        parts = self._parts(inputs) if self._is_split else inputs
         with XlaCall():
-            arguments = [self._placed(each) for each in zip(*inputs, strict=True)]
+            arguments = [self._placed(each) for each in zip(*parts, strict=True)]
             results = self._executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
             given = [[_read(each) for each in result] for result in results]
-        return [[result[device] for result in given] for device in range(len(inputs))]
+        by_device = [[result[device] for result in given] for device in range(len(parts))]
+        return self._whole(by_device) if self._is_split else by_device
+
+    def _parts(self, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """Return the parts of the unsplit inputs for each device."""
+        (given,) = inputs
+        tiles = _tiles(self._executable.get_parameter_shardings(), [each.shape for each in given])
+        return [
+            [_part(array, tile[device]) if tile else array for array, tile in zip(given, tiles, strict=True)]
+            for device in range(len(self._devices))
+        ]
+
+    def _whole(self, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """Return the unsplit results, of which each device returned a part."""
+        tiles = _tiles(self._executable.get_output_shardings(), [shape for shape, _ in self._results])
+        return [
+            [
+                _joined([each[number] for each in given], tiles[number], type_)
+                for number, type_ in enumerate(self._results)
+            ]
+        ]
 
     def _placed(self, arrays: Sequence[Array]) -> Any:
-        """Return an array for each device as one of all devices."""
+        """Return one array sharded over all devices, from one array per device."""
         return xla_client().batched_device_put(
             described(arrays[0].shape, arrays[0].dtype),
             self._sharding,
@@ -78,60 +115,36 @@ def _read(array: Any) -> Array:
     return read
 
 
-def compile_replicated(
-    module: Module, devices: int, callbacks: Sequence[Callable[..., tuple[Any, ...]]] = ()
+def compile_parallel(
+    program: bytes | str, results: Sequence[ArrayType], devices: Devices, callbacks: Sequence[Callback] = ()
 ) -> ParallelProgram:
-    """Compile a module of StableHLO for so many replicas.
+    """Compile a StableHLO program for several devices.
 
     Args:
-        module: The module, whose ``main`` takes and gives arrays of static shapes.
-        devices: How many.
+        program: The program as MLIR text or bytecode, whose ``main`` has arguments and results of static shapes.
+        results: The shape and the element type of each result, unsplit.
+        devices: The devices: of one of its two numbers at most, more than one.
         callbacks: As for :func:`compile_for_cpu`.
 
     Raises:
-        XlaFailure: If XLA refuses it.
+        XlaFailure: If XLA rejects the program.
         ProviderError: If jaxlib is not installed.
     """
-    return _compile(module, devices, 1, callbacks, use_shardy=False)
-
-
-def compile_cut(
-    module: Module,
-    partitions: int,
-    callbacks: Sequence[Callable[..., tuple[Any, ...]]] = (),
-    *,
-    use_shardy: bool,
-) -> ParallelProgram:
-    """Compile a module of StableHLO that XLA cuts into partitions, as its annotations say.
-
-    Args:
-        module: The module, whose ``main`` takes and gives arrays of static shapes.
-        partitions: Into how many.
-        callbacks: As for :func:`compile_for_cpu`.
-        use_shardy: Whether the annotations are those of Shardy.
-
-    Raises:
-        XlaFailure: If XLA refuses it.
-        ProviderError: If jaxlib is not installed.
-    """
-    return _compile(module, 1, partitions, callbacks, use_shardy=use_shardy)
-
-
-def _compile(module: Module, replicas: int, partitions: int, callbacks: Any, *, use_shardy: bool) -> ParallelProgram:
-    xla, (client, devices) = xla_client(), client_of(replicas * partitions)
+    replicas, partitions = devices.replicas, devices.partitions
+    xla, (client, places) = xla_client(), client_of(replicas * partitions)
     options = xla.CompileOptions()
     build = options.executable_build_options
     for each in (options, build):
         each.num_replicas, each.num_partitions = replicas, partitions
     build.use_spmd_partitioning = partitions > 1
-    build.use_shardy_partitioner = use_shardy
+    build.use_shardy_partitioner = devices.use_shardy
     build.allow_spmd_sharding_propagation_to_parameters = [False]
     build.allow_spmd_sharding_propagation_to_output = [False]
     grid = np.arange(replicas * partitions, dtype=np.int32).reshape(replicas, partitions)
     build.device_assignment = xla.DeviceAssignment.create(grid)
     with XlaCall():
-        executable = client.compile_and_load(module, devices, options, **host_callbacks(callbacks))
-    return ParallelProgram(executable, devices)
+        executable = compile_with(client, program, places, options, callbacks)
+    return ParallelProgram(executable, places, results, is_split=partitions > 1)
 
 
 def _tiles(shardings: Any, shapes: Sequence[tuple[int, ...]]) -> list[list[tuple[slice, ...]]]:
@@ -142,15 +155,15 @@ def _tiles(shardings: Any, shapes: Sequence[tuple[int, ...]]) -> list[list[tuple
 
 
 def _tiles_of(sharding: Any, shape: tuple[int, ...]) -> list[tuple[slice, ...]]:
-    """Return the part of an array that each partition has; nothing if each has all of it.
+    """Return the slices of an array for each partition; an empty list if each has the whole array.
 
-    Of a dimension that is not cut evenly, the last part is as large as the others, and what is in it beyond the array
-    means nothing.
+    If a dimension is not divided evenly, the last part has the size of the others, and its elements beyond the array
+    are undefined.
     """
     if sharding.is_replicated():
         return []
     if not sharding.is_tiled():
-        raise XlaFailure(f"the sharding {sharding} of a value of main cuts nothing into parts")
+        raise XlaFailure(f"the sharding {sharding} of a value of main does not divide it into tiles")
     dimensions = sharding.tile_assignment_dimensions()
     assigned = np.array(sharding.tile_assignment_devices()).reshape(dimensions)
     sizes = [-(-size // parts) for size, parts in zip(shape, dimensions, strict=False)]
@@ -159,3 +172,21 @@ def _tiles_of(sharding: Any, shape: tuple[int, ...]) -> list[tuple[slice, ...]]:
         place = np.argwhere(assigned == partition)[0][: len(shape)]
         tiles.append(tuple(slice(int(at) * size, int(at + 1) * size) for at, size in zip(place, sizes, strict=True)))
     return tiles
+
+
+def _part(array: Array, tile: tuple[slice, ...]) -> Array:
+    """Return a part of an array, padded with zeros where it extends beyond the array."""
+    part = array[tile]
+    missing = [(0, wanted.stop - wanted.start - size) for wanted, size in zip(tile, part.shape, strict=True)]
+    return np.ascontiguousarray(np.pad(part, missing) if any(after for _, after in missing) else part)
+
+
+def _joined(parts: Sequence[Array], tiles: Sequence[tuple[slice, ...]], type_: ArrayType) -> Array:
+    if not tiles:
+        return parts[0]
+    whole = np.empty(*type_)
+    for part, tile in zip(parts, tiles, strict=True):
+        place = whole[tile]
+        place[...] = part[tuple(slice(size) for size in place.shape)]
+    whole.flags.writeable = False
+    return whole

@@ -1,11 +1,11 @@
-"""Attributes and types, decoded and encoded as ``dialect_specs/`` describes them.
+"""Decoder and encoder of attributes and types, as specified in ``dialect_specs/``.
 
-What is not specified (another dialect's, or a code from the future) stays bytes.
+Entries without a specification (of another dialect, or with an unknown code) remain bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
@@ -15,12 +15,13 @@ from vhlo_tools.bytecode.reader import EntryReader
 from vhlo_tools.bytecode.writer import flagged, svarint, varint
 from vhlo_tools.dialect import Encoding, EntryKind, Field, encodings_of, spellings_of
 from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.mapping import View, join
 
-__all__ = ["Tables", "Value", "decode_entry", "encode_entry", "entry_name", "references"]
+__all__ = ["EntryTables", "Value", "decode_entry", "encode_entry", "entry_name", "references"]
 
 
-class Tables(Protocol):
-    """The tables that entries refer to."""
+class EntryTables(Protocol):
+    """The tables to which entries refer."""
 
     @property
     def attributes(self) -> list[Entry]: ...  # noqa: D102
@@ -33,12 +34,12 @@ class Tables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An attribute or a type, taken apart.
+    """A decoded attribute or type.
 
     Attributes:
         dialect: Its dialect.
-        encoding: How it is written.
-        offset: Where in the file it stands; 0 if it is new.
+        encoding: Its encoding.
+        offset: Its offset in the file; 0 if it is new.
         fields: The values of the fields, in order: indices, numbers, views of bytes, and tuples for lists and pairs.
             A number wider than 64 bits is a tuple of its words.
     """
@@ -57,31 +58,32 @@ class Value:
         """Return the value of the field ``name``.
 
         Raises:
-            MalformedArtifactError: If it has none: something else stands where one with that field belongs.
+            MalformedArtifactError: If there is no such field: another kind of value is used where one with it is
+                required.
         """
         for field, value in zip(self.encoding.fields, self.fields, strict=True):
             if field.name == name:
                 return value
         raise MalformedArtifactError(
-            f"{self.dialect}.{self.name} stands where something with a {name} belongs",
+            f"expected a value with the field {name}, found {self.dialect}.{self.name}",
             offset=self.offset,
             section="attr_type",
         )
 
 
 def decode_entry(
-    tables: Tables, kind: EntryKind, entry: Entry, encodings: Mapping[int, Encoding] | None = None
+    tables: EntryTables, kind: EntryKind, entry: Entry, encodings: Mapping[int, Encoding] | None = None
 ) -> Value | None:
-    """Return an attribute or a type taken apart; ``None`` if nothing is known of its encoding.
+    """Return a decoded attribute or type; ``None`` if its encoding is unknown.
 
     Args:
-        tables: The tables it refers to.
+        tables: The tables to which it refers.
         kind: Whether it is an attribute or a type.
         entry: Its bytes.
-        encodings: The encodings of its dialect by code, by default those that are specified.
+        encodings: The encodings of its dialect by code; by default those in the specification.
 
     Raises:
-        MalformedArtifactError: If its bytes are not what its encoding says.
+        MalformedArtifactError: If its bytes do not match its encoding.
     """
     if not entry.custom:
         return None
@@ -101,8 +103,8 @@ def decode_entry(
     return Value(dialect, encoding, fields, max(entry.offset, 0))
 
 
-def entry_name(tables: Tables, kind: EntryKind, entry: Entry) -> str:
-    """Return what an attribute or a type is called: its name, or its dialect and code, or the dialect of its text."""
+def entry_name(tables: EntryTables, kind: EntryKind, entry: Entry) -> str:
+    """Return a display name of an attribute or type: its name, its dialect and code, or its dialect if it is text."""
     dialect = tables.dialect(entry.dialect)
     if not entry.custom:
         return f"{dialect} (as text)"
@@ -112,7 +114,7 @@ def entry_name(tables: Tables, kind: EntryKind, entry: Entry) -> str:
 
 
 def references(value: Value, kind: Literal["attribute", "type", "string"]) -> set[int]:
-    """Return the indices of the attributes, types or strings that ``value`` refers to itself."""
+    """Return the indices of the attributes, types or strings to which ``value`` refers directly."""
     found: set[int] = set()
     for field, content in zip(value.encoding.fields, value.fields, strict=True):
         if field.kind == "pair" and kind == "attribute":
@@ -123,18 +125,34 @@ def references(value: Value, kind: Literal["attribute", "type", "string"]) -> se
 
 
 class _Reader(EntryReader):
-    """Reads the fields of one entry."""
+    """Reader of the fields of one entry."""
 
     __slots__ = ("_bits", "_tables")
 
-    def __init__(self, tables: Tables, entry: Entry) -> None:
+    def __init__(self, tables: EntryTables, entry: Entry) -> None:
         super().__init__(entry.data, entry.offset, "attr_type")
         self._tables = tables
         self._bits = 64
 
     def elements(self, field: Field) -> tuple[Any, ...]:
+        number = self.count(f"elements of {field.name}")
+        if field.kind == "svarint":
+            return tuple([(value >> 1) ^ -(value & 1) for value in self.varints(number)])
+        if (table := self._table(field.kind)) is not None:
+            at, indices = self.position, tuple(self.varints(number))
+            self.check_index(max(indices, default=-1), len(table), f"{field.kind}s", at)
+            return indices
         read = _READ[field.kind]
-        return tuple([read(self) for _ in range(self.count(f"elements of {field.name}"))])
+        return tuple([read(self) for _ in range(number)])
+
+    def _table(self, kind: str) -> Sequence[Entry] | None:
+        """Return the table to which values of a kind are indices, and nothing else."""
+        match kind:
+            case "attribute":
+                return self._tables.attributes
+            case "type":
+                return self._tables.types
+        return None
 
     def attribute(self) -> int:
         return self.index(len(self._tables.attributes), "attributes")
@@ -161,7 +179,7 @@ class _Reader(EntryReader):
     def flagged_attribute(self) -> int | None:
         return self.attribute() if self.varint() else None
 
-    def blob(self) -> memoryview:
+    def blob(self) -> View:
         return self.take(self.varint())
 
     def number(self) -> int | tuple[int, ...]:
@@ -172,8 +190,8 @@ class _Reader(EntryReader):
         return tuple([self.svarint() for _ in range(self.count("words"))])
 
 
-def bits_of(tables: Tables, index: int) -> int:
-    """Return how wide values of a type are; 64 where that is not known."""
+def bits_of(tables: EntryTables, index: int) -> int:
+    """Return the width in bits of the values of a type; 64 if it is unknown."""
     entry = tables.types[index]
     if not entry.custom:
         return 64
@@ -206,8 +224,8 @@ _READ: Final[dict[str, Callable[[_Reader], Any]]] = {
 }
 
 
-def encode_entry(tables: Tables, kind: EntryKind, value: Value) -> Chunk:
-    """Return the bytes of an attribute or a type."""
+def encode_entry(tables: EntryTables, kind: EntryKind, value: Value) -> Chunk:
+    """Encode an attribute or a type."""
     pieces: list[Chunk] = [varint(value.encoding.code)]
     bits = 64
     for field, content in zip(value.encoding.fields, value.fields, strict=True):
@@ -219,7 +237,7 @@ def encode_entry(tables: Tables, kind: EntryKind, value: Value) -> Chunk:
             pieces += [write(each) for each in content]
         else:
             pieces.append(write(content))
-    return b"".join(pieces)
+    return join(pieces)
 
 
 def _number(bits: int) -> Callable[[Any], bytes]:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.reader import ByteReader, EntryReader
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.mapping import Chunk, FileRange, View
 
 __all__ = [
     "MAGIC",
@@ -27,9 +28,6 @@ __all__ = [
     "encode_section",
     "read_section",
 ]
-
-#: A piece of a file to be; pieces that are not edited are views into the file they come from.
-Chunk = bytes | memoryview
 
 MAGIC: Final = b"ML\xefR"
 NEWEST_BYTECODE: Final = 6
@@ -47,6 +45,8 @@ SECTION_NAMES: Final = (
     "properties",
 )
 _REQUIRED: Final = frozenset(SECTION_NAMES[:5])
+# The sections that hold constants.
+_LARGE: Final = ("attr_type", "resource")
 
 _ALIGNED: Final = 0x80
 _PADDING: Final = 0xCB
@@ -59,9 +59,9 @@ class Section:
 
     Attributes:
         name: Its name, one of :data:`SECTION_NAMES`.
-        offset: Where its contents start in the file.
+        offset: The offset of its contents in the file.
         size: The number of bytes of its contents.
-        alignment: The alignment of its contents in the file, 1 if none is asked for.
+        alignment: The alignment of its contents in the file, 1 if none is specified.
     """
 
     name: str
@@ -71,21 +71,25 @@ class Section:
 
     @property
     def end(self) -> int:
-        """Where its contents end in the file."""
+        """The end of its contents in the file."""
         return self.offset + self.size
 
-    def reader(self, data: memoryview) -> ByteReader:
+    def reader(self, data: View) -> ByteReader:
         """Return a reader of its contents."""
+        if isinstance(data, FileRange) and self.name not in _LARGE:
+            # Read at once, and not piece by piece.
+            contents = data[self.offset : self.end]
+            return EntryReader(bytes(contents), self.offset, self.name)
         return ByteReader(data, self.offset, self.end, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """A bytecode file, taken apart into its sections and no further.
+    """The top-level structure of a bytecode file; the contents of its sections are not decoded.
 
     Attributes:
         version: The version of the bytecode format.
-        producer: Who wrote it; ``StableHLO_v#.#.#`` for a portable artifact.
+        producer: The producer string; ``StableHLO_v#.#.#`` for a portable artifact.
         sections: Its sections, in the order of the file.
         header_size: The number of bytes before the first section.
     """
@@ -99,17 +103,19 @@ class Container:
         """Return the section called ``name``.
 
         Raises:
-            MalformedArtifactError: If it is not there.
+            MalformedArtifactError: If there is no such section.
         """
         for section in self.sections:
             if section.name == name:
                 return section
         end = self.sections[-1].end if self.sections else self.header_size
-        raise MalformedArtifactError("the section is missing, although another needs it", offset=end, section=name)
+        raise MalformedArtifactError(
+            "the section is missing, but another section requires it", offset=end, section=name
+        )
 
 
-def decode_container(data: memoryview) -> Container:
-    """Take a file apart into its sections, checking that they fill it exactly.
+def decode_container(data: View) -> Container:
+    """Split a file into its sections, checking that they fill it exactly.
 
     Raises:
         MalformedArtifactError: If ``data`` is not MLIR bytecode of a version up to 6, or is damaged.
@@ -121,7 +127,7 @@ def decode_container(data: memoryview) -> Container:
     version = reader.varint()
     if version > NEWEST_BYTECODE:
         raise reader.malformed(
-            f"MLIR bytecode version {version} is newer than {NEWEST_BYTECODE}, the newest that is known", len(MAGIC)
+            f"MLIR bytecode version {version} is newer than {NEWEST_BYTECODE}, the newest supported version", len(MAGIC)
         )
     producer = reader.null_terminated(_LONGEST_PRODUCER)
     header_size = reader.position
@@ -144,7 +150,7 @@ def decode_container(data: memoryview) -> Container:
 
 
 def read_section(reader: ByteReader) -> Section:
-    """Read the head of a section and step over its contents."""
+    """Read the head of a section and skip its contents."""
     at = reader.position
     mark = reader.byte()
     identifier = mark & ~_ALIGNED
@@ -155,7 +161,7 @@ def read_section(reader: ByteReader) -> Section:
     alignment = _step_to_alignment(reader, name) if mark & _ALIGNED else 1
     if size > reader.remaining:
         raise MalformedArtifactError(
-            f"the section announces {size} bytes, but only {reader.remaining} are left; the file may be cut short",
+            f"the section announces {size} bytes, but only {reader.remaining} remain; the file may be cut short",
             offset=at,
             section=name,
         )
@@ -179,18 +185,18 @@ def _step_to_alignment(reader: ByteReader, name: str) -> int:
 
 
 def encode_header(version: int, producer: str) -> bytes:
-    """Return what stands before the first section."""
+    """Return the bytes before the first section."""
     return b"".join([MAGIC, varint(version), producer.encode(), b"\0"])
 
 
 def encode_section(name: str, contents: Sequence[Chunk], *, alignment: int = 1, at: int = 0) -> list[Chunk]:
-    """Return a section.
+    """Return a section, in pieces.
 
     Args:
         name: Its name.
-        contents: Its contents, in pieces, which are passed on.
+        contents: Its contents in pieces, which are returned without copying.
         alignment: The alignment of the contents in the file.
-        at: Where in the file the section will start, which matters if it is aligned.
+        at: The offset of the section in the file, which matters if it is aligned.
     """
     identifier = SECTION_NAMES.index(name)
     head = bytes([identifier | (_ALIGNED if alignment > 1 else 0)]) + varint(sum(map(len, contents)))

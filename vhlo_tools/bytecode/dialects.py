@@ -1,7 +1,7 @@
-"""The dialect section: the dialects of the file and the names of the ops that it uses of each.
+"""The dialect section: the dialects of the file, and the names of the ops of each that the file uses.
 
-Source: «Dialect Section» in ``mlir/docs/BytecodeFormat.md``; what depends on the version of the format is in
-``BytecodeReader.cpp``: dialect versions since 1, a leading number of op names since 4, registration bits since 5.
+Source: «Dialect Section» in ``mlir/docs/BytecodeFormat.md``; ``BytecodeReader.cpp`` for dependencies on the version of
+the format: dialect versions since 1, a leading number of op names since 4, registration bits since 5.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Final
 from vhlo_tools.bytecode.container import Chunk, encode_section, read_section
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import flagged, varint
+from vhlo_tools.mapping import join
 
 __all__ = ["DialectName", "Dialects", "OpName", "decode_dialects", "encode_dialects"]
 
@@ -28,7 +29,7 @@ class DialectName:
 
     Attributes:
         name: The index of its name in the string table.
-        version: What it says of its own version, as bytes, if it does.
+        version: The dialect version recorded for it, as bytes, if there is one.
     """
 
     name: int
@@ -52,11 +53,11 @@ class OpName:
 
 @dataclass(slots=True)
 class Dialects:
-    """The dialect section, taken apart.
+    """The decoded dialect section.
 
     Attributes:
         names: The dialects, in the order of their indices.
-        ops: The names of ops, in the order of their indices; those of one dialect stand together.
+        ops: The names of ops, in the order of their indices; those of one dialect are adjacent.
     """
 
     names: list[DialectName] = field(default_factory=list)
@@ -64,10 +65,10 @@ class Dialects:
 
 
 def decode_dialects(reader: ByteReader, version: int, strings: int) -> Dialects:
-    """Return the section taken apart.
+    """Decode the section.
 
     Args:
-        reader: Its contents.
+        reader: The contents of the section.
         version: The version of the format.
         strings: The number of strings in the file.
 
@@ -91,7 +92,7 @@ def decode_dialects(reader: ByteReader, version: int, strings: int) -> Dialects:
             else:
                 result.ops.append(OpName(dialect, *reader.flagged_index(strings, "strings")))
     if version >= _OP_COUNT_SINCE and announced != len(result.ops):
-        raise reader.malformed(f"{announced} op names were announced, but {len(result.ops)} are there")
+        raise reader.malformed(f"{announced} op names were announced, but the section has {len(result.ops)}")
     return result
 
 
@@ -99,12 +100,12 @@ def _dialect_version(reader: ByteReader) -> bytes:
     at = reader.position
     section = read_section(reader)
     if section.name != "dialect_versions":
-        raise reader.malformed(f"a {section.name} section where the version of a dialect was expected", at)
+        raise reader.malformed(f"expected the version of a dialect, found a {section.name} section", at)
     return bytes(section.reader(reader.data).take(section.size))
 
 
 def encode_dialects(dialects: Dialects, version: int) -> bytes:
-    """Return the section for a file of format ``version``."""
+    """Encode the section for a file of format ``version``."""
     pieces: list[Chunk] = [varint(len(dialects.names))]
     for dialect in dialects.names:
         if version < _DIALECT_VERSIONS_SINCE:
@@ -117,7 +118,7 @@ def encode_dialects(dialects: Dialects, version: int) -> bytes:
         pieces.append(varint(len(dialects.ops)))
     for index, ops in groupby(dialects.ops, key=lambda op: op.dialect):
         pieces += _encode_group(index, ops, version)
-    return b"".join(pieces)
+    return join(pieces)
 
 
 def _encode_group(dialect: int, ops: Iterable[OpName], version: int) -> list[bytes]:

@@ -1,32 +1,41 @@
-"""The attribute and type tables: two sections, one with the encodings and one that tells them apart.
+"""The attribute and type tables: two sections, one with the encodings and one with their sizes.
 
-Source: «Attribute/Type Sections» in ``mlir/docs/BytecodeFormat.md``. An entry is told apart, not decoded; what is in it
-is for :mod:`vhlo_tools.bytecode.codec`.
+Source: «Attribute/Type Sections» in ``mlir/docs/BytecodeFormat.md``. Entries are only delimited here;
+:mod:`vhlo_tools.bytecode.codec` decodes them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import flagged, varint
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["Entry", "decode_entries", "encode_entries", "scan_entries"]
+__all__ = ["LARGEST_TABLE", "Entry", "decode_entries", "encode_entries", "scan_entries"]
+
+#: The limit on the entries of a table. Each takes some 150 bytes of memory, and as little as two of the file; programs
+#: of 300,000 ops have some 300,000.
+LARGEST_TABLE: Final = 1 << 22
+
+# A view takes 184 bytes, more than a copy of most entries.
+_COPIED: Final = 256
+# A section of up to this size is read at once.
+_READ_AT_ONCE: Final = 1 << 24
 
 
 class Entry(NamedTuple):
-    """An attribute or a type. A file has very many; a tuple is made in a third of the time of a dataclass.
+    """An attribute or a type. A tuple, which takes a third of the time of a dataclass to create: a file has very many.
 
     Attributes:
         dialect: The index of its dialect.
-        custom: Whether it is encoded as its dialect defines; otherwise it is MLIR text with a final zero.
-        data: Its bytes, a view into the file.
-        offset: Where in the file they start; -1 if they are new.
-        rest: More bytes, of a new entry whose last part stands in another file; it is written, and not decoded.
+        custom: Whether its dialect defines the encoding; otherwise it is MLIR text with a final zero.
+        data: Its bytes, if there are many a view into the file.
+        offset: The offset of its bytes in the file; -1 if it is new.
+        rest: Further bytes of a new entry, which are a view into another file; they are written, but not decoded.
     """
 
     dialect: int
@@ -36,7 +45,7 @@ class Entry(NamedTuple):
     rest: Chunk = b""
 
     def malformed(self, message: str) -> MalformedArtifactError:
-        """Return the error for what is wrong with it."""
+        """Return the error for a defect in the entry."""
         return MalformedArtifactError(message, offset=max(self.offset, 0), section="attr_type")
 
 
@@ -49,9 +58,13 @@ def decode_entries(offsets: ByteReader, contents: ByteReader, dialects: int) -> 
         dialects: The number of dialects in the file.
 
     Raises:
-        MalformedArtifactError: If the sections are damaged, or do not fit together.
+        MalformedArtifactError: If the sections are damaged or inconsistent.
     """
+    at = offsets.position
     numbers = offsets.count("attributes"), offsets.count("types")
+    for number, things in zip(numbers, ("attributes", "types"), strict=True):
+        if number > LARGEST_TABLE:
+            raise offsets.malformed(f"the file has {number} {things}; the limit is {LARGEST_TABLE}", at)
     attributes, types = (_decode_table(offsets, contents, number, dialects) for number in numbers)
     for reader, things in ((offsets, "sizes"), (contents, "entries")):
         if reader.remaining:
@@ -62,17 +75,22 @@ def decode_entries(offsets: ByteReader, contents: ByteReader, dialects: int) -> 
 def _decode_table(offsets: ByteReader, contents: ByteReader, number: int, dialects: int) -> list[Entry]:
     entries: list[Entry] = []
     data, start, end = contents.data, contents.position, contents.end
+    base, whole = start, bytes(data[start:end]) if number and end - start <= _READ_AT_ONCE else None
     while len(entries) < number:
         dialect = offsets.index(dialects, "dialects")
         at = offsets.position
         size = offsets.varint()
         if size == 0 or size > number - len(entries):
-            raise offsets.malformed(f"a group of {size} entries where {number - len(entries)} are left", at)
+            raise offsets.malformed(f"a group of {size} entries where {number - len(entries)} remain", at)
         for length in offsets.varints(size):
             stop = start + (length >> 1)
             if stop > end:
-                raise contents.malformed(f"an entry of {length >> 1} bytes where {end - start} are left", start)
-            entries.append(Entry(dialect, bool(length & 1), data[start:stop], start))
+                raise contents.malformed(f"an entry of {length >> 1} bytes where {end - start} remain", start)
+            if stop - start > _COPIED:
+                piece: Chunk = data[start:stop]
+            else:
+                piece = bytes(data[start:stop]) if whole is None else whole[start - base : stop - base]
+            entries.append(Entry(dialect, bool(length & 1), piece, start))
             start = stop
     contents.position = start
     return entries
@@ -81,7 +99,7 @@ def _decode_table(offsets: ByteReader, contents: ByteReader, number: int, dialec
 def scan_entries(
     offsets: ByteReader, contents: ByteReader, skipped: Sequence[frozenset[int]]
 ) -> Iterator[tuple[bool, Entry]]:
-    """Yield entries, and whether they are types, but for those of each dialect whose first byte is skipped.
+    """Yield entries, and whether they are types, except those whose first byte is skipped for their dialect.
 
     Where nearly all are skipped, this takes a fraction of the time and memory of :func:`decode_entries`.
 
@@ -92,7 +110,7 @@ def scan_entries(
             each dialect, then for the types.
 
     Raises:
-        MalformedArtifactError: If the sections are damaged, or do not fit together.
+        MalformedArtifactError: If the sections are damaged or inconsistent.
     """
     numbers = offsets.count("attributes"), offsets.count("types")
     dialects = len(skipped) // 2
@@ -105,19 +123,19 @@ def scan_entries(
             at = offsets.position
             size = offsets.varint()
             if size == 0 or size > left:
-                raise offsets.malformed(f"a group of {size} entries where {left} are left", at)
+                raise offsets.malformed(f"a group of {size} entries where {left} remain", at)
             left -= size
             for length in offsets.varints(size):
                 stop = start + (length >> 1)
                 if stop > end:
-                    raise contents.malformed(f"an entry of {length >> 1} bytes where {end - start} are left", start)
+                    raise contents.malformed(f"an entry of {length >> 1} bytes where {end - start} remain", start)
                 if not (length & 1 and stop > start and data[start] in skip):
                     yield is_type, Entry(dialect, bool(length & 1), data[start:stop], start)
                 start = stop
 
 
 def encode_entries(attributes: Sequence[Entry], types: Sequence[Entry]) -> tuple[bytes, list[Chunk]]:
-    """Return the two sections: the sizes, and the bytes in pieces."""
+    """Encode the two sections: the sizes, and the bytes in pieces."""
     pieces = [varint(len(attributes)), varint(len(types))]
     for table in (attributes, types):
         for dialect, entries in groupby(table, key=lambda entry: entry.dialect):

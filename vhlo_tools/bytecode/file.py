@@ -1,13 +1,13 @@
-"""A bytecode file: opened lazily, taken apart where it is looked at, and put together again.
+"""A bytecode file: opened lazily, decoded part by part on demand, and encoded again.
 
-:func:`decode` reads the container; each part is decoded when it is first asked for. :func:`encode` builds the file from
-the parts: those that were never asked for are passed on as they are, so that a large constant is never copied.
+:func:`decode` reads the container; each part is decoded on first access. :func:`encode` builds the file from the parts;
+parts that were never accessed are passed on unchanged, so that a large constant is never copied.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Final
@@ -24,45 +24,54 @@ from vhlo_tools.bytecode.container import (
 )
 from vhlo_tools.bytecode.dialects import Dialects, decode_dialects, encode_dialects
 from vhlo_tools.bytecode.entries import Entry, decode_entries, encode_entries, scan_entries
-from vhlo_tools.bytecode.ir import Block, Tables, decode_ir, encode_ir
+from vhlo_tools.bytecode.ir import Block, TableSizes, decode_ir, encode_ir
 from vhlo_tools.bytecode.properties import Properties, decode_properties, encode_properties
 from vhlo_tools.bytecode.resources import ResourceGroup, decode_resources, encode_resources
 from vhlo_tools.bytecode.strings import decode_strings, encode_strings
 from vhlo_tools.dialect import EntryKind
 from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.mapping import View, join, view
 
-__all__ = ["File", "decode", "encode", "encode_chunks"]
+__all__ = ["File", "decode", "encode", "encode_chunks", "without_collection"]
+
+# The equivalent attributes of the builtin dialect and of VHLO.
+_STRINGS: Final = ("string", "string_v1")
+_ARRAYS: Final = ("array", "array_v1")
+_DICTIONARIES: Final = ("dictionary", "dict_v1")
 
 
 class File:
     """A bytecode file.
 
-    Its parts are plain data and may be edited in place; what refers to what goes by index into the parts, and entries
-    that nothing refers to may stay.
+    Its parts are plain data and may be edited in place; they refer to each other by index, and entries without
+    references may remain.
 
     Args:
         data: The bytes; they are not copied, and must not be changed.
-        container: Its outermost structure.
+        container: Its top-level structure.
 
     Attributes:
         version: The version of the bytecode format.
-        producer: Who wrote it.
+        producer: The producer string.
         order: The names of its sections, in the order of the file.
-        has_properties: Whether the inherent attributes of ops stand in properties, as they do since version 5 of the
-            format, and not in their dictionaries. Whoever moves them sets it.
+        has_properties: Whether the inherent attributes of ops are in properties, as they are since version 5 of the
+            format, and not in their dictionaries. Code that moves them must set it.
     """
 
-    def __init__(self, data: memoryview, container: Container) -> None:
+    def __init__(self, data: View, container: Container) -> None:
         self._data = data
         self._container = container
         self.version = container.version
         self.producer = container.producer
         self.order = [section.name for section in container.sections]
         self.has_properties = container.version >= PROPERTIES_SINCE
+        #: What ops found in properties, by the name of the op and the number of the properties.
+        self.decoded_properties: dict[tuple[str, int], tuple[Properties, Mapping[str, int]]] = {}
+        self._dictionaries: dict[tuple[int, str], tuple[Entry, Mapping[str, int] | None]] = {}
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """The sections as they stand in the bytes it was decoded from."""
+        """The sections of the bytes from which the file was decoded."""
         return self._container.sections
 
     @cached_property
@@ -81,11 +90,11 @@ class File:
         offsets, contents = (
             self._container.section(name).reader(self._data) for name in ("attr_type_offset", "attr_type")
         )
-        with _without_collection():
+        with without_collection():
             return decode_entries(offsets, contents, len(self.dialects.names))
 
     def scan(self, skipped: Sequence[frozenset[int]]) -> Iterator[tuple[bool, Entry]]:
-        """Yield entries, and whether they are types, as :func:`vhlo_tools.bytecode.entries.scan_entries` does."""
+        """Yield entries, and whether they are types, like :func:`vhlo_tools.bytecode.entries.scan_entries`."""
         dialects = len(self.dialects.names)
         if "_entries" not in self.__dict__:
             offsets, contents = (
@@ -111,27 +120,27 @@ class File:
 
     @cached_property
     def ir(self) -> Block:
-        """The program: a block that holds the module."""
-        tables = Tables(
+        """The program: a block that contains the module."""
+        tables = TableSizes(
             op_names=len(self.dialects.ops),
             attributes=len(self.attributes),
             types=len(self.types),
             properties=len(self.properties),
         )
         reader = self._container.section("ir").reader(self._data)
-        with _without_collection():
+        with without_collection():
             return decode_ir(reader, self._container.version, tables)
 
     @cached_property
     def properties(self) -> list[Properties]:
-        """The inherent attributes of ops, not decoded; none before version 5 of the format."""
+        """The inherent attributes of ops, not decoded; empty before version 5 of the format."""
         if "properties" not in self.order:
             return []
         return decode_properties(self._container.section("properties").reader(self._data))
 
     @cached_property
     def resources(self) -> list[ResourceGroup]:
-        """What stands beside the program, by owner."""
+        """The resources, which are stored outside of the program, by owner."""
         if "resource_offset" not in self.order:
             return []
         offsets, contents = (
@@ -162,30 +171,84 @@ class File:
         return f"{self.dialect(op.dialect)}.{self.string(op.name)}"
 
     def decode(self, kind: EntryKind, index: int) -> Value | None:
-        """Return an attribute or a type taken apart; ``None`` if nothing is known of its encoding.
+        """Return a decoded attribute or type; ``None`` if its encoding is unknown.
 
         Raises:
-            MalformedArtifactError: If its bytes are not what its encoding says.
+            MalformedArtifactError: If its bytes do not match its encoding.
         """
         entry = (self.attributes if kind == "attribute" else self.types)[index]
         return decode_entry(self, kind, entry)
 
+    def raw_text(self, index: int | None) -> bytes | None:
+        """Return the bytes of a string attribute, builtin or of VHLO; ``None`` for another attribute or none.
+
+        Raises:
+            MalformedArtifactError: If its bytes do not match its encoding.
+        """
+        value = self.decode("attribute", index) if index is not None else None
+        return self.strings[value.field("value")] if value is not None and value.name in _STRINGS else None
+
+    def text(self, index: int | None) -> str | None:
+        """Return a string attribute as text, with escapes for bytes that are not UTF-8; else like :meth:`raw_text`."""
+        found = self.raw_text(index)
+        return None if found is None else found.decode("utf-8", "backslashreplace")
+
+    def elements(self, index: int | None) -> tuple[int, ...] | None:
+        """Return the attributes in an array attribute; ``None`` for another attribute or none.
+
+        Raises:
+            MalformedArtifactError: If its bytes do not match its encoding.
+        """
+        value = self.decode("attribute", index) if index is not None else None
+        found: tuple[int, ...] | None = value.field("elements") if value and value.name in _ARRAYS else None
+        return found
+
+    def dictionary(self, index: int | None, *, errors: str = "backslashreplace") -> Mapping[str, int] | None:
+        """Return the attributes in a dictionary attribute by name; ``None`` for another attribute or none.
+
+        Args:
+            index: The attribute.
+            errors: The handling of names that are not UTF-8, as for ``bytes.decode``; names that are to be written
+                again need ``surrogateescape``.
+
+        Raises:
+            MalformedArtifactError: If its bytes do not match its encoding, or a name is not a string.
+        """
+        if index is None:
+            return None
+        entry = self.attributes[index]
+        known, found = self._dictionaries.get((index, errors), (None, None))
+        if known is not entry:
+            value = self.decode("attribute", index)
+            is_dictionary = value is not None and value.name in _DICTIONARIES
+            elements = value.field("elements") if value is not None and is_dictionary else ()
+            found = {self._name(key).decode("utf-8", errors): held for key, held in elements} if is_dictionary else None
+            # Kept, because many ops may refer to one large dictionary.
+            self._dictionaries[index, errors] = entry, found
+        return found
+
+    def _name(self, index: int) -> bytes:
+        found = self.raw_text(index)
+        if found is None:
+            raise self.attributes[index].malformed(f"attribute {index} is used as a name, but is not a string")
+        return found
+
     def encode(self, kind: EntryKind, value: Value) -> Entry:
-        """Return the entry for ``value``, of a dialect of this file.
+        """Encode ``value``, of a dialect of this file, as an entry.
 
         Raises:
             MalformedArtifactError: If the file does not have the dialect.
         """
         if value.dialect not in self._dialect_names:
             raise MalformedArtifactError(
-                f"the file does not have the dialect {value.dialect}, which is needed to write {value.name}",
+                f"the file does not declare the dialect {value.dialect}, which is required to write {value.name}",
                 offset=self._container.section("dialect").offset,
                 section="dialect",
             )
         return Entry(self._dialect_names.index(value.dialect), True, encode_entry(self, kind, value))
 
     def prepare(self) -> None:
-        """See that the parts can be written together, decoding all of them for another version of the format.
+        """Check that the parts can be written together, decoding all of them for another version of the format.
 
         Raises:
             ValueError: If they cannot.
@@ -194,8 +257,8 @@ class File:
         if self.version != was:
             if (self.version >= PROPERTIES_SINCE) != self.has_properties:
                 raise ValueError(
-                    f"a file of bytecode version {was} cannot become one of version {self.version} by its number: "
-                    "inherent attributes stand in properties on one side only"
+                    f"a file of bytecode version {was} cannot be changed to version {self.version} by its version "
+                    f"number alone: only one of them stores inherent attributes as properties"
                 )
             self.load()
             if self.has_properties and "properties" not in self.order:
@@ -205,15 +268,16 @@ class File:
                 raise ValueError(f"{part} were added to a file that has no {section} section")
 
     def contents(self, name: str) -> tuple[list[Chunk], int]:
-        """Return what the section ``name`` holds now, in pieces, and its alignment."""
+        """Return the present contents of the section ``name``, in pieces, and its alignment."""
         if name == "properties" and self._container.version < PROPERTIES_SINCE:
             return [encode_properties(self.properties)], 1
         section = self._container.section(name)
-        # A section of its own with the version of a dialect means nothing, but is no damage: it is passed on.
+        # A top-level section with a dialect version has no meaning, but is no damage either: it is passed on.
         part, build = _SECTIONS.get(name, (None, None))
         if build is not None and part in self.__dict__:
             pieces, alignment = build(self)
-            # Old producers aligned blobs within a section that is not aligned itself; that holds where it stood.
+            # Old producers aligned blobs within an unaligned section; the alignment is valid at the original offset
+            # only.
             moved = (self.version, self.producer) != (self._container.version, self._container.producer)
             released = name == "resource" and alignment < section.alignment
             return pieces, alignment if moved or released else section.alignment
@@ -221,11 +285,11 @@ class File:
 
 
 @contextmanager
-def _without_collection() -> Iterator[None]:
-    """Keep the garbage collector from running.
+def without_collection() -> Iterator[None]:
+    """Disable the garbage collector.
 
-    While very many objects are made it runs again and again, takes a quarter of the time, and finds nothing: what is
-    decoded has no cycles.
+    While very many objects are created it would run repeatedly, take up to half of the time and find nothing, because
+    decoded parts have no cycles.
     """
     if not gc.isenabled():
         yield
@@ -244,7 +308,7 @@ def _plain(build: Callable[[File], Chunk]) -> Callable[[File], tuple[list[Chunk]
     return lambda file: ([build(file)], 1)
 
 
-# Each section: the part of a file that it is made from, and how.
+# Each section: the part of a file from which it is encoded, and the encoder.
 _SECTIONS: Final[dict[str, tuple[str, Callable[[File], tuple[list[Chunk], int]]]]] = {
     "string": ("strings", _plain(lambda file: encode_strings(file.strings))),
     "dialect": ("dialects", _plain(lambda file: encode_dialects(file.dialects, file.version))),
@@ -264,19 +328,19 @@ def decode(data: Chunk | bytearray) -> File:
         data: Its bytes, which are not copied.
 
     Raises:
-        MalformedArtifactError: If it is no MLIR bytecode, of a newer version, or its sections are damaged. What is
-            within a section is checked when it is asked for.
+        MalformedArtifactError: If it is not MLIR bytecode, is of a newer version, or its sections are damaged. The
+            contents of a section are checked on access.
     """
-    view = memoryview(data)
-    return File(view, decode_container(view))
+    whole = view(data)
+    return File(whole, decode_container(whole))
 
 
 def encode_chunks(file: File) -> list[Chunk]:
-    """Return a file as bytes in pieces; what was not edited is a view into the file it came from.
+    """Encode a file as bytes in pieces; unedited pieces are views into the file from which it was decoded.
 
     Raises:
-        ValueError: If the edits do not make a file: a number that is none, resources or properties where there is no
-            section for them, or a version of the format that cannot have the parts.
+        ValueError: If the edits are invalid: a number out of range, resources or properties without a section for them,
+            or a version of the format that cannot represent the parts.
     """
     file.prepare()
     chunks: list[Chunk] = [encode_header(file.version, file.producer)]
@@ -292,12 +356,12 @@ def encode_chunks(file: File) -> list[Chunk]:
 
 
 def encode(file: File) -> bytes:
-    """Return a file as bytes; of a file that was decoded and not edited, those it was decoded from.
+    """Encode a file as bytes; a file that was decoded and not edited results in the original bytes.
 
-    That holds for what MLIR and we ourselves write. A hand-made file that spells numbers longer than they need be,
-    marks empty lists as present, or pads resources with other bytes is read, and comes back in the usual spelling.
+    This is true for files written by MLIR and by this package. A hand-made file with overlong numbers, with empty lists
+    marked as present, or with other padding of resources is accepted, and is written in the usual form.
 
     Raises:
         ValueError: As :func:`encode_chunks`.
     """
-    return b"".join(encode_chunks(file))
+    return join(encode_chunks(file))

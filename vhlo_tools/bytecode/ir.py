@@ -1,6 +1,6 @@
 """The IR section: ops with their regions and blocks, by indices into the tables of the file.
 
-Source: «IR Section» in ``mlir/docs/BytecodeFormat.md``, and ``BytecodeReader.cpp`` for what depends on the version of
+Source: «IR Section» in ``mlir/docs/BytecodeFormat.md``, and ``BytecodeReader.cpp`` for dependencies on the version of
 the format: sections around isolated regions since 2, use-list orders since 3, optional locations of block arguments
 since 4, properties since 5.
 """
@@ -22,7 +22,7 @@ __all__ = [
     "BlockArgument",
     "Operation",
     "Region",
-    "Tables",
+    "TableSizes",
     "UseListOrder",
     "decode_ir",
     "encode_ir",
@@ -42,32 +42,32 @@ _HAS_USE_LISTS: Final = 0x20
 _HAS_PROPERTIES: Final = 0x40
 _KNOWN: Final = 0x7F
 
-# How many numbers follow the mask up to the number of results, by those bits of the mask that say so.
+# The number of integers after the mask, up to and including the number of results, by the relevant bits of the mask.
 _IN_HEAD: Final = _HAS_ATTRIBUTES | _HAS_PROPERTIES | _HAS_RESULTS
 _HEADS: Final = [1 + (mask & _IN_HEAD).bit_count() for mask in range(_KNOWN + 1)]
 
-# What an op has in nearly every program, and no more than so many results and operands: it is then shorter than this.
+# The fields of nearly all ops, and the usual limits: the number of results or operands, and the size in bytes.
 _LISTS: Final = _HAS_RESULTS | _HAS_OPERANDS
 _USUAL: Final = _HAS_ATTRIBUTES | _HAS_PROPERTIES | _LISTS
 _MOST_USUAL: Final = 16
 _LONGEST_USUAL: Final = 128
-# How many numbers follow the mask of such an op before the first list.
+# The number of integers between the mask of such an op and its first list.
 _USUAL_HEADS: Final = [1 + (mask & _USUAL & ~_LISTS).bit_count() for mask in range(_USUAL + 1)]
 
 _IR: Final = SECTION_NAMES.index("ir")
 
-# Real programs nest a dozen deep. Python's own stack ends near a thousand, and a level takes four frames of it; whoever
-# calls us may have used some already.
+# Real programs nest about a dozen levels deep. Python's stack ends near a thousand frames; a level takes four of them,
+# and callers may have used some already.
 _DEEPEST: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
 class UseListOrder:
-    """The order of the uses of a value, where it is not the natural one.
+    """The order of the uses of a value, if it is not the natural one.
 
     Attributes:
-        value: Which of the results or arguments it is of; ``None`` where there is only one, which is then not written.
-        pairs: Whether ``indices`` are pairs of positions, and not the whole order.
+        value: The index of the result or argument; ``None`` if there is only one, whose index is not written.
+        pairs: Whether ``indices`` are pairs of positions instead of the whole order.
         indices: The order.
     """
 
@@ -86,11 +86,11 @@ class Operation:
         attributes: The index of its attribute dictionary, if it has one.
         properties: The index of its properties, if it has any.
         results: The indices of the types of its results.
-        operands: The numbers of the values it uses, counted from the start of the isolated region it is in.
+        operands: The numbers of the values that it uses, counted from the start of its isolated region.
         successors: The indices of blocks in its region.
-        use_lists: The orders of the uses of its results, where they are not natural.
+        use_lists: The orders of the uses of its results, if they are not natural.
         regions: Its regions.
-        isolated: Whether its regions use no values from outside; they are then counted afresh.
+        isolated: Whether its regions use no values from outside; the numbers of their values then start from 0.
     """
 
     name: int
@@ -125,8 +125,8 @@ class Block:
     Attributes:
         arguments: Its arguments.
         operations: Its ops.
-        use_lists: The orders of the uses of its arguments, where they are not natural.
-        use_list_mark: The byte that says whether there are any; some producers write another than 0 or 1.
+        use_lists: The orders of the uses of its arguments, if they are not natural.
+        use_list_mark: The byte that indicates use-list orders; some producers write other values than 0 or 1.
     """
 
     arguments: list[BlockArgument] = field(default_factory=list)
@@ -147,13 +147,13 @@ class Region:
 
     @property
     def values(self) -> int:
-        """How many values are defined directly in it."""
+        """The number of values that are defined directly in it."""
         return sum(len(block.arguments) + sum([len(op.results) for op in block.operations]) for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
-    """The sizes of the tables that ops refer to.
+class TableSizes:
+    """The sizes of the tables to which ops refer.
 
     Attributes:
         op_names: The number of op names.
@@ -168,8 +168,8 @@ class Tables:
     properties: int
 
 
-def decode_ir(reader: ByteReader, version: int, tables: Tables) -> Block:
-    """Return the top level: a block that holds the module.
+def decode_ir(reader: ByteReader, version: int, tables: TableSizes) -> Block:
+    """Decode the top level: a block that contains the module.
 
     Args:
         reader: The contents of the section.
@@ -187,9 +187,9 @@ def decode_ir(reader: ByteReader, version: int, tables: Tables) -> Block:
 
 
 class _Decoder:
-    """Decodes by hand what :class:`ByteReader` would, for a file of many ops is mostly this."""
+    """Decoder with copies of the primitives of :class:`ByteReader` for speed: a file of many ops is mostly IR."""
 
-    def __init__(self, reader: ByteReader, version: int, tables: Tables) -> None:
+    def __init__(self, reader: ByteReader, version: int, tables: TableSizes) -> None:
         self.start = reader.position
         # Indexing bytes is faster than indexing a view, and an IR section holds no constants.
         self.data = bytes(reader.take(reader.remaining))
@@ -205,7 +205,7 @@ class _Decoder:
     def varint(self) -> int:
         data, position = self.data, self.position
         if position >= len(data):
-            raise self.malformed("the bytes end where one more was expected")
+            raise self.malformed("the bytes end where another byte was expected")
         first = data[position]
         if first & 1:
             self.position = position + 1
@@ -225,7 +225,7 @@ class _Decoder:
         value = self.varint()
         if value > len(self.data) - self.position:
             raise self.malformed(
-                f"{value} {things} were announced, but only {len(self.data) - self.position} bytes are left"
+                f"{value} {things} were announced, but only {len(self.data) - self.position} bytes remain"
             )
         return value
 
@@ -235,16 +235,16 @@ class _Decoder:
         return value
 
     def indices(self, number: int, size: int, things: str) -> tuple[int, ...]:
-        """Read ``number`` indices into a table of ``size`` things."""
+        """Read ``number`` indices into a table with ``size`` entries."""
         if number > len(self.data) - self.position:
-            raise self.malformed(f"{number} {things} where {len(self.data) - self.position} bytes are left")
+            raise self.malformed(f"{number} {things} where {len(self.data) - self.position} bytes remain")
         values = self.varints(number)
         if values and max(values) >= size:
             raise self.malformed(f"index {max(values)} is outside the table of {size} {things}")
         return tuple(values)
 
     def varints(self, number: int) -> list[int]:
-        """Read ``number`` numbers; those of up to three bytes, which nearly all are, in line."""
+        """Read ``number`` integers; those of up to three bytes, nearly all, are decoded inline."""
         data, position, last = self.data, self.position, len(self.data) - 3
         values = []
         for _ in range(number):
@@ -266,16 +266,14 @@ class _Decoder:
         return values
 
     def block(self, values: int, depth: int) -> Block:
-        """Read a block in whose reach ``values`` values are defined."""
+        """Read a block with ``values`` values in scope."""
         head = self.varint()
         block = Block()
         if head & 1:
             self.arguments(block)
         number = head >> 1
         if number > len(self.data) - self.position:
-            raise self.malformed(
-                f"{number} ops were announced, but only {len(self.data) - self.position} bytes are left"
-            )
+            raise self.malformed(f"{number} ops were announced, but only {len(self.data) - self.position} bytes remain")
         while len(block.operations) < number:
             self.usual_operations(block.operations, number, values)
             if len(block.operations) < number:
@@ -283,9 +281,9 @@ class _Decoder:
         return block
 
     def usual_operations(self, operations: list[Operation], number: int, values: int) -> None:
-        """Read ops as nearly all are, until there are ``number``, in two thirds of the time of :meth:`operation`.
+        """Read ops of the usual form until there are ``number``, in two thirds of the time of :meth:`operation`.
 
-        The first op that has more than is usual, or is damaged, is left where it stands, for that to read or refuse.
+        Stop before the first op of another form or with damage, which :meth:`operation` then reads or rejects.
         """
         data, tables, position = self.data, self.tables, self.position
         end = len(data) - _LONGEST_USUAL
@@ -295,8 +293,8 @@ class _Decoder:
             name, mask = data[position] >> 1, data[position + 1]
             if name >= tables.op_names or mask & ~_USUAL:
                 break
-            # After the head come the lists, each after its length. As in `varint`, a number of more than three bytes is
-            # not usual.
+            # The head is followed by the lists, each after its length. As in `varints`, a number of more than three
+            # bytes is not usual.
             numbers: list[int] = []
             wanted, at, lists, results = _USUAL_HEADS[mask], position + 2, mask & _LISTS, 0
             while wanted and (first := data[at]) & 7:
@@ -362,7 +360,7 @@ class _Decoder:
 
     def byte(self) -> int:
         if self.position >= len(self.data):
-            raise self.malformed("the bytes end where one more was expected")
+            raise self.malformed("the bytes end where another byte was expected")
         self.position += 1
         return self.data[self.position - 1]
 
@@ -372,18 +370,18 @@ class _Decoder:
             value = self.index(values, "values") if values > 1 else None
             head = self.varint()
             if head >> 1 > len(self.data) - self.position:
-                raise self.malformed(f"a use-list order of {head >> 1} where {len(self.data)} bytes are left")
+                raise self.malformed(f"a use-list order of {head >> 1} where {len(self.data)} bytes remain")
             orders.append(UseListOrder(value, bool(head & 1), tuple([self.varint() for _ in range(head >> 1)])))
         return tuple(orders)
 
     def operation(self, values: int, depth: int) -> Operation:
-        """Read an op. A file of many ops is mostly this, so that numbers are read in few calls."""
+        """Read an op with few calls per number, because most of a file of many ops is read here."""
         tables = self.tables
         name = self.index(tables.op_names, "op names")
         mask = self.byte()
         if mask & ~_KNOWN:
-            raise self.malformed(f"0x{mask:02x} says of an op what no version of the format knows")
-        # The location; then, as the mask says, attributes, properties, and how many results there are.
+            raise self.malformed(f"op mask 0x{mask:02x} has unknown bits")
+        # The location; then, depending on the mask, attributes, properties, and the number of results.
         head = iter(self.varints(_HEADS[mask & _IN_HEAD]))
         op = Operation(name, self.checked(next(head), tables.attributes, "attributes"))
         if mask & _HAS_ATTRIBUTES:
@@ -404,14 +402,14 @@ class _Decoder:
 
     def regions(self, op: Operation, values: int, depth: int) -> None:
         if depth > _DEEPEST:
-            raise self.malformed(f"ops nest deeper than {_DEEPEST}")
+            raise self.malformed(f"ops nest deeper than {_DEEPEST} levels")
         head = self.varint()
         number, op.isolated = head >> 1, bool(head & 1)
         if number > len(self.data) - self.position:
-            raise self.malformed(f"{number} regions where {len(self.data) - self.position} bytes are left")
+            raise self.malformed(f"{number} regions where {len(self.data) - self.position} bytes remain")
         end = self.enter_section() if op.isolated and self.version >= _SECTIONS_SINCE else None
         regions = []
-        # No comprehension, here and in `region`: each is a frame of its own before Python 3.12.
+        # No comprehension here and in `region`, because it takes a stack frame of its own before Python 3.12.
         for _ in range(number):
             regions.append(self.region(0 if op.isolated else values, depth))
         op.regions = regions
@@ -421,7 +419,7 @@ class _Decoder:
     def enter_section(self) -> int:
         mark = self.byte()
         if mark != _IR:
-            raise self.malformed(f"a section with mark {mark} where regions were expected")
+            raise self.malformed(f"expected a section with regions, found a section with mark {mark}")
         size = self.count("bytes")
         return self.position + size
 
@@ -442,7 +440,7 @@ class _Decoder:
 
 
 def encode_ir(block: Block, version: int) -> bytes:
-    """Return the section that holds the top level ``block``, for a file of format ``version``."""
+    """Encode the section with the top level ``block``, for a file of format ``version``."""
     out = bytearray()
     _encode_block(block, version, out)
     return bytes(out)
@@ -456,7 +454,7 @@ def _encode_block(block: Block, version: int, out: bytearray) -> None:
             if version >= OPTIONAL_LOCATIONS_SINCE:
                 out += flagged(argument.type, argument.location is not None)
             elif argument.location is None:
-                raise ValueError(f"a block argument has no location, which version {version} of the format asks for")
+                raise ValueError(f"a block argument has no location, which version {version} of the format requires")
             else:
                 out += varint(argument.type)
             if argument.location is not None:
@@ -483,7 +481,7 @@ def _encode_use_lists(orders: tuple[UseListOrder, ...], values: int, out: bytear
 
 def _encode_operation(op: Operation, version: int, out: bytearray) -> None:
     out += varint(op.name)
-    # Older versions have no place for them; the program is the same without.
+    # Older versions cannot store the orders; the program is the same without them.
     use_lists = op.use_lists if version >= _USE_LISTS_SINCE else ()
     out.append(
         (_HAS_ATTRIBUTES if op.attributes is not None else 0)

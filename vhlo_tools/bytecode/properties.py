@@ -1,63 +1,74 @@
-"""The properties section: the inherent attributes of ops, shared between ops that have the same.
+"""The properties section: the inherent attributes of ops, shared between ops with equal attributes.
 
-Source: ``BytecodeReader.cpp``, class PropertiesSectionReader. An entry is bytes; what is in it depends on the op.
+Source: ``BytecodeReader.cpp``, class PropertiesSectionReader. An entry is bytes, whose format depends on the op.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from vhlo_tools.bytecode.container import Chunk
+from vhlo_tools.bytecode.entries import LARGEST_TABLE
 from vhlo_tools.bytecode.reader import ByteReader, EntryReader
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.dialect import PropertySlot
+from vhlo_tools.mapping import join
 
 __all__ = ["Properties", "attributes_in", "decode_properties", "encode_properties"]
+
+
+# A view takes 184 bytes, more than a copy of most entries.
+_COPIED: Final = 256
 
 
 class Properties(NamedTuple):
     """The inherent attributes of an op.
 
     Attributes:
-        data: Their bytes, a view into the file.
-        offset: Where in the file they start; -1 if they are new.
+        data: Their bytes, if there are many a view into the file.
+        offset: Their offset in the file; -1 if they are new.
     """
 
     data: Chunk
     offset: int = -1
 
     def reader(self) -> ByteReader:
-        """Return a cursor over the bytes, which knows where in the file they stand."""
+        """Return a cursor over the bytes that reports offsets in the file."""
         return EntryReader(self.data, self.offset, "properties")
 
 
 def decode_properties(reader: ByteReader) -> list[Properties]:
-    """Return the entries of the section.
+    """Decode the section.
 
     Raises:
         MalformedArtifactError: If the section is damaged.
     """
     entries = []
-    for _ in range(reader.count("properties")):
+    at = reader.position
+    number = reader.count("properties")
+    if number > LARGEST_TABLE:
+        raise reader.malformed(f"the file has {number} properties; the limit is {LARGEST_TABLE}", at)
+    for _ in range(number):
         size = reader.varint()
         offset = reader.position
-        entries.append(Properties(reader.take(size), offset))
+        data = reader.take(size)
+        entries.append(Properties(data if size > _COPIED else bytes(data), offset))
     if reader.remaining:
         raise reader.malformed(f"{reader.remaining} bytes follow the last entry")
     return entries
 
 
 def attributes_in(properties: Properties, slots: Iterable[PropertySlot], attributes: int) -> dict[str, int]:
-    """Return the indices of the attributes that ``properties`` hold, by name; those that are absent are left out.
+    """Return the indices of the attributes in ``properties`` by name; absent attributes are omitted.
 
     Args:
         properties: The properties of an op.
-        slots: The attributes that it has by definition.
+        slots: The inherent attributes that the op defines.
         attributes: The size of the table of attributes.
 
     Raises:
-        MalformedArtifactError: If they hold something else.
+        MalformedArtifactError: If the properties do not match ``slots``.
     """
     reader = properties.reader()
     found: dict[str, int] = {}
@@ -74,7 +85,5 @@ def attributes_in(properties: Properties, slots: Iterable[PropertySlot], attribu
 
 
 def encode_properties(entries: Sequence[Properties]) -> bytes:
-    """Return the section that holds ``entries``."""
-    return b"".join(
-        [varint(len(entries)), *(piece for each in entries for piece in (varint(len(each.data)), each.data))]
-    )
+    """Encode the section."""
+    return join([varint(len(entries)), *(piece for each in entries for piece in (varint(len(each.data)), each.data))])

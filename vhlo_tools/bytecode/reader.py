@@ -1,27 +1,28 @@
-"""A cursor over hostile bytes."""
+"""A cursor over untrusted bytes."""
 
 from __future__ import annotations
 
 from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.mapping import Chunk, View, view
 
 __all__ = ["ByteReader", "EntryReader"]
 
 
 class ByteReader:
-    """Reads the primitives of MLIR bytecode from a range of a buffer, and never outside it.
+    """Reader of the primitives of MLIR bytecode in a range of a buffer, and never outside it.
 
     Args:
         data: The whole file.
-        start: Where the range starts.
-        end: Where it ends; by default at the end of the file.
-        section: The name of the section that the range is, for messages.
+        start: The start of the range.
+        end: The end of the range; by default the end of the file.
+        section: The name of the section in the range, for messages.
 
     Every method raises :class:`MalformedArtifactError`, with offset and section, when the bytes do not suffice.
     """
 
     __slots__ = ("data", "end", "position", "section", "start")
 
-    def __init__(self, data: memoryview, start: int = 0, end: int | None = None, section: str | None = None) -> None:
+    def __init__(self, data: View, start: int = 0, end: int | None = None, section: str | None = None) -> None:
         self.data = data
         self.start = self.position = start
         self.end = len(data) if end is None else end
@@ -35,18 +36,18 @@ class ByteReader:
     def byte(self) -> int:
         """Read one byte."""
         if self.position >= self.end:
-            raise self.malformed("the bytes end where one more was expected")
+            raise self.malformed("the bytes end where another byte was expected")
         value = self.data[self.position]
         self.position += 1
         return value
 
-    def take(self, length: int) -> memoryview:
+    def take(self, length: int) -> View:
         """Read ``length`` bytes, as a view."""
         if length > self.remaining:
-            raise self.malformed(f"{length} bytes were announced, but only {self.remaining} are left")
-        view = self.data[self.position : self.position + length]
+            raise self.malformed(f"{length} bytes were announced, but only {self.remaining} remain")
+        taken = self.data[self.position : self.position + length]
         self.position += length
-        return view
+        return taken
 
     def varint(self) -> int:
         """Read a PrefixVarInt: one to nine bytes, the number of further bytes in the low bits of the first."""
@@ -59,18 +60,26 @@ class ByteReader:
         return (int.from_bytes(self.take(extra), "little") << 8 | first) >> (extra + 1)
 
     def varints(self, number: int) -> list[int]:
-        """Read ``number`` PrefixVarInts; faster than one by one where they are small."""
+        """Read ``number`` PrefixVarInts; faster than one by one, above all if they are small."""
         data, position = bytes(self.data[self.position : min(self.end, self.position + 9 * number)]), 0
-        start, last = self.position, len(data) - 2
+        start, last = self.position, len(data) - 9
         values: list[int] = []
         for _ in range(number):
-            if position < last and (first := data[position]) & 3:
+            if position <= last:
+                first = data[position]
                 if first & 1:
                     values.append(first >> 1)
                     position += 1
-                else:
+                elif first & 2:
                     values.append((data[position + 1] << 8 | first) >> 2)
                     position += 2
+                elif first:
+                    size = (first & -first).bit_length()
+                    values.append(int.from_bytes(data[position : position + size], "little") >> size)
+                    position += size
+                else:
+                    values.append(int.from_bytes(data[position + 1 : position + 9], "little"))
+                    position += 9
             else:
                 self.position = start + position
                 values.append(self.varint())
@@ -84,7 +93,7 @@ class ByteReader:
         return (value >> 1) ^ -(value & 1)
 
     def count(self, things: str) -> int:
-        """Read a number of things each of which takes at least one byte, so that it cannot exceed what is left."""
+        """Read a number of items of at least one byte each, which cannot exceed the number of remaining bytes."""
         at = self.position
         value = self.varint()
         if value > self.remaining:
@@ -92,26 +101,26 @@ class ByteReader:
         return value
 
     def index(self, size: int, things: str) -> int:
-        """Read an index into a table of ``size`` things."""
+        """Read an index into a table with ``size`` entries."""
         at = self.position
         value = self.varint()
         self.check_index(value, size, things, at)
         return value
 
     def flagged_index(self, size: int, things: str) -> tuple[int, bool]:
-        """Read an index into a table of ``size`` things, with a flag in its low bit."""
+        """Read an index into a table with ``size`` entries, with a flag in its low bit."""
         at = self.position
         value = self.varint()
         self.check_index(value >> 1, size, things, at)
         return value >> 1, bool(value & 1)
 
     def check_index(self, value: int, size: int, things: str, at: int) -> None:
-        """Raise unless ``value``, which was read at ``at``, is an index into a table of ``size`` things."""
+        """Raise unless ``value``, which was read at ``at``, is an index into a table with ``size`` entries."""
         if value >= size:
             raise self.malformed(f"index {value} is outside the table of {size} {things}", at)
 
     def null_terminated(self, limit: int) -> str:
-        """Read a string that ends with a zero byte, of at most ``limit`` bytes."""
+        """Read a string of at most ``limit`` bytes, terminated by a zero byte."""
         window = bytes(self.data[self.position : min(self.end, self.position + limit + 1)])
         length = window.find(0)
         if length < 0:
@@ -124,27 +133,27 @@ class ByteReader:
         return text
 
     def malformed(self, message: str, at: int | None = None) -> MalformedArtifactError:
-        """Return the error for what is wrong at ``at``, by default here."""
+        """Return the error for a defect at ``at``, by default at the present position."""
         return MalformedArtifactError(message, offset=self.position if at is None else at, section=self.section)
 
 
 class EntryReader(ByteReader):
-    """Reads one entry of a table, and tells where in the file something is wrong with it.
+    """Reader of one entry of a table, whose errors have offsets in the file.
 
     Args:
         data: The bytes of the entry.
-        offset: Where in the file they start; negative if they are new.
-        section: The name of the section that they stand in.
+        offset: Their offset in the file; negative if they are new.
+        section: The name of the section that contains them.
     """
 
     __slots__ = ("_base",)
 
-    def __init__(self, data: bytes | memoryview, offset: int, section: str) -> None:
-        # Not by the constructor above: this one is called for every entry.
-        self.data = memoryview(data)
+    def __init__(self, data: Chunk, offset: int, section: str) -> None:
+        # Does not call super().__init__, because this one is called for every entry.
+        self.data = view(data)
         self.start, self.position, self.end, self.section = 0, 0, len(self.data), section
         self._base = max(offset, 0)
 
     def malformed(self, message: str, at: int | None = None) -> MalformedArtifactError:
-        """Return the error for what is wrong at ``at`` within the entry, by default here."""
+        """Return the error for a defect at ``at`` within the entry, by default at the present position."""
         return super().malformed(message, self._base + (self.position if at is None else at))

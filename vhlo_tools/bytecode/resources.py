@@ -1,4 +1,4 @@
-"""The resource sections: what stands beside the program, such as the elements of ``dense_resource`` constants.
+"""The resource sections: data outside of the program, such as the elements of ``dense_resource`` constants.
 
 Source: «Resource Section» in ``mlir/docs/BytecodeFormat.md``.
 """
@@ -19,7 +19,7 @@ _PADDING = b"\xcb"
 
 
 class ResourceKind(IntEnum):
-    """What a resource is."""
+    """The kind of a resource."""
 
     BLOB = 0
     BOOL = 1
@@ -32,10 +32,10 @@ class Resource:
 
     Attributes:
         key: The index of its name in the string table.
-        kind: What it is.
+        kind: Its kind.
         data: The bytes of a blob, as a view; otherwise the encoded value.
         alignment: The alignment of a blob in the file; 0 for some that are empty.
-        left_out: Whether it is a name alone: its value is not in the file.
+        left_out: Whether the resource is only a name, without a value in the file.
     """
 
     key: int
@@ -45,7 +45,7 @@ class Resource:
     left_out: bool = False
 
     def unaligned(self) -> Resource:
-        """Return it such that it may stand anywhere."""
+        """Return the resource without an alignment."""
         return replace(self, alignment=1)
 
 
@@ -54,8 +54,8 @@ class ResourceGroup:
     """The resources of one owner.
 
     Attributes:
-        owner: The index of its name in the string table, or for a dialect the index of that.
-        external: Whether the owner is none of the dialects.
+        owner: The index of its name in the string table, or for a dialect the index of the dialect.
+        external: Whether the owner is not a dialect.
         resources: Its resources.
     """
 
@@ -64,12 +64,12 @@ class ResourceGroup:
     resources: tuple[Resource, ...]
 
     def with_resources(self, resources: Iterable[Resource]) -> ResourceGroup:
-        """Return the group with others in it."""
+        """Return the group with other resources."""
         return replace(self, resources=tuple(resources))
 
 
 def decode_resources(offsets: ByteReader, contents: ByteReader, strings: int, dialects: int) -> list[ResourceGroup]:
-    """Return the resources of a file, by owner.
+    """Decode the resources of a file, by owner.
 
     Args:
         offsets: The section with keys, sizes and kinds.
@@ -78,7 +78,7 @@ def decode_resources(offsets: ByteReader, contents: ByteReader, strings: int, di
         dialects: The number of dialects in the file.
 
     Raises:
-        MalformedArtifactError: If the sections are damaged, or do not fit together.
+        MalformedArtifactError: If the sections are damaged or inconsistent.
     """
     groups: list[ResourceGroup] = []
     external = offsets.count("resource groups")
@@ -88,7 +88,7 @@ def decode_resources(offsets: ByteReader, contents: ByteReader, strings: int, di
         resources = tuple(_decode(offsets, contents, strings) for _ in range(offsets.count("resources")))
         groups.append(ResourceGroup(owner, is_external, resources))
     if len(groups) < external:
-        raise offsets.malformed(f"{external} resource groups were announced, but {len(groups)} are there")
+        raise offsets.malformed(f"{external} resource groups were announced, but the section has {len(groups)}")
     if contents.remaining:
         raise contents.malformed(f"{contents.remaining} bytes follow the last resource")
     return groups
@@ -100,11 +100,11 @@ def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource
     at = offsets.position
     number = offsets.byte()
     if number not in list(ResourceKind):
-        raise offsets.malformed(f"there is no kind {number} of resource", at)
+        raise offsets.malformed(f"unknown kind {number} of resource", at)
     kind = ResourceKind(number)
     start = contents.position
     value = contents.take(size)
-    # A blob that was left out, as printing may do with large ones, is a name alone.
+    # A blob that was elided, as printing may do with large ones, is only a name.
     if kind is not ResourceKind.BLOB or not size:
         return Resource(key, kind, value, left_out=not size)
     reader = ByteReader(contents.data, start, start + size, contents.section)
@@ -112,15 +112,15 @@ def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource
     alignment, length = reader.varint(), reader.varint()
     if alignment & (alignment - 1) or (alignment == 0 and length):
         raise reader.malformed(f"alignment {alignment} is not a power of two", start)
-    # In the section, which starts aligned in files of today and did not in all of old.
+    # Relative to the section, which starts aligned in current files, but not in all old ones.
     reader.take(-(reader.position - base) % max(1, alignment))
     if length != reader.remaining:
-        raise reader.malformed(f"a blob of {length} bytes where {reader.remaining} are there")
+        raise reader.malformed(f"a blob of {length} bytes where {reader.remaining} remain")
     return Resource(key, kind, reader.take(length), alignment)
 
 
 def encode_resources(groups: Sequence[ResourceGroup]) -> tuple[bytes, list[Chunk], int]:
-    """Return the two sections, keys and values, and the alignment that the second should have in the file."""
+    """Encode the two sections, keys and values; also return the alignment that the second requires in the file."""
     keys = [varint(sum(group.external for group in groups))]
     values: list[Chunk] = []
     size, alignment = 0, 1
@@ -130,7 +130,7 @@ def encode_resources(groups: Sequence[ResourceGroup]) -> tuple[bytes, list[Chunk
             pieces: list[Chunk] = [resource.data]
             if resource.kind is ResourceKind.BLOB and not resource.left_out:
                 head = varint(resource.alignment) + varint(len(resource.data))
-                # The section starts aligned, so that the place within it decides.
+                # The section starts aligned, so that the offset within it determines the padding.
                 head += _PADDING * (-(size + len(head)) % max(1, resource.alignment))
                 pieces = [head, resource.data]
                 alignment = max(alignment, resource.alignment)

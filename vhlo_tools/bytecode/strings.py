@@ -1,7 +1,7 @@
 """The string section: every string of the file, once.
 
-Source: «String Section» in ``mlir/docs/BytecodeFormat.md``. Lengths come first, in reverse order and including the zero
-byte that ends each string.
+Source: «String Section» in ``mlir/docs/BytecodeFormat.md``. The lengths come first, in reverse order and including the
+zero byte at the end of each string.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["decode_strings", "encode_strings"]
 
 
 def decode_strings(reader: ByteReader) -> list[bytes]:
-    """Return the strings of the section, without their final zeros.
+    """Decode the strings of the section, without their final zeros.
 
     Raises:
         MalformedArtifactError: If the section is damaged.
     """
     lengths = [reader.varint() for _ in range(reader.count("strings"))]
     if sum(lengths) != reader.remaining:
-        raise reader.malformed(f"the strings announce {sum(lengths)} bytes, but {reader.remaining} are there")
+        raise reader.malformed(f"the strings announce {sum(lengths)} bytes, but {reader.remaining} remain")
     strings = []
     for length in reversed(lengths):
         at = reader.position
@@ -34,6 +34,6 @@ def decode_strings(reader: ByteReader) -> list[bytes]:
 
 
 def encode_strings(strings: Sequence[bytes]) -> bytes:
-    """Return the section that holds ``strings``."""
+    """Encode the section with ``strings``."""
     lengths = b"".join(varint(len(text) + 1) for text in reversed(strings))
     return b"".join([varint(len(strings)), lengths, *(text + b"\0" for text in strings)])

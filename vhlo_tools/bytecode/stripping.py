@@ -1,6 +1,6 @@
-"""Debug information taken out of a file: every location becomes the unknown one.
+"""Removal of debug information: every location becomes unknown.
 
-The program is the one that MLIR's ``strip-debuginfo`` gives.
+The resulting program is that of MLIR's ``strip-debuginfo``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _KNOWN_DIALECTS: Final = frozenset({"builtin", "vhlo"})
 
 
 def strip_locations(file: File) -> None:
-    """Take the locations out of ``file``, which is edited in place.
+    """Remove the locations from ``file``, which is edited in place.
 
-    The entries and strings that only locations used become as small as they can be; they keep their places, so that
-    nothing else has to be numbered anew. Where another dialect may refer to them in ways unknown here, they stay.
+    The entries and strings that only locations used become as small as possible; they keep their indices, so that
+    nothing has to be renumbered. Entries to which another dialect may refer in unknown ways remain.
 
     Raises:
         MalformedArtifactError: If the file is damaged.
@@ -50,7 +50,7 @@ def _index_of(wanted: Entry, table: list[Entry]) -> int:
 
 
 def _empty_unused(file: File, nowhere: Entry) -> None:
-    """Put ``nowhere`` in the place of attributes that only locations used, and empty their strings."""
+    """Replace the attributes that only locations used by ``nowhere``, and empty their strings."""
     if not {file.dialect(op.dialect) for op in file.dialects.ops} <= _KNOWN_DIALECTS:
         return
     attributes = [file.decode("attribute", index) for index in range(len(file.attributes))]
@@ -59,7 +59,7 @@ def _empty_unused(file: File, nowhere: Entry) -> None:
         return
     if any(value is None and entry.custom for value, entry in zip(types, file.types, strict=True)):
         return
-    # VHLO's own attributes may be used by the properties of any op; those of MLIR only through others.
+    # The properties of any op may use attributes of VHLO, but those of the builtin dialect only through others.
     pending = {index for index, value in enumerate(attributes) if value is None or value.dialect != "builtin"}
     pending |= {index for value in types if value for index in references(value, "attribute")}
     for op in walk(file.ir):
@@ -81,10 +81,10 @@ def _empty_unused(file: File, nowhere: Entry) -> None:
 
 
 def _attributes_of(file: File, op: Operation) -> set[int]:
-    """Return the attributes of MLIR's own that ``op`` refers to."""
+    """Return the builtin attributes to which ``op`` refers."""
     found = set() if op.attributes is None else {op.attributes}
     if op.properties is not None and file.dialect(file.dialects.ops[op.name].dialect) == "builtin":
-        # The module op: its name and its visibility, each an index with a flag that says whether there is one.
+        # The module op: its name and its visibility, each an index with a flag for its presence.
         reader = file.properties[op.properties].reader()
         while reader.remaining:
             index, present = reader.flagged_index(len(file.attributes), "attributes")

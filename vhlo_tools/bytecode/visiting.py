@@ -1,4 +1,4 @@
-"""A walk over a program that knows where it is: each op with the types of its operands and its place."""
+"""A traversal of a program that passes each op with the types of its operands and its place."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Place", "visit"]
 
 
 class Place(NamedTuple):
-    """Where an op stands.
+    """The place of an op in the program.
 
     Attributes:
         op: The op.
         number: Its position in its block, counted from 0.
-        region: The number of the region of the op around it.
-        around: The place of that op; ``None`` at the top.
+        region: The number of its region in the parent op.
+        around: The place of the parent op; ``None`` at the top.
     """
 
     op: Operation
@@ -32,19 +32,19 @@ def visit(
     arguments: Callable[[Block, Place | None], None],
     wanted: Callable[[Operation], bool] = lambda op: True,
 ) -> None:
-    """Walk over the ops of ``block`` and of all regions in it, in the order of the text.
+    """Visit the ops of ``block`` and of all its regions, in the order of the text.
 
     Args:
-        block: The top of a program.
-        operation: Called with the place of each op, and with the types of all values in its reach, which its
-            ``operands`` index. The list changes as the walk goes on.
-        arguments: Called with each block that has arguments, and with the place of the op around it.
-        wanted: Tells which ops ``operation`` is called with; by default all.
+        block: The top level of a program.
+        operation: Called with the place of each op, and with the types of all values in scope, which its ``operands``
+            index. The list changes during the traversal.
+        arguments: Called with each block that has arguments, and with the place of its parent op.
+        wanted: Selects the ops with which ``operation`` is called; by default all.
     """
-    _Walk(operation, arguments, wanted).block(block, [], 0, 0, None)
+    _PlaceWalk(operation, arguments, wanted).block(block, [], 0, 0, None)
 
 
-class _Walk:
+class _PlaceWalk:
     def __init__(
         self,
         operation: Callable[[Place, list[int]], None],
@@ -56,7 +56,7 @@ class _Walk:
         self._wanted = wanted
 
     def block(self, block: Block, values: list[int], position: int, region: int, around: Place | None) -> int:
-        """Walk over ``block``, whose values are numbered from ``position``, and return where those after it are."""
+        """Visit ``block``, whose values are numbered from ``position``, and return the number after its last value."""
         if block.arguments:
             self._arguments(block, around)
             position += len(block.arguments)
@@ -72,7 +72,7 @@ class _Walk:
             for number, inner in enumerate(op.regions):
                 outer = [] if op.isolated else values
                 start = len(outer)
-                # All values of a region are numbered before those inside of its ops.
+                # All values of a region are numbered before those in the regions of its ops.
                 outer += _types_in(inner)
                 at = start
                 for each in inner.blocks:

@@ -1,4 +1,4 @@
-"""The primitives of MLIR bytecode, written; the counterpart of :mod:`vhlo_tools.bytecode.reader`."""
+"""Encoders of the primitives of MLIR bytecode; the counterpart of :mod:`vhlo_tools.bytecode.reader`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["flagged", "svarint", "varint", "zigzag"]
 
 def _varint(value: int) -> bytes:
     if not 0 <= value < 1 << 64:
-        raise ValueError(f"{value} is no number of 64 bits without a sign: expected an index, a count or a size")
+        raise ValueError(f"{value} does not fit into an unsigned 64-bit integer")
     for size in range(1, 9):
         if value < 1 << (7 * size):
             return ((value << size) | (1 << (size - 1))).to_bytes(size, "little")
@@ -24,7 +24,7 @@ def varint(value: int) -> bytes:
     """Return ``value``, 0 to 2^64 - 1, as a PrefixVarInt.
 
     Raises:
-        ValueError: If it is another.
+        ValueError: If ``value`` is out of range.
     """
     return _SMALL[value] if 0 <= value < len(_SMALL) else _varint(value)
 
@@ -35,10 +35,10 @@ def flagged(value: int, flag: bool) -> bytes:
 
 
 def zigzag(value: int) -> int:
-    """Return the unsigned number that stands for ``value``, of 64 bits with a sign."""
+    """Return the zigzag encoding, an unsigned number, of ``value``, a signed number of 64 bits."""
     return ((value << 1) ^ (value >> 63)) & 0xFFFF_FFFF_FFFF_FFFF
 
 
 def svarint(value: int) -> bytes:
-    """Return ``value``, of 64 bits with a sign, as a signed PrefixVarInt."""
+    """Return ``value``, a signed number of 64 bits, as a signed PrefixVarInt."""
     return varint(zigzag(value))

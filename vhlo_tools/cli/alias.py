@@ -1,4 +1,4 @@
-"""``vhlo alias``: which outputs of a program may be written over which inputs; shown, changed, checked."""
+"""``vhlo alias``: shows, changes and checks which outputs of a program may overwrite which inputs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from vhlo_tools.aliasing import (
     parse_aliases,
     parse_donors,
 )
-from vhlo_tools.artifact import (
-    Artifact,
-    JaxContainer,
+from vhlo_tools.artifact import Artifact, JaxContainer
+from vhlo_tools.cli import alias_text, options
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.errors import AliasError, InvalidProgramError
+from vhlo_tools.formats import (
     JaxSignature,
     JaxValue,
     Kind,
@@ -34,8 +36,6 @@ from vhlo_tools.artifact import (
     read_signature,
     recognise,
 )
-from vhlo_tools.cli import alias_text, options
-from vhlo_tools.errors import AliasError, InvalidProgramError
 from vhlo_tools.report import finding_lines
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -48,14 +48,15 @@ _NUMBER: Final = re.compile(r"\s*(\d+)\s*")
 
 @click.group()
 def alias() -> None:
-    """Show, change and check which outputs of a program may be written over which inputs.
+    """Show, change and check which outputs of a program may overwrite which inputs.
 
-    `show` and `lint` take any program; what changes aliases takes artifacts and jax.export files, on their bytes.
+    `show` and `lint` accept any program; commands that change aliases accept artifacts and jax.export files, and edit
+    their bytes.
     """
 
 
 def call_option(what: str) -> Callable[[_F], _F]:
-    """Return the option for the custom calls that are changed in place of the program."""
+    """Return the option that selects custom calls to change instead of the program."""
     return click.option(
         "--call",
         metavar="PATH|TARGET",
@@ -64,21 +65,21 @@ def call_option(what: str) -> Callable[[_F], _F]:
 
 
 def form_option(function: _F) -> _F:
-    """Add the option for where aliases are written."""
+    """Add the option for the form in which aliases are written."""
     return click.option(
         "--form",
         type=click.Choice(get_args(Form)),
-        help="Where to write aliases: attributes of arguments, or one of the module. By default where they are.",
+        help="The form of the aliases: attributes of arguments, or one attribute of the module. By default unchanged.",
     )(function)
 
 
 @alias.command()
 @options.input_argument("PROGRAM")
-@click.option("--calls", is_flag=True, help="Show all custom calls, and not only those that have aliases.")
+@click.option("--calls", is_flag=True, help="Show all custom calls, not only those with aliases.")
 @options.provider_option
 @options.format_option
 def show(source: str, calls: bool, provider: str | None, output_format: str) -> None:
-    """Show which outputs of PROGRAM are aliased with which parameters, and which parameters are given away."""
+    """Show which outputs of PROGRAM are aliased with which parameters, and which parameters are donated."""
     artifact, signature = _opened(source, provider)
     program = artifact.declared_aliases()
     if calls:
@@ -87,7 +88,7 @@ def show(source: str, calls: bool, provider: str | None, output_format: str) -> 
         options.echo_json(alias_text.as_json(program, signature))
         return
     for line in alias_text.table(program, signature):
-        click.echo(line)
+        echo(line)
 
 
 @alias.command()
@@ -95,15 +96,15 @@ def show(source: str, calls: bool, provider: str | None, output_format: str) -> 
 @click.option(
     "--against",
     metavar="OTHER",
-    help="Also say which aliases and donors of this program are lost or changed, wherever they are written.",
+    help="Also report which aliases and donors of this program are lost or changed, in any form.",
 )
 @options.provider_option
 @options.format_option
 def lint(source: str, against: str | None, provider: str | None, output_format: str) -> int:
-    """Say what is wrong with the aliases of PROGRAM: errors for what XLA refuses, warnings for what is hardly meant.
+    """Report errors in the aliases of PROGRAM, which XLA refuses, and warnings about probable mistakes.
 
-    Exit code 0: no errors, and nothing of OTHER is lost or changed; 1: errors, or something is; 2: a file that cannot
-    be read, or an OTHER with another signature.
+    Exit code 0: no errors, and no alias or donor of OTHER is lost or changed; 1: errors, or a loss or change; 2: a file
+    that cannot be read, or an OTHER with another signature.
     """
     if source == against == options.STANDARD:
         raise click.UsageError("only one of the programs can come from stdin")
@@ -120,7 +121,7 @@ def lint(source: str, against: str | None, provider: str | None, output_format: 
     else:
         question = "XLA" if against is None else f"XLA, compared with {against}"
         for line in finding_lines(artifact.name, question, found):
-            click.echo(line)
+            echo(line)
     return int(wrong)
 
 
@@ -132,15 +133,15 @@ def lint(source: str, against: str | None, provider: str | None, output_format: 
     "aliases",
     multiple=True,
     metavar="OUTPUT=PARAMETER",
-    help="By numbers, 0=1; or as HLO does, '{0}=(1,{}),must-alias'. With --call, RESULT=OPERAND. May be repeated.",
+    help="Numbers, 0=1; or the form of HLO, '{0}=(1,{}),must-alias'. With --call, RESULT=OPERAND. May be repeated.",
 )
 @click.option("--donor", "donors", multiple=True, metavar="PARAMETER", help="A number; or '(1,{0})'. May be repeated.")
 @click.option(
     "--caller",
     is_flag=True,
-    help="Of a jax.export file, count the arguments and results of the function's caller, and not those of main.",
+    help="Of a jax.export file, count the arguments and results of the function's caller instead of those of main.",
 )
-@click.option("--keep", is_flag=True, help="Keep the aliases and donors that are there.")
+@click.option("--keep", is_flag=True, help="Keep the existing aliases and donors.")
 @call_option("Write output_operand_aliases of")
 @form_option
 @options.force_option
@@ -156,15 +157,17 @@ def set_(
     form: Form | None,
     force: bool,
 ) -> dict[str, Any]:
-    """Give ARTIFACT these aliases and donors; without --keep no others.
+    """Set aliases and donors of ARTIFACT; without --keep all others are removed.
 
-    Parameters and outputs are those of `main`, as `show` counts them; with --call, operands and results of calls.
+    Parameters and outputs are those of `main`, numbered as by `show`; with --call, operands and results of calls.
     """
     if not (aliases or donors):
-        raise click.UsageError("expected --alias or --donor; `vhlo alias clear` takes all away")
+        raise click.UsageError("expected --alias or --donor; `vhlo alias clear` removes all")
     if call is not None:
         if donors or caller or form:
-            raise click.UsageError("a custom call has aliases only: --donor, --caller and --form are not for --call")
+            raise click.UsageError(
+                "a custom call can only have aliases: --donor, --caller and --form cannot be used with --call"
+            )
         must = list(map(_parsed_call_alias, aliases))
 
         def aliases_of(said: CallAliases) -> list[Alias]:
@@ -190,11 +193,11 @@ def set_(
 @alias.command()
 @options.input_argument("ARTIFACT")
 @options.output_option(required=True)
-@call_option("Take away only those of")
+@call_option("Remove only those of")
 @options.force_option
 @options.reporting
 def clear(source: str, output: str, call: str | None, force: bool) -> dict[str, Any]:
-    """Take all aliases and donors of `main` away from ARTIFACT, or with --call those of custom calls."""
+    """Remove all aliases and donors of `main` from ARTIFACT, or with --call those of custom calls."""
     if call is not None:
         return _changed_calls(source, output, call, lambda said: [], force)
     return _changed(source, output, lambda declared: AliasConfig(declared.signature), None, force)
@@ -203,7 +206,7 @@ def clear(source: str, output: str, call: str | None, force: bool) -> dict[str, 
 @alias.command()
 @options.input_argument("ARTIFACT")
 @options.output_option(required=True)
-@click.option("--form", type=click.Choice(get_args(Form)), required=True, help="Where aliases shall be written.")
+@click.option("--form", type=click.Choice(get_args(Form)), required=True, help="The form of the aliases.")
 @options.force_option
 @options.reporting
 def convert(source: str, output: str, form: Form, force: bool) -> dict[str, Any]:
@@ -238,12 +241,12 @@ def _written(source: str, output: str, edit: Callable[[_Opened], _Opened], force
 def _signature_of(source: str) -> JaxSignature:
     data, name = options.read_input(source)
     if source == options.STANDARD or recognise(data, name) is not Kind.JAX_EXPORT:
-        raise click.UsageError("--caller counts the arguments that a jax.export file says it has: expected such a file")
+        raise click.UsageError("--caller requires a jax.export file, which specifies the arguments of the caller")
     return read_signature(decode_jax_export(data))
 
 
 def _of_main(signature: JaxSignature, aliases: list[Alias], donors: list[Donor]) -> tuple[list[Alias], list[Donor]]:
-    """Return aliases and donors with the numbers of `main` in place of those of its caller."""
+    """Return aliases and donors with parameter and output numbers of `main` instead of its caller."""
 
     def parameter(entry: _Entry) -> _Entry:
         return replace(entry, parameter_number=_number(signature.arguments, entry.parameter_number, "argument"))
@@ -259,17 +262,17 @@ def _of_main(signature: JaxSignature, aliases: list[Alias], donors: list[Donor])
 
 def _number(values: Sequence[JaxValue], number: int, word: str) -> int:
     if not 0 <= number < len(values):
-        raise click.UsageError(f"the caller has no {word} {number}: there are {len(values)}")
+        raise click.UsageError(f"the caller has no {word} {number}: it has {len(values)}")
     found = values[number].main
     if found is None:
         raise click.UsageError(
-            f"{word} {number} of the caller, {values[number].path}, was dropped: main does not use it"
+            f"{word} {number} of the caller, {values[number].path}, was removed: main does not use it"
         )
     return found
 
 
 def _opened(source: str, provider: str | None) -> tuple[Artifact, JaxSignature | None]:
-    """Return the artifact that a program is, holds or becomes, and how jax calls it if it is a file of jax."""
+    """Return the artifact of a program, and for a jax.export file the signature of its function."""
     program, name = options.read_program(source)
     artifact = api.aliased_artifact(program, name=name, provider=provider)
     signature = None
@@ -281,14 +284,16 @@ def _opened(source: str, provider: str | None) -> tuple[Artifact, JaxSignature |
 
 
 def _placed(signature: Signature, alias: Alias) -> Alias:
-    """Return an alias by the index of its output, where it was the number of the one result, which has no index."""
+    """Return an alias, with an empty output index if the output was given as number 0 of a single array result."""
     alone = signature.results == 1 and isinstance(signature.result, Array)
     return replace(alias, output_index=()) if alone and alias.output_index == (0,) else alias
 
 
 def _parsed_call_alias(text: str) -> Alias:
     if "may-alias" in text:
-        raise click.UsageError(f"{text!r}: an alias of a custom call must be; expected RESULT=OPERAND, such as 0=1")
+        raise click.UsageError(
+            f"{text!r}: an alias of a custom call is always a must-alias; expected RESULT=OPERAND, such as 0=1"
+        )
     return replace(_parsed_alias(text), kind="must-alias")
 
 
@@ -298,9 +303,9 @@ def _parsed_alias(text: str) -> Alias:
     long = _LONG.fullmatch(text)
     if long is None:
         expected = "OUTPUT=PARAMETER, such as 0=1 or '{0}=(1,{}),must-alias'"
-        raise click.UsageError(f"{text!r} is no alias: expected {expected}")
+        raise click.UsageError(f"{text!r} is not an alias: expected {expected}")
     held = long[2] if long[2].startswith("(") else f"({long[2]}, {{}})"
-    # HLO has the kind within the brackets.
+    # In HLO, the kind is inside of the parentheses.
     return _parsed(parse_aliases, f"{{ {long[1]}: {held[:-1]}{f', {long[3]}' if long[3] else ''}) }}")
 
 
@@ -318,5 +323,5 @@ def _parsed(parse: Callable[[str], list[_T]], text: str) -> _T:
     except AliasError as error:
         raise click.UsageError(str(error)) from error
     if len(found) != 1:
-        raise click.UsageError(f"{text!r} is more than one: repeat the option")
+        raise click.UsageError(f"{text!r} is more than one value: repeat the option")
     return found[0]

@@ -1,4 +1,4 @@
-"""What ``vhlo alias`` shows: the aliases of a program as JSON, and as a table."""
+"""The output of ``vhlo alias``: the aliases of a program as JSON, and as a table."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from vhlo_tools.aliasing import Alias, ProgramAliases, Shape, format_index, subshape
-from vhlo_tools.artifact import JaxSignature
+from vhlo_tools.formats import JaxSignature
 
 __all__ = ["as_json", "table"]
 
 
 def as_json(program: ProgramAliases, signature: JaxSignature | None) -> dict[str, Any]:
-    """Return what a program says of aliases as an object of JSON.
+    """Return the aliases of a program as a JSON object.
 
     Args:
-        program: What it says.
-        signature: How jax calls its function, if it is a file of jax.
+        program: The aliases.
+        signature: The signature of its function, if the program is a jax.export file.
     """
     declared = program.declared
     return {
@@ -59,7 +59,7 @@ def _fields(each: Alias) -> dict[str, Any]:
 def _described(
     program: ProgramAliases, signature: JaxSignature | None, number: int, index: tuple[int, ...]
 ) -> dict[str, Any]:
-    """Return what a parameter is, and of a jax.export file which argument of the caller."""
+    """Return the description of a parameter, for a jax.export file with the argument of the caller."""
     parameters = program.declared.signature.parameters
     exists = 0 <= number < len(parameters)
     own = program.parameters[number].name if exists else None
@@ -84,7 +84,7 @@ def _text(shape: Shape | None) -> str | None:
 
 
 def table(program: ProgramAliases, signature: JaxSignature | None) -> Iterator[str]:
-    """Yield the same as lines."""
+    """Yield the aliases of a program as lines of a table; arguments as for :func:`as_json`."""
     described = as_json(program, signature)
     rows = [("output", "parameter", *(["argument"] if signature else []), "shape", "kind", "written on", "name")]
     for each in described["aliases"]:
@@ -94,7 +94,7 @@ def table(program: ProgramAliases, signature: JaxSignature | None) -> Iterator[s
     if len(rows) > 1:
         yield from _columns(rows)
     else:
-        yield "no aliases, no donors" if program.function else "no function main, and so no aliases, no donors"
+        yield "no aliases, no donors" if program.function else "no function main, so no aliases, no donors"
     for call in described["calls"]:
         yield f"{call['path']}, {call['target']}{':' if call['aliases'] else ': no aliases'}"
         for entry in call["aliases"]:

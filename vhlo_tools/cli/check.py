@@ -1,4 +1,4 @@
-"""``vhlo check``: the gate that says which programs a consumer cannot have, and why."""
+"""``vhlo check``: reports which programs a consumer cannot read, and why."""
 
 from __future__ import annotations
 
@@ -10,10 +10,20 @@ from typing import Any, TypeVar
 import click
 
 from vhlo_tools.cli import check_settings, check_text, options
+from vhlo_tools.cli.echo import echo
 from vhlo_tools.dialect import explanation_of, known_explanations, known_features
 from vhlo_tools.files import write_atomically
-from vhlo_tools.gate import COMMAND_LINE, Baseline, Gate, Levels, Settings, load_settings
-from vhlo_tools.gate.keys import Place, read_levels, read_patterns
+from vhlo_tools.gate import (
+    COMMAND_LINE,
+    Baseline,
+    Gate,
+    KeyPlace,
+    Levels,
+    Settings,
+    load_settings,
+    read_levels,
+    read_patterns,
+)
 from vhlo_tools.report import FORMATS, Answer, render
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -21,12 +31,12 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 @dataclass(slots=True)
 class Tally:
-    """How many programs became what.
+    """Counts of programs by result.
 
     Attributes:
-        files: All of them.
-        blocked: Something stands in their way.
-        unreadable: They could not be judged.
+        files: The number of all programs.
+        blocked: The number of programs with blocking findings.
+        unreadable: The number of programs that could not be checked.
     """
 
     files: int = 0
@@ -34,7 +44,7 @@ class Tally:
     unreadable: int = 0
 
     def counting(self, answers: Iterable[Answer]) -> Iterator[Answer]:
-        """Yield ``answers``, and count them."""
+        """Yield ``answers``, and count their results."""
         for answer in answers:
             self.files += 1
             self.unreadable += answer.error is not None
@@ -50,17 +60,17 @@ class Tally:
 
 
 def _settings_options(function: _F) -> _F:
-    """Add the options about settings and what is known."""
+    """Add the options for settings and for the baseline."""
     for option in reversed(
         [
-            click.option("--config", metavar="FILE", help="The settings to read, in place of those that are found."),
+            click.option("--config", metavar="FILE", help="The settings file to read, instead of those found."),
             click.option("--isolated", is_flag=True, help="Read no settings file."),
-            click.option("--show-settings", is_flag=True, help="Show the settings and what they are for each PATH."),
-            click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave out, as in .gitignore."),
+            click.option("--show-settings", is_flag=True, help="Show the settings, and their values for each PATH."),
+            click.option("--exclude", multiple=True, metavar="PATTERN", help="Files to exclude, as in .gitignore."),
             click.option(
                 "--force-exclude/--no-force-exclude",
                 default=None,
-                help="Whether files that are named one by one are excluded too.",
+                help="Whether --exclude also applies to files that are named individually.",
             ),
             *(
                 click.option(f"--{level}", multiple=True, metavar="FEATURE", help=f"{what} May be a glob or a kind.")
@@ -70,9 +80,9 @@ def _settings_options(function: _F) -> _F:
                     ("allow", "Drop findings of a feature, and count them."),
                 )
             ),
-            click.option("--baseline", metavar="FILE", help="Let findings pass that are known: those in FILE."),
-            click.option("--update-baseline", is_flag=True, help="Write what is found to the baseline."),
-            click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found."),
+            click.option("--baseline", metavar="FILE", help="Ignore the known findings in FILE."),
+            click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline."),
+            click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
         ]
     ):
         function = option(function)
@@ -92,25 +102,33 @@ def _settings_options(function: _F) -> _F:
     "--readable-by",
     multiple=True,
     metavar="READER",
-    help="A consumer that shall read the bytes as they are. May be repeated.",
+    help="A consumer that must read the file unchanged. May be repeated.",
 )
-@click.option("--explain", metavar="FEATURE", help="Say what a feature is, since when, and what to do.")
+@click.option("--explain", metavar="FEATURE", help="Describe a feature: its first version and its remedy.")
 @click.option(
     "--allow-other-dialects/--refuse-other-dialects",
     default=None,
-    help="Whether programs may keep ops of dialects beside StableHLO.",
+    help="Whether programs may contain ops of dialects other than StableHLO.",
 )
 @click.option(
     "--legalize/--no-legalize",
     default=None,
-    help="Whether what no artifact can hold is rewritten into plain StableHLO, or refused.",
+    help="Whether ops that no artifact can represent are rewritten to StableHLO, or rejected.",
 )
+@click.option(
+    "--expand/--no-expand",
+    default=None,
+    help="Whether features newer than a target may be rewritten, where the program computes the same.",
+)
+@options.allow_relaxed_option
 @_settings_options
 @options.as_of_option
 @options.provider_option
 @options.trusted_option
 @click.option("--output-format", "--format", type=click.Choice(FORMATS), help="By default text.")
-@click.option("-o", "--output", metavar="FILE", help="Write the report there, over what FILE holds, and not to stdout.")
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the report to FILE, replacing its content, instead of stdout."
+)
 def check(
     paths: tuple[str, ...],
     explain: str | None,
@@ -129,17 +147,17 @@ def check(
 ) -> int:
     """Check that programs can be written for every TARGET, or read by every READER.
 
-    A PATH is a file, a folder, or a glob. What is not given here stands in the settings: the nearest vhlo-tools.toml,
-    or pyproject.toml with a table [tool.vhlo-tools], from the working directory upwards. Exit code 0: all is well; 1:
-    something stands in the way; 2: bad settings, a bad target, or a file that cannot be read.
+    A PATH is a file, a folder, or a glob. Values that are not given are read from the settings: the nearest
+    vhlo-tools.toml, or pyproject.toml with a table [tool.vhlo-tools], from the working directory upwards. Exit code 0:
+    no blocking findings; 1: blocking findings; 2: bad settings, a bad target, or a file that cannot be read.
     """
     if explain is not None:
         _explain(explain, given["output_format"] or "text")
         return 0
     if config is not None and isolated:
-        raise click.UsageError("--config names a settings file, and --isolated reads none: give one of them")
+        raise click.UsageError("--config and --isolated exclude each other: give only one")
     settings = load_settings(config=Path(config) if config is not None else None, isolated=isolated)
-    given["exclude"] = read_patterns(list(given["exclude"]), Place(COMMAND_LINE, "exclude"))
+    given["exclude"] = read_patterns(list(given["exclude"]), KeyPlace(COMMAND_LINE, "exclude"))
     settings = settings.with_command_line(_levels(deny=deny, warn=warn, allow=allow), paths=paths, **given)
     if show_settings:
         return _show(settings, provider)
@@ -161,8 +179,8 @@ def _levels(**features: tuple[str, ...]) -> Levels:
     for level, names in features.items():
         for name in names:
             if given.setdefault(name, level) != level:
-                raise click.UsageError(f"--{given[name]} and --{level} of {name!r}: give one of them")
-    return read_levels(given, Place(COMMAND_LINE))
+                raise click.UsageError(f"--{given[name]} and --{level} of {name!r} exclude each other: give only one")
+    return read_levels(given, KeyPlace(COMMAND_LINE))
 
 
 def _show(settings: Settings, provider: str | None) -> int:
@@ -174,7 +192,7 @@ def _show(settings: Settings, provider: str | None) -> int:
         options.echo_json(check_settings.as_json(gate, files))
     else:
         for line in check_settings.lines(gate, files):
-            click.echo(line)
+            echo(line)
     return 0
 
 
@@ -188,7 +206,7 @@ def _baseline(settings: Settings, update: bool) -> Baseline | None:
 
 
 def _run(gate: Gate, update_baseline: bool, output: str | None) -> Tally:
-    """Judge the programs and write the report; what else there is to say goes to stderr."""
+    """Check the programs and write the report; other messages go to stderr."""
     files = gate.files(gate.settings.paths)
     if not files:
         _say("no programs to check: all are excluded")
@@ -197,7 +215,7 @@ def _run(gate: Gate, update_baseline: bool, output: str | None) -> Tally:
     pieces = render(gate.settings.output_format, scope, answers)
     if output is None:
         for piece in pieces:
-            # Names of files need not be text.
+            # File names may contain bytes that are not text.
             click.echo(piece.encode("utf-8", "backslashreplace"), nl=False)
     else:
         write_atomically(Path(output), (piece.encode("utf-8", "backslashreplace") for piece in pieces), force=True)
@@ -205,21 +223,21 @@ def _run(gate: Gate, update_baseline: bool, output: str | None) -> Tally:
     baseline = gate.baseline
     if baseline is not None and update_baseline:
         baseline.write()
-        _say(f"{baseline.path} holds what is known")
+        _say(f"the findings were written to {baseline.path}")
         tally.blocked = 0
     elif baseline is not None:
         for identity, count in baseline.stale():
             times = f" ({count} times)" if count > 1 else ""
             what = f"{identity.feature} in {identity.path or identity.file}"
             _say(
-                f"note: {baseline.path} is stale: {identity.file} for {identity.target} has no more {what}{times}; "
-                "--update-baseline removes it"
+                f"note: {baseline.path} is stale: {identity.file} for {identity.target} no longer has {what}{times}; "
+                f"--update-baseline removes it"
             )
     return tally
 
 
 def _say(message: str) -> None:
-    click.echo(f"vhlo: {message}", err=True)
+    echo(f"vhlo: {message}", err=True)
 
 
 def _explain(name: str, output_format: str) -> None:
@@ -229,16 +247,16 @@ def _explain(name: str, output_format: str) -> None:
         if output_format == "json":
             options.echo_json({**asdict(explanation), "id": name})
         else:
-            click.echo("\n".join(check_text.general(name, explanation)))
+            echo("\n".join(check_text.general(name, explanation)))
         return
     feature = next((each for each in known_features() if each.id == name), None)
     if feature is None:
         near = [each.id for each in known_features() if name.lower() in f"{each.id} {each.title}".lower()]
         near += [each.id for each in known_explanations() if name.lower() in each.id]
         hint = f"did you mean {', '.join(near)}?" if near else "`vhlo spec list` shows all features"
-        raise click.UsageError(f"{name!r} is no feature: {hint}")
+        raise click.UsageError(f"{name!r} is not a feature: {hint}")
     if output_format == "json":
         options.echo_json({**asdict(feature), "introduced": str(feature.introduced)})
         return
     for line in check_text.explanation(feature):
-        click.echo(line)
+        echo(line)

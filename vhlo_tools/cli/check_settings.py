@@ -1,4 +1,4 @@
-"""Settings of the gate, for ``vhlo check --show-settings``."""
+"""The output of ``vhlo check --show-settings``: the settings of the gate."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from vhlo_tools.gate import Gate, Override
-from vhlo_tools.gate.settings import key_of
+from vhlo_tools.gate import Gate, Override, key_of
 
 __all__ = ["as_json", "lines"]
 
-#: Settings that are tables in a file.
+#: Settings that are tables in a settings file.
 _TABLES = ("targets", "levels", "overrides")
 
 
 def lines(gate: Gate, files: Sequence[str]) -> Iterator[str]:
-    """Yield the settings as TOML, each with where it comes from, and what they are for each of ``files``."""
+    """Yield the settings as TOML, each with its source, and their effect on each of ``files``."""
     settings = gate.settings
     yield f"# {settings.file or 'no settings file'}"
     for key, value in settings.values().items():
@@ -38,7 +37,7 @@ def lines(gate: Gate, files: Sequence[str]) -> Iterator[str]:
 
 
 def as_json(gate: Gate, files: Sequence[str]) -> dict[str, Any]:
-    """Return the settings, each with where it comes from, and what they are for each of ``files``."""
+    """Return the settings, each with its source, and their effect on each of ``files``."""
     settings = gate.settings
     overrides = [{**_override(each), "source": each.source} for each in settings.overrides]
     values = settings.values() | {"overrides": overrides}
@@ -70,7 +69,7 @@ def _source(gate: Gate, key: str) -> str:
 
 
 def _levels(gate: Gate, path: str) -> dict[str, str]:
-    """Return the levels for a file; of what several layers say of one name, the last."""
+    """Return the levels for a file; the last of several layers with a level for a name wins."""
     _, _, layers = gate.settings.for_file(path)
     return {name: level for levels in layers for name, level in levels.items()}
 

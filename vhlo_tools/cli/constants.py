@@ -1,9 +1,10 @@
-"""``vhlo constants``: the constants of an artifact, listed, written as files, taken out and put back."""
+"""``vhlo constants``: lists, extracts, externalizes and restores the constants of an artifact."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -12,30 +13,35 @@ import click
 from vhlo_tools import api
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.cli import options
-from vhlo_tools.weights import Constant
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.migrate_text import readable_size
+from vhlo_tools.externalization import Constant
+from vhlo_tools.printable import printable
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _WIDTH: Final = 80
-# As many as tell constants apart; JSON has all.
+# Lines that are written at once.
+_LINES: Final = 1 << 10
+# Enough digits to distinguish constants; JSON contains all.
 _DIGITS: Final = 12
 _INDENT: Final = " " * 4
 
 
 @click.group()
 def constants() -> None:
-    """List the constants of an artifact, write them as files, take them out, put them back."""
+    """List, extract, externalize and restore the constants of an artifact."""
 
 
 def min_size_option(default: int) -> Callable[[_F], _F]:
-    """Return the option for the size from which constants count."""
+    """Return the option for the minimum size of constants."""
     return click.option(
         "--min-size",
         type=click.IntRange(min=0),
         default=default,
         show_default=True,
         metavar="BYTES",
-        help="How many bytes the elements take at least.",
+        help="The minimum size of the elements in bytes.",
     )
 
 
@@ -44,31 +50,35 @@ def min_size_option(default: int) -> Callable[[_F], _F]:
 @min_size_option(0)
 @options.format_option
 def list_(source: str, min_size: int, output_format: str) -> None:
-    """Show the constants of ARTIFACT: where, type, bytes, uses, digest."""
+    """List the constants of ARTIFACT: paths, types, bytes, uses and digests."""
     data, name = options.read_input(source)
     found = api.constants(Artifact.open(data, name=name), min_size=min_size)
     if output_format == "json":
         options.echo_json({"constants": [{**asdict(each), "type": each.type} for each in found]})
         return
-    for line in _lines(found):
-        click.echo(line)
+    lines = _lines(found)
+    while some := list(islice(lines, _LINES)):
+        echo("\n".join(map(printable, some)))
 
 
 def _lines(found: Sequence[Constant]) -> Iterator[str]:
-    rows = [("bytes", "in file", "uses", "sha256")]
-    rows += [(str(each.bytes), _in_file(each), str(each.uses), each.digest[:_DIGITS]) for each in found]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    numbers = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    yield f"{numbers[0]}  type"
-    for line, each in zip(numbers[1:], found, strict=True):
+    head = ("bytes", "in file", "uses", "sha256")
+    cells = ((str(each.bytes), _in_file(each), str(each.uses), each.digest[:_DIGITS]) for each in found)
+    widths = [len(cell) for cell in head]
+    for row in cells:
+        widths = [max(width, len(cell)) for width, cell in zip(widths, row, strict=True)]
+    layout = "  ".join(f"{{:>{width}}}" for width in widths)
+    yield f"{layout.format(*head)}  type"
+    for each in found:
+        numbers = layout.format(each.bytes, _in_file(each), each.uses, each.digest[:_DIGITS])
         shared = f", shared with {each.shared_with}" if each.shared_with else ""
-        # As many lines as it takes; neither types nor paths are cut.
-        yield from _joined(line, f"  {each.type}", "")
+        # Two lines if necessary; types and paths are not truncated.
+        yield from _joined(numbers, f"  {each.type}", "")
         yield from _joined(f"{_INDENT}{each.path}", shared, ", ")
 
 
 def _joined(start: str, end: str, mark: str) -> Iterator[str]:
-    """Yield a line, or two where one is too long."""
+    """Yield one line, or two if it would be too long."""
     if len(start) + len(end) <= _WIDTH or not end:
         yield start + end
     else:
@@ -89,19 +99,32 @@ def _in_file(constant: Constant) -> str:
     help="A .safetensors file for all, a .npy file for one, or a folder for .npy files.",
 )
 @click.option("--only", multiple=True, metavar="PATH", help="A constant, as `list` shows it. May be repeated.")
+@click.option(
+    "--max-size",
+    type=click.IntRange(min=0),
+    default=api.LARGEST_SUM,
+    show_default=True,
+    metavar="BYTES",
+    help="The maximum size of all files together; a small ARTIFACT may represent terabytes.",
+)
 @options.force_option
 @options.format_option
-def extract(source: str, output: str, only: tuple[str, ...], force: bool, output_format: str) -> None:
-    """Write the constants of ARTIFACT as files that numpy and others read."""
+def extract(source: str, output: str, only: tuple[str, ...], max_size: int, force: bool, output_format: str) -> None:
+    """Write the constants of ARTIFACT as files that numpy and other tools can read."""
     if Path(output).suffix in (".npy", ".safetensors"):
         options.check_output(output, force=force, binary=True)
     elif output in ("", options.STANDARD):
-        raise click.UsageError("constants go to a file or a folder: give -o NAME")
+        raise click.UsageError("constants are written to a file or a folder: give -o NAME")
     data, name = options.read_input(source)
-    written = api.extract_constants(Artifact.open(data, name=name), output, only=only, force=force)
+
+    def announce(number: int, total: int) -> None:
+        echo(f"vhlo: {number} constant{'s' * (number != 1)}, {readable_size(total)}", err=True)
+
+    artifact = Artifact.open(data, name=name)
+    written = api.extract_constants(artifact, output, only=only, force=force, max_size=max_size, announce=announce)
     for each in written:
         if each.reason is not None:
-            click.echo(f"vhlo: warning: {each.path} is not written: {each.reason}", err=True)
+            echo(f"vhlo: warning: {each.path} was not written: {each.reason}", err=True)
     if output_format == "json":
         options.echo_json({"constants": [asdict(each) for each in written]})
 
@@ -111,15 +134,15 @@ def extract(source: str, output: str, only: tuple[str, ...], force: bool, output
 @options.output_option(required=True)
 @click.option("--weights", help="The file for the values.  [default: the output's name with .safetensors]")
 @min_size_option(api.LARGE)
-@click.option("--function", default="main", show_default=True, help="The function whose constants are taken out.")
+@click.option("--function", default="main", show_default=True, help="The function whose constants are externalized.")
 @options.force_option
 @options.format_option
 def externalize(
     source: str, output: str, weights: str | None, min_size: int, function: str, force: bool, output_format: str
 ) -> None:
-    """Make arguments of the large constants of ARTIFACT, and a .safetensors file of their values."""
+    """Replace the large constants of ARTIFACT with arguments, and write their values to a .safetensors file."""
     if options.STANDARD in (output, weights):
-        raise click.UsageError("there are two files to write: give -o FILE, and --weights FILE if need be")
+        raise click.UsageError("there are two output files: give -o FILE, and --weights FILE if necessary")
     beside = str(Path(output).with_suffix(".safetensors")) if weights is None and output else weights or ""
     for file in (output, beside):
         options.check_output(file, force=force, binary=True)
@@ -127,7 +150,7 @@ def externalize(
         raise click.UsageError(f"{output} cannot be both the artifact and its weights: give --weights FILE")
     data, name = options.read_input(source)
     result = api.externalize_constants(Artifact(data, name=name), min_size=min_size, function=function)
-    # First the values: an artifact without them is worth nothing.
+    # The values first: an artifact without them is useless.
     options.write_output(beside, result.weights(), force=force, binary=True)
     options.write_output(output, result.artifact.chunks, force=force, binary=True)
     if output_format == "json":
@@ -136,9 +159,9 @@ def externalize(
         options.echo_json({**report, "findings": [], "weights": beside, "constants": moved, "notes": result.notes})
         return
     for note in result.notes:
-        click.echo(f"vhlo: note: {note}", err=True)
+        echo(f"vhlo: note: {note}", err=True)
     number = len(result.record.moved)
-    click.echo(f"vhlo: {number} constant{'s' * (number != 1)} became arguments of @{function}: {beside}", err=True)
+    echo(f"vhlo: {number} constant{'s' * (number != 1)} became arguments of @{function}: {beside}", err=True)
 
 
 @constants.command()
@@ -148,7 +171,7 @@ def externalize(
 @options.force_option
 @options.reporting
 def restore(source: str, weights: str, output: str, force: bool) -> dict[str, Any]:
-    """Put the constants back into ARTIFACT that `externalize` took out."""
+    """Restore the constants of ARTIFACT that `externalize` replaced."""
     options.check_output(output, force=force, binary=True)
     data, name = options.read_input(source)
     artifact = api.restore_constants(Artifact(data, name=name), weights)

@@ -1,4 +1,4 @@
-"""``vhlo deserialize``: an artifact to a program."""
+"""``vhlo deserialize``: converts an artifact to a program."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import get_args
 import click
 
 from vhlo_tools import api
-from vhlo_tools.api.functions import Emit
+from vhlo_tools.api import Emit
+from vhlo_tools.artifact import Artifact
 from vhlo_tools.cli import options
+from vhlo_tools.cli.echo import echo
 
 
 @click.command()
@@ -28,10 +30,25 @@ from vhlo_tools.cli import options
 def deserialize(
     source: str, output: str, emit: Emit, debug_info: bool, provider: str | None, trusted: bool, force: bool
 ) -> None:
-    """Turn ARTIFACT, or the artifact inside a jax.export file, into a program."""
+    """Convert ARTIFACT, or the artifact inside a jax.export file, to a program."""
     binary = emit in ("bytecode", "hlo-proto")
     options.check_output(output, force=force, binary=binary)
     data, name = options.read_input(source)
     opened = api.open_artifact(data, name=name)
     program = api.program_of(opened, emit, debug_info=debug_info, provider=provider, trusted=trusted)
+    if emit != "vhlo":
+        _note_newer(opened, provider)
     options.write_output(output, [program], force=force, binary=binary)
+
+
+def _note_newer(artifact: Artifact, provider: str | None) -> None:
+    """Print a note that an artifact newer than the library was brought down before it was read."""
+    from vhlo_tools.bindings import get_provider
+
+    library = get_provider(provider).library
+    if artifact.version.minor_release > library.current.minor_release:
+        echo(
+            f"vhlo: note: {artifact.name} is of StableHLO {artifact.version}, newer than {library.name}, and was read "
+            f"at {library.current}",
+            err=True,
+        )

@@ -1,4 +1,4 @@
-"""``vhlo diff``: how two programs differ."""
+"""``vhlo diff``: shows the differences of two programs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Final
 import click
 
 from vhlo_tools import api
-from vhlo_tools.artifact import DIFFERENCE_KINDS, Difference, DifferenceKind
 from vhlo_tools.cli import options
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.differencing import DIFFERENCE_KINDS, Difference, DifferenceKind
 from vhlo_tools.errors import UnsupportedFeatureError
+from vhlo_tools.printable import printable
 
 _WIDTH: Final = 80
-# Of each kind; JSON has all.
+# The limit for each kind; JSON contains all.
 _SHOWN: Final = 50
 
 
@@ -28,7 +30,7 @@ _SHOWN: Final = 50
     "--ignore",
     multiple=True,
     type=click.Choice(DIFFERENCE_KINDS),
-    help="A kind of differences that do not count. May be repeated.",
+    help="A kind of difference to ignore. May be repeated.",
 )
 @options.provider_option
 @options.trusted_option
@@ -42,9 +44,9 @@ def diff(
     trusted: bool,
     output_format: str,
 ) -> int:
-    """Show how the programs A and B differ, each of any kind; - is stdin.
+    """Show the differences of the programs A and B, each in any accepted format; - is stdin.
 
-    Exit code 0: they do not; 1: they do; 2: one of them cannot be read.
+    Exit code 0: no differences; 1: differences; 2: a program cannot be read.
     """
     if before == after == options.STANDARD:
         raise click.UsageError("only one of the programs can come from stdin")
@@ -60,14 +62,14 @@ def diff(
             trusted=trusted,
         )
     except UnsupportedFeatureError as error:
-        # No answer, for it is not known whether the programs differ.
-        click.echo(f"vhlo: {error}", err=True)
+        # Exit code 2, because it is unknown whether the programs differ.
+        echo(f"vhlo: {error}", err=True)
         return 2
     if output_format == "json":
         options.echo_json({"equal": not found, "differences": [asdict(each) for each in found]})
     else:
         for line in _lines(found):
-            click.echo(line)
+            echo(printable(line))
     return 1 if found else 0
 
 

@@ -1,4 +1,4 @@
-"""``vhlo golden``: programs recorded with their outputs, and replayed on today's library."""
+"""``vhlo golden``: records programs with their outputs, and replays them with the current library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
-from vhlo_tools.cli.handlers import handler_option, load_handlers
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.handler_option import handler_option, load_handlers
 from vhlo_tools.cli.run import input_option, read_inputs
 from vhlo_tools.cli.verify import comparison_as_json, drawing_options, tolerance_options
 
@@ -20,21 +21,22 @@ if TYPE_CHECKING:
 
 @click.group()
 def golden() -> None:
-    """Keep programs with inputs and the outputs that they had, and see that these stay the same."""
+    """Record programs with inputs and outputs, and check that the outputs stay the same."""
 
 
 @golden.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.argument("model", metavar="MODEL")
 @input_option
-@click.option("--name", help="What to call the record; by default as the file is called, without what follows its dot.")
+@click.option("--name", help="The name of the record; by default the name of the file up to its first dot.")
 @click.option(
-    "--target", default="current", show_default=True, help="The version for a program that is no artifact yet."
+    "--target", default="current", show_default=True, help="The version for a program that is not an artifact."
 )
 @drawing_options
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
 @handler_option
 @tolerance_options
+@options.timeout_option
 @options.provider_option
 @options.force_option
 def record(
@@ -47,15 +49,16 @@ def record(
     engine: api.EngineChoice,
     handlers: tuple[str, ...],
     tolerance: Tolerance,
+    timeout: float | None,
     provider: str | None,
     force: bool,
 ) -> None:
-    """Record MODEL in DIR: its artifact, its inputs, the outputs that it has now, and what they were made with."""
+    """Record MODEL in DIR: its artifact, its inputs, its current outputs, and the library and engine in use."""
     program, said = options.read_program(model)
     values = read_inputs(inputs)
     name = name or (Path(said).name.partition(".")[0] if model != options.STANDARD else "stdin")
     if Path(name).name != name or name.startswith("."):
-        raise click.UsageError(f"{name!r} is no name of a folder")
+        raise click.UsageError(f"{name!r} is not a valid name of a folder")
     made = api.record_golden(
         folder,
         program,
@@ -67,37 +70,46 @@ def record(
         tolerance=tolerance,
         engine=engine,
         handlers=load_handlers(handlers),
+        timeout=timeout,
         force=force,
         provider=provider,
     )
-    click.echo(f"{made.folder}: {len(made.inputs)} inputs, {len(made.outputs)} outputs, on {made.engine}", err=True)
+    echo(f"{made.folder}: {len(made.inputs)} inputs, {len(made.outputs)} outputs, on {made.engine}", err=True)
 
 
 @golden.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), help="By default what each was recorded on.")
+@click.option(
+    "--engine", type=click.Choice(api.ENGINE_CHOICES), help="By default the engine that each record was made with."
+)
 @handler_option
+@options.timeout_option
 @options.provider_option
 @options.format_option
 def check(
     folder: Path,
     engine: api.EngineChoice | None,
     handlers: tuple[str, ...],
+    timeout: float | None,
     provider: str | None,
     output_format: str,
 ) -> int:
-    """Replay every record in DIR: exit code 1 if one has other outputs now, or cannot be run any more."""
+    """Replay every record in DIR: exit code 1 if outputs have changed, or a program can no longer be run.
+
+    Exit code 2 if a record cannot be read; the others are replayed nevertheless.
+    """
     replayed = []
-    for each in api.check_golden(folder, engine=engine, handlers=load_handlers(handlers), provider=provider):
+    functions = load_handlers(handlers)
+    for each in api.check_golden(folder, engine=engine, handlers=functions, timeout=timeout, provider=provider):
         replayed.append(each)
         if output_format == "text":
-            click.echo(each)
+            echo(each)
     failed = sum(not each.passed for each in replayed)
     if output_format == "json":
         options.echo_json({"passed": not failed, "records": [_as_json(each) for each in replayed]})
     else:
-        click.echo(f"{len(replayed)} records, {failed} failed", err=True)
-    return 1 if failed else 0
+        echo(f"{len(replayed)} records, {failed} failed", err=True)
+    return 2 if any(not each.readable for each in replayed) else 1 if failed else 0
 
 
 def _as_json(replayed: Replayed) -> dict[str, Any]:
@@ -106,8 +118,9 @@ def _as_json(replayed: Replayed) -> dict[str, Any]:
         "name": record.name,
         "passed": replayed.passed,
         "problem": replayed.problem,
-        "stablehlo": record.stablehlo,
-        "library": record.library,
-        "engine": record.engine,
+        "readable": replayed.readable,
+        "stablehlo": record.stablehlo or None,
+        "library": record.library or None,
+        "engine": record.engine or None,
         "outputs": [comparison_as_json(each) for each in replayed.outputs],
     }

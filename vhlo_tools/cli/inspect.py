@@ -1,4 +1,4 @@
-"""``vhlo inspect``: what a file is and holds."""
+"""``vhlo inspect``: shows the kind and the contents of a file."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ from typing import Any
 
 import click
 
+from vhlo_tools.aliasing import format_index
 from vhlo_tools.artifact import inspect_bytes, inspect_folder
 from vhlo_tools.cli import options
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.printable import printable
 
 _COUNTS = ("ops", "types", "attributes")
 _VALUES = ("arguments", "results")
+# Instead of "none", which would be a statement about the program.
+_MISSING = dict.fromkeys(("parameters", "result"), "unknown: the text has no entry computation of a known form")
 
 
 @click.command()
 @options.input_argument("FILE")
 @options.format_option
 def inspect(source: str, output_format: str) -> None:
-    """Show what FILE, or the folder of a SavedModel, is and holds, from bytes alone and for any version."""
+    """Show the kind and contents of FILE, or of a SavedModel folder, of any version, from its bytes alone."""
     if source != options.STANDARD and Path(source).is_dir():
         description = {"path": source, **inspect_folder(Path(source))}
     else:
@@ -28,7 +33,7 @@ def inspect(source: str, output_format: str) -> None:
     if output_format == "json":
         options.echo_json(description)
     else:
-        click.echo("\n".join(_lines(description)))
+        echo("\n".join(map(printable, _lines(description))))
 
 
 def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
@@ -54,7 +59,7 @@ def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
             yield from (f"{indent}  {_value(each)}" for each in value)
         elif key in _COUNTS:
             yield label.rstrip()
-            # Names of the dialect, which stay as they are spelled.
+            # Names of the dialect, which are not changed.
             yield from (f"{indent}  {name + ':':<30} {number}" for name, number in value.items())
         elif isinstance(value, dict):
             yield label.rstrip()
@@ -68,7 +73,7 @@ def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
         elif isinstance(value, list | tuple):
             yield label + (", ".join(map(_words, value)) or "none")
         else:
-            yield label + ("none" if value is None else str(value))
+            yield label + (_MISSING.get(key, "none") if value is None else str(value))
 
 
 def _signature(function: dict[str, Any]) -> str:
@@ -77,24 +82,24 @@ def _signature(function: dict[str, Any]) -> str:
 
 
 def _sides(signature: dict[str, dict[str, str]]) -> str:
-    """Return a signature of a SavedModel, whose names stay as they are spelled."""
+    """Return a signature of a SavedModel as text, with unchanged names."""
     sides = (", ".join(f"{name}: {kind}" for name, kind in signature[side].items()) for side in ("inputs", "outputs"))
     return "({}) -> ({})".format(*sides)
 
 
 def _value(value: dict[str, Any]) -> str:
-    """Return an argument or a result of a jax.export file in words."""
+    """Return an argument or a result of a jax.export file as text."""
     sharding = f", sharded {value['sharding']}" if value["sharding"] else ""
     main = "dropped" if value["main"] is None else f"number {value['main']} of main"
     return f"{value['path']}: {value['type']}{sharding}, {main}"
 
 
 def _words(value: Any) -> str:
-    """Return an alias or a donor as words, and anything else as it is."""
-    if not isinstance(value, dict):
+    """Return an alias or a donor as text, and anything else as it is."""
+    if not isinstance(value, dict) or "parameter_number" not in value:
         return str(value)
-    return " ".join(f"{key.replace('_', ' ')} {_path(each)}" for key, each in value.items() if each != ())
-
-
-def _path(value: Any) -> str:
-    return ".".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    index = value["parameter_index"]
+    parameter = f"parameter {value['parameter_number']}" + (f" {format_index(index)}" if index else "")
+    if "output_index" not in value:
+        return parameter
+    return f"output {format_index(value['output_index'])} with {parameter} ({value['kind']})"

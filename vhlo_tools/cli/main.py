@@ -1,8 +1,9 @@
-"""``vhlo``: the group of commands, and what becomes of errors."""
+"""``vhlo``: the group of commands, and the handling of errors."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -10,32 +11,44 @@ from importlib import import_module
 import click
 
 from vhlo_tools.cli import options
+from vhlo_tools.cli.echo import echo
 from vhlo_tools.errors import VhloToolsError
 
-__all__ = ["cli", "main"]
+__all__ = ["cli", "import_command", "main"]
 
-# Each command is a module of this package with an object of the same name; it is imported when it is called.
+# Each command is an object in the module of the same name in this package, which is imported on a call of the command.
 _COMMANDS = {
     "serialize": "Write a program as a portable artifact.",
-    "deserialize": "Turn an artifact into a program.",
-    "retarget": "Move an artifact up or down to another version.",
-    "strip": "Take the source locations out of an artifact.",
-    "check": "Say who can read programs, and why others cannot.",
-    "diff": "Show how two programs differ.",
-    "alias": "Show, change and check which outputs are written over which inputs.",
-    "inspect": "Show what a file is and holds.",
+    "deserialize": "Convert an artifact to a program.",
+    "retarget": "Retarget an artifact to an older or newer version.",
+    "strip": "Remove the source locations of an artifact.",
+    "check": "Check which consumers can read programs, and why others cannot.",
+    "diff": "Show the differences of two programs.",
+    "alias": "Show, change and check which outputs may overwrite which inputs.",
+    "inspect": "Show the format and contents of a file.",
     "constants": "List, extract, externalize and restore the constants of an artifact.",
     "run": "Evaluate a program.",
     "golden": "Record programs with their outputs, and replay them.",
-    "verify": "Compare two programs by what they compute.",
-    "migrate": "Bring a store of programs to another version.",
+    "verify": "Compare the results of two programs.",
+    "migrate": "Migrate a store of programs to another version.",
     "store": "Watch the compatibility windows of a store.",
-    "targets": "Show versions, releases, and what a target means.",
+    "targets": "Show versions, releases, and the version of a target.",
     "spec": "Show, compare, check and extend the specification of VHLO.",
     "opt": "Run passes on a program, as stablehlo-opt does.",
     "translate": "Serialize, deserialize and evaluate programs, as stablehlo-translate does.",
     "shims": "Write programs named stablehlo-opt and stablehlo-translate.",
 }
+
+# The commands whose exit code is an answer.
+_ANSWERING = ("check", "diff", "golden", "migrate", "store", "verify")
+
+
+def import_command(name: str = "") -> click.Command | None:
+    """Return the command of a name, imported; ``None`` if there is none."""
+    if name not in _COMMANDS:
+        return None
+    command: click.Command = getattr(import_module(f"vhlo_tools.cli.{name}"), name)
+    return command
 
 
 class _Lazy(click.Group):
@@ -43,10 +56,7 @@ class _Lazy(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = getattr(import_module(f"vhlo_tools.cli.{cmd_name}"), cmd_name)
-        return command
+        return import_command(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -60,7 +70,10 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 fine, 1 the answer is no, 2 usage or unreadable input."""
+    """Run the command line and return its exit code: 0 success, 1 negative result, 2 bad usage or unreadable input.
+
+    130 after Ctrl-C. If the reader of the output closes it: 141 where the exit code is an answer, and otherwise 0.
+    """
     try:
         result = cli.main(args=arguments, prog_name="vhlo", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
@@ -71,10 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except VhloToolsError as error:
         return _fail(str(error), options.exit_code_of(error))
     except (BrokenPipeError, SystemExit):
-        # Whoever read our output has stopped; click turns some of these into an exit. Python would complain once more
-        # when it closes stdout.
+        # The reader of the output has closed it; click turns some of these errors into an exit. Without the new stdout,
+        # Python would report the error again on closing.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
+        # Where the exit code is an answer, there is none: the code is that of a command that SIGPIPE ends.
+        given = sys.argv[1:] if arguments is None else arguments
+        return 128 + signal.SIGPIPE if given and given[0] in _ANSWERING else 0
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)
@@ -82,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    click.echo(f"vhlo: {message}", err=True)
+    echo(f"vhlo: {message}", err=True)
     return code
 
 

@@ -1,4 +1,4 @@
-"""``vhlo migrate``: a store of programs brought to another version."""
+"""``vhlo migrate``: migrates a store of programs to another version."""
 
 from __future__ import annotations
 
@@ -13,27 +13,35 @@ import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import migrate_text, options
+from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.progress import shown_progress
 from vhlo_tools.files import write_atomically
-from vhlo_tools.migration import Migration, MigrationRecord, MigrationSummary, Settings, Workers
+from vhlo_tools.migration import Migration, MigrationRecord, MigrationSettings, MigrationSummary, Workers
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _DOING: Final = (
-    click.option("--dry-run", is_flag=True, help="Show what would be done, and write nothing."),
+    click.option("--dry-run", is_flag=True, help="Show the planned changes, and write nothing."),
     click.option(
-        "-j", "--jobs", type=click.IntRange(min=1), help="How many processes do the work; by default one for each core."
+        "-j", "--jobs", type=click.IntRange(min=1), help="The number of processes; by default one for each core."
     ),
-    click.option("--output-dir", metavar="DIR", help="Write results there, and leave the store alone."),
+    click.option("--output-dir", metavar="DIR", help="Write results to DIR, and leave the store unchanged."),
     click.option("--backup", is_flag=True, help="Keep every old file beside the new one, as NAME.orig."),
-    click.option("--backup-suffix", metavar="SUFFIX", help="Keep it, under NAME and this."),
-    click.option("--verify", is_flag=True, help="Move a file only if old and new were shown to compute the same."),
-    click.option("--seed", type=int, default=0, show_default=True, help="What inputs are drawn from to run both."),
-    click.option("-f", "--force", is_flag=True, help="Replace other files that stand where results shall be."),
-    click.option("--exclude", multiple=True, metavar="GLOB", help="Leave files or folders out. May be repeated."),
-    click.option("--journal", metavar="FILE", help="Keep the journal there, also afterwards."),
-    click.option("--restart", is_flag=True, help="Begin anew where an interrupted migration would go on."),
-    click.option("--allow-other-dialects", is_flag=True, help="Let programs keep ops of dialects beside StableHLO."),
+    click.option("--backup-suffix", metavar="SUFFIX", help="Keep every old file as NAME with this suffix."),
+    click.option(
+        "--verify", is_flag=True, help="Replace a file only if the old and the new program compute the same results."
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="The seed of the random inputs for --verify."),
+    options.timeout_option,
+    click.option("-f", "--force", is_flag=True, help="Replace existing output files."),
+    click.option("--exclude", multiple=True, metavar="GLOB", help="Files or folders to exclude. May be repeated."),
+    click.option("--no-follow", "follow", flag_value=False, default=True, help="Leave out links in folders."),
+    click.option("--follow-outside", is_flag=True, help="Follow links in folders to files outside of PATH too."),
+    click.option("--journal", metavar="FILE", help="Keep the journal in FILE, also after the migration."),
+    click.option("--restart", is_flag=True, help="Start again instead of resuming an interrupted migration."),
+    click.option(
+        "--allow-other-dialects", is_flag=True, help="Let programs contain ops of dialects other than StableHLO."
+    ),
 )
 _TELLING: Final = (
     click.option(
@@ -42,9 +50,10 @@ _TELLING: Final = (
         type=click.Choice(["text", "json", "jsonl"]),
         default="text",
         show_default=True,
-        help="How to report: jsonl has a line for each file as it is finished, the others all by their paths.",
+        help="The format of the report: jsonl has a line for each file when it is finished, the others are sorted by "
+        "path.",
     ),
-    click.option("-o", "--report", metavar="FILE", help="Write the report there, and not to stdout."),
+    click.option("-o", "--report", metavar="FILE", help="Write the report to FILE instead of stdout."),
 )
 
 
@@ -57,6 +66,7 @@ def _with(found: Sequence[Callable[[Any], Any]]) -> Callable[[_F], _F]:
 @options.target_option(default=None)
 @_with(_DOING)
 @options.no_legalize_option
+@options.expand_options
 @options.as_of_option
 @options.provider_option
 @options.trusted_option
@@ -71,28 +81,34 @@ def migrate(
     backup_suffix: str | None,
     verify: bool,
     seed: int,
+    timeout: float | None,
     force: bool,
     exclude: tuple[str, ...],
+    follow: bool,
+    follow_outside: bool,
     journal: str | None,
     restart: bool,
     allow_other_dialects: bool,
     legalize: bool,
+    expand: bool,
+    allow_relaxed: tuple[str, ...],
     as_of: date | None,
     provider: str | None,
     trusted: bool,
     output_format: str,
     report: str | None,
 ) -> int:
-    """Bring every artifact, MLIR program and jax.export file at PATH to one version.
+    """Migrate every artifact, MLIR program and jax.export file at PATH to one version.
 
-    A PATH is a file, a folder or a glob. Artifacts and jax.export files are replaced where they stand, each whole or
-    not at all; of a program, NAME.mlirbc is written beside it. Interrupted at any moment, the same command finishes.
-    Exit code 0: all are at the target; 1: one is not; 2: a bad target, or a file that cannot be read.
+    A PATH is a file, a folder or a glob. Artifacts and jax.export files are replaced atomically; for a program,
+    NAME.mlirbc is written next to it. A link in a folder is followed if it leads to a file at PATH. After an
+    interruption, the same command continues the migration. Exit code 0: all files are at the target; 1: some are not;
+    2: a bad target, or a file that cannot be read.
     """
     if backup_suffix is not None and (not backup_suffix or "/" in backup_suffix):
-        raise click.UsageError(f"{backup_suffix!r} is no suffix of a name: expected one like .orig")
+        raise click.UsageError(f"{backup_suffix!r} is not a suffix of a name: expected one like .orig")
     resolved = api.resolve_target(target, as_of=as_of, provider=provider).specified()
-    settings = Settings(
+    settings = MigrationSettings(
         paths,
         resolved.version,
         output_dir,
@@ -105,6 +121,12 @@ def migrate(
         legalize,
         provider,
         trusted,
+        resolved.consumers,
+        timeout,
+        follow,
+        follow_outside,
+        expand,
+        allow_relaxed,
     )
     jobs = jobs or os.cpu_count() or 1
     with api.opened_migration(settings, journal, dry=dry_run, restart=restart) as migration:
@@ -113,24 +135,24 @@ def migrate(
         lines = migrate_text.report(migration.records(), summary, output_format, jobs, dry_run=dry_run)
         if report is not None:
             write_atomically(Path(report), (f"{line}\n".encode() for line in lines), force=True)
-            click.echo(f"vhlo: {migrate_text.total(summary, jobs)}", err=True)
+            echo(f"vhlo: {migrate_text.total(summary, jobs)}", err=True)
         elif not live:
             for line in lines:
-                click.echo(line)
+                echo(line)
     if summary.files["unreadable"]:
         return 2
     return 0 if summary.ok else 1
 
 
 def _worked(migration: Migration, jobs: int, *, dry_run: bool, live: bool) -> MigrationSummary:
-    """Do the work, and return what became of all files, those of earlier runs too."""
+    """Execute the migration, and return the summary of all files, including those of earlier runs."""
     summary = MigrationSummary()
     try:
         with shown_progress() as progress, Workers(jobs=jobs) as workers:
             for number in migration.find():
                 progress.found(number)
             for record in migration.records():
-                # Of an earlier run, or in conflict with another.
+                # Records of an earlier run, or of conflicts between files.
                 _take(record, summary, live=live)
             progress.begin(*migration.totals())
             for record in migration.plan(workers) if dry_run else migration.execute(workers):
@@ -138,7 +160,7 @@ def _worked(migration: Migration, jobs: int, *, dry_run: bool, live: bool) -> Mi
                 progress.advance(record.size, ok=record.ok)
     except KeyboardInterrupt:
         if not dry_run:
-            click.echo("vhlo: interrupted; every file is whole, and the same command goes on from here", err=True)
+            echo("vhlo: interrupted; every file is intact, and the same command resumes the migration", err=True)
         raise
     return summary
 
@@ -146,4 +168,4 @@ def _worked(migration: Migration, jobs: int, *, dry_run: bool, live: bool) -> Mi
 def _take(record: MigrationRecord, summary: MigrationSummary, *, live: bool) -> None:
     summary.add(record)
     if live:
-        click.echo(migrate_text.as_line(record))
+        echo(migrate_text.as_line(record))

@@ -1,4 +1,4 @@
-"""What ``vhlo migrate`` says of files: lines of text, or of JSON."""
+"""The output of ``vhlo migrate``: lines of text or of JSON about files."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from typing import Any, Final
 from vhlo_tools.cli import options
 from vhlo_tools.findings import findings_lines
 from vhlo_tools.migration import MigrationRecord, MigrationSummary
+from vhlo_tools.printable import printable
 
 __all__ = ["as_line", "readable_path", "readable_size", "report", "total"]
 
 _SAID: Final = {
     "move": "to move",
     "moved": "moved",
-    "current": "already there",
+    "current": "up to date",
     "blocked": "blocked",
-    "mismatch": "with other results",
+    "mismatch": "with different results",
     "unverified": "not verified",
-    "changed": "changed meanwhile",
+    "changed": "changed during the migration",
     "failed": "failed",
     "unreadable": "unreadable",
 }
@@ -33,11 +34,11 @@ def report(
     """Yield the lines of a report.
 
     Args:
-        records: What became of each file.
-        summary: What became of all.
-        output_format: ``text``, ``json`` or ``jsonl``. The text of a plan has all files, other text those not moved.
-        jobs: How many processes do the work.
-        dry_run: Whether it is a plan.
+        records: The record of each file.
+        summary: The summary of all files.
+        output_format: ``text``, ``json`` or ``jsonl``. The text of a plan lists all files, other text those not moved.
+        jobs: The number of processes.
+        dry_run: Whether the report is a plan.
     """
     if output_format == "text":
         for record in records:
@@ -48,7 +49,7 @@ def report(
     if output_format == "jsonl":
         yield from map(as_line, records)
         return
-    # One after the other, for there may be very many.
+    # One record at a time, because there may be very many.
     yield "{"
     yield f'"ok": {json.dumps(summary.ok)},'
     yield '"files": ['
@@ -66,7 +67,7 @@ def report(
 
 
 def as_line(record: MigrationRecord) -> str:
-    """Return what became of a file as a line of JSON."""
+    """Return the record of a file as a line of JSON."""
     return json.dumps(_as_json(record), default=str, allow_nan=False)
 
 
@@ -77,7 +78,7 @@ def _as_json(record: MigrationRecord) -> dict[str, Any]:
 
 
 def total(summary: MigrationSummary, jobs: int) -> str:
-    """Return what became of all files, in a line."""
+    """Return the summary of all files, as one line."""
     counts = [
         f"{summary.files[status]} {said} ({readable_size(summary.sizes[status])})"
         for status, said in _SAID.items()
@@ -94,7 +95,8 @@ def total(summary: MigrationSummary, jobs: int) -> str:
 def _lines(record: MigrationRecord) -> Iterator[str]:
     version = str(record.version) if record.version else "-"
     output = f" -> {readable_path(record.output)}" if record.output else ""
-    place = f"{readable_path(record.path)}{output}"
+    leads = f" (a link to {readable_path(record.leads_to)})" if record.leads_to else ""
+    place = f"{readable_path(record.path)}{leads}{output}"
     yield f"{record.status:<10} {version:<8} {readable_size(record.size):>9}  {place}"
     if record.reason:
         yield from (f"  {line}" for line in record.reason.splitlines())
@@ -103,12 +105,12 @@ def _lines(record: MigrationRecord) -> Iterator[str]:
 
 
 def readable_path(path: str) -> str:
-    """Return a path as it can be printed; the bytes of a name need be no text."""
-    return os.fsencode(path).decode("utf-8", "replace")
+    """Return a printable path; the bytes of a file name may not be text."""
+    return printable(os.fsencode(path).decode("utf-8", "replace"))
 
 
 def readable_size(size: int) -> str:
-    """Return a number of bytes for people."""
+    """Return a human-readable number of bytes."""
     for power, unit in ((9, "GB"), (6, "MB"), (3, "kB")):
         if size >= 10**power:
             return f"{size / 10**power:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and how they read and write."""
+"""Arguments and options that commands share, and their input and output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from vhlo_tools.artifact import Artifact, Buffer, JaxContainer, Kind, read_bytes, recognise
+from vhlo_tools.artifact import Artifact, JaxContainer
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import (
     AliasError,
     DowngradeError,
@@ -26,17 +28,21 @@ from vhlo_tools.errors import (
 )
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
+from vhlo_tools.formats import Buffer, Kind, read_bytes, recognise
+from vhlo_tools.mapping import Chunk, slices
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
 
 __all__ = [
+    "allow_relaxed_option",
     "artifact_report",
     "as_of_option",
     "check_output",
     "echo_json",
     "engine_option",
     "exit_code_of",
+    "expand_options",
     "finding_as_json",
     "force_option",
     "format_option",
@@ -60,12 +66,12 @@ STANDARD = "-"
 
 
 def input_argument(metavar: str) -> Callable[[_F], _F]:
-    """Return the argument for the file to read."""
+    """Return the argument for the input file."""
     return click.argument("source", metavar=metavar, type=str)
 
 
 def output_option(*, required: bool) -> Callable[[_F], _F]:
-    """Return the option for the file to write."""
+    """Return the option for the output file."""
     shown = "The file to write; - is stdout." + ("" if required else " By default stdout.")
     option = partial(click.option, "-o", "--output", help=shown)
     return option(required=True) if required else option(default=STANDARD)
@@ -76,7 +82,7 @@ def target_option(default: str | None) -> Callable[[_F], _F]:
     option = partial(
         click.option,
         "--target",
-        help="What shall read it: a version (1.9.0), current, minimum, WEEK_4, WEEK_12, MAX, NONE, a window (12w), "
+        help="The consumer: a version (1.9.0), current, minimum, WEEK_4, WEEK_12, MAX, NONE, a window (12w), "
         "a date (2025-06-01), a release (jaxlib==0.4.31), or a comma list of these.",
     )
     return option(required=True) if default is None else option(default=default, show_default=True)
@@ -87,13 +93,13 @@ def _to_date(context: click.Context, parameter: click.Parameter, value: datetime
 
 
 def as_of_option(function: _F) -> _F:
-    """Add the option for the day that windows count back from."""
+    """Add the option for the date from which windows are counted back."""
     return click.option(
         "--as-of",
         type=click.DateTime(["%Y-%m-%d"]),
         callback=_to_date,
         metavar="DATE",
-        help="The day that windows count back from, by default today.",
+        help="The date that windows are counted back from, by default today.",
     )(function)
 
 
@@ -102,55 +108,90 @@ def engine_option(engines: tuple[str, ...], what: str) -> Callable[[_F], _F]:
     return click.option("--engine", type=click.Choice(engines), default="auto", show_default=True, help=what)
 
 
+def _relaxed(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    features = tuple(name.strip() for each in value for name in each.split(",") if name.strip())
+    try:
+        expansion_policy(allow_relaxed=features)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return features
+
+
+allow_relaxed_option = click.option(
+    "--allow-relaxed",
+    multiple=True,
+    metavar="FEATURE[,...]",
+    callback=_relaxed,
+    help="Rewrite these features too, although something is given up, such as an accuracy; all for all of them.",
+)
+
+
+def expand_options(function: _F) -> _F:
+    """Add the options for rewriting what is newer than the target."""
+    expand = click.option(
+        "--expand",
+        is_flag=True,
+        help="Rewrite features newer than the target into older ones, where the program computes the same.",
+    )
+    return expand(allow_relaxed_option(function))
+
+
 no_legalize_option = click.option(
     "--no-legalize",
     "legalize",
     flag_value=False,
     default=True,
-    help="Refuse what no artifact can hold, and rewrite nothing into plain StableHLO.",
+    help="Reject ops that no artifact can represent, instead of rewriting them to StableHLO.",
 )
 
 
 def provider_option(function: _F) -> _F:
-    """Add the option for the bindings."""
+    """Add the option for the MLIR bindings."""
     return click.option(
         "--provider", metavar="PREFIX", help="The MLIR bindings to use: jaxlib.mlir, torch_mlir or mlir."
     )(function)
 
 
+timeout_option = click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    help="The time limit of a run in seconds, by default 600; inf for none.",
+)
+
+
 trusted_option = click.option(
     "--trusted",
     is_flag=True,
-    help="Let MLIR parse artifacts and bytecode at once, and not in a child process first, where damage does no harm.",
+    help="Parse artifacts and bytecode in this process, without validation in a child process.",
 )
 
 
 def force_option(function: _F) -> _F:
-    """Add the option to replace an existing output."""
+    """Add the option for replacing an existing output."""
     return click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")(function)
 
 
 def format_option(function: _F) -> _F:
-    """Add the option for the format of what is printed."""
+    """Add the option for the output format."""
     return click.option(
         "--output-format", "--format", type=click.Choice(["text", "json"]), default="text", show_default=True
     )(function)
 
 
 def exit_code_of(error: VhloToolsError) -> int:
-    """Return 1 where the answer is no, 2 where usage or an input is at fault."""
+    """Return 1 for a negative result, 2 for a usage error or a bad input."""
     no = (DowngradeError, EngineError, UnsupportedFeatureError, VerificationError)
     if isinstance(error, AliasError):
-        # Of a program, and not of what was asked for on the command line.
+        # 1 for aliases of a program, 2 for those of the command line.
         return 1 if error.findings else 2
     return 1 if isinstance(error, no) and not isinstance(error, InvalidInputError) else 2
 
 
 def reporting(command: Callable[..., dict[str, Any]]) -> Callable[..., None]:
-    """Give a command that writes a file the option `--output-format`.
+    """Add the option `--output-format` to a command that writes a file.
 
-    The command returns what there is to say of what it did. As text only warnings are said, on stderr; as JSON all of
-    it goes to stdout, and an error with its findings likewise.
+    The command returns a report. In text format only the warnings are printed, to stderr; in JSON format the whole
+    report is printed to stdout, as is an error with its findings.
     """
 
     @format_option
@@ -175,7 +216,7 @@ def reporting(command: Callable[..., dict[str, Any]]) -> Callable[..., None]:
 
 
 def artifact_report(artifact: Artifact | JaxContainer, output: str) -> dict[str, Any]:
-    """Return what there is to say of an artifact that was written, or of a file with artifacts inside."""
+    """Return the report about an artifact that was written, or about a file that contains artifacts."""
     return {
         "output": output,
         "kind": str(Kind.PORTABLE_ARTIFACT if isinstance(artifact, Artifact) else Kind.JAX_EXPORT),
@@ -187,7 +228,7 @@ def artifact_report(artifact: Artifact | JaxContainer, output: str) -> dict[str,
 
 
 def read_input(source: str) -> tuple[Buffer, str]:
-    """Return the contents of a file or of stdin, and what to call them in messages."""
+    """Return the contents of a file or of stdin, and its name in messages."""
     if source == STANDARD:
         if sys.stdin is None:
             raise click.UsageError("stdin is closed: there is nothing to read")
@@ -196,36 +237,37 @@ def read_input(source: str) -> tuple[Buffer, str]:
 
 
 def read_program(source: str) -> tuple[ProgramSource, str]:
-    """Return a program, its path or the bytes on stdin, and what to call it in messages."""
+    """Return a program, as a path or as the bytes of stdin, and its name in messages."""
     return read_input(source) if source == STANDARD else (Path(source), source)
 
 
 def read_artifact(source: str) -> Artifact | JaxContainer:
-    """Return the artifact in a file, or the file if it is one that holds artifacts and remains what it is."""
+    """Return the artifact in a file, or the container for a jax.export file."""
     data, name = read_input(source)
     with suppress(InvalidProgramError):
         if recognise(data, name) is Kind.JAX_EXPORT:
             return JaxContainer(data, name=name)
-    # Which says what is wrong.
+    # Raises the error for other files.
     return Artifact(data, name=name)
 
 
-def write_output(output: str, chunks: Iterable[bytes | memoryview], *, force: bool, binary: bool) -> None:
-    """Write to a file, whole or not at all, or to stdout; bytes never go to a terminal."""
+def write_output(output: str, chunks: Iterable[Chunk], *, force: bool, binary: bool) -> None:
+    """Write to a file, atomically, or to stdout; binary data is never written to a terminal."""
     if output != STANDARD:
         write_atomically(Path(output), chunks, force=force)
         return
     if sys.stdout is None:
         raise click.UsageError("stdout is closed: give -o FILE")
     if binary and sys.stdout.isatty():
-        raise click.UsageError("refusing to write bytes to a terminal: give -o FILE, or redirect the output")
+        raise click.UsageError("bytes are not written to a terminal: give -o FILE, or redirect the output")
     for chunk in chunks:
-        sys.stdout.buffer.write(chunk)
+        for piece in slices(chunk):
+            sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
 
 
 def check_output(output: str, *, force: bool, binary: bool) -> None:
-    """Refuse, before any work, an output that :func:`write_output` would refuse after it."""
+    """Reject, before any work, an output that :func:`write_output` would reject after it."""
     if output == STANDARD:
         write_output(output, (), force=force, binary=binary)
     elif not output:
@@ -238,13 +280,14 @@ def check_output(output: str, *, force: bool, binary: bool) -> None:
 
 def echo_json(value: object) -> None:
     """Print ``value`` as JSON on stdout."""
+    # ASCII, in which JSON has its own escapes.
     click.echo(json.dumps(value, indent=2, default=str, allow_nan=False))
 
 
 def report_findings(findings: Iterable[Finding]) -> None:
-    """Print findings on stderr, by feature."""
+    """Print findings on stderr, grouped by feature."""
     for group in group_findings(findings):
         first, *others = findings_lines(group)
-        click.echo(f"vhlo: {group[0].level}: {first.strip()}", err=True)
+        echo(f"vhlo: {group[0].level}: {first.strip()}", err=True)
         for line in others:
-            click.echo(line, err=True)
+            echo(line, err=True)

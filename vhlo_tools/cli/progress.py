@@ -1,4 +1,4 @@
-"""How far the work on many files has come, on stderr: a bar on a terminal, and a line now and then in a log."""
+"""Progress of work on many files, on stderr: a bar on a terminal, and occasional lines in a log."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
-import click
+from vhlo_tools.cli.echo import echo
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
 __all__ = ["Progress", "shown_progress"]
 
-# In a log, a line after so many seconds, or after this much of the work if that is not too soon.
+# In a log, a line is printed after _SECONDS, or after _SHARE of the work if at least _SOON seconds have passed.
 _SECONDS: Final = 10.0
 _SHARE: Final = 0.1
 _SOON: Final = 2.0
 
 
 class Progress(Protocol):
-    """What shows how far the work has come."""
+    """A display of progress."""
 
     def found(self, number: int) -> None:
-        """Say how many files were found."""
+        """Report the number of files that were found."""
 
     def begin(self, files: int, size: int) -> None:
-        """Say how many there are to work on, and how many bytes they have."""
+        """Report the number of files to process, and their size in bytes."""
 
     def advance(self, size: int, *, ok: bool) -> None:
-        """Say that one is done with."""
+        """Report that a file is finished."""
 
 
 @contextmanager
 def shown_progress() -> Iterator[Progress]:
-    """Give what shows progress, until the work is done."""
+    """Yield a display of progress for the duration of the work."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield _Log()
         return
@@ -95,5 +95,5 @@ class _Log:
             self._tell(f"{self._done} of {self._files} files ({share:.0%}){problems}, about {max(left, 0):.0f} s left")
 
     def _tell(self, line: str) -> None:
-        click.echo(f"vhlo: {line}", err=True)
+        echo(f"vhlo: {line}", err=True)
         self._told = time.monotonic()

@@ -1,4 +1,4 @@
-"""``vhlo retarget``: an artifact, or a file with one inside, to another version."""
+"""``vhlo retarget``: retargets an artifact, or a file that contains one, to another version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from vhlo_tools.cli import options
 @options.output_option(required=True)
 @options.target_option(default=None)
 @options.as_of_option
-@options.engine_option(("auto", "bytes", "mlir"), "What moves it: our rules on its bytes, or the library.")
+@options.engine_option(("auto", "bytes", "mlir"), "The engine: rules of vhlo_tools on the bytes, or the library.")
+@options.expand_options
 @options.provider_option
 @options.trusted_option
 @options.force_option
@@ -28,20 +29,38 @@ def retarget(
     target: str,
     as_of: date | None,
     engine: Any,
+    expand: bool,
+    allow_relaxed: tuple[str, ...],
     provider: str | None,
     trusted: bool,
     force: bool,
 ) -> dict[str, Any]:
-    """Move ARTIFACT up or down to another version; dialects it holds already stay.
+    """Retarget ARTIFACT to a newer or older version; ops of other dialects that it contains are kept.
 
-    A jax.export file remains one, with its derivatives moved as well.
+    A jax.export file remains one, and its derivatives are retargeted as well.
     """
+    if engine == "bytes" and (expand or allow_relaxed):
+        raise click.UsageError("--expand and --allow-relaxed need MLIR: give --engine auto or mlir")
     options.check_output(output, force=force, binary=True)
 
     def moved(artifact: Artifact) -> Artifact:
-        return api.retarget(artifact, target, engine=engine, as_of=as_of, provider=provider, trusted=trusted)
+        return api.retarget(
+            artifact,
+            target,
+            engine=engine,
+            expand=expand,
+            allow_relaxed=allow_relaxed,
+            as_of=as_of,
+            provider=provider,
+            trusted=trusted,
+        )
 
+    result: Artifact | JaxContainer
     opened = options.read_artifact(source)
-    result = opened.with_artifacts(moved) if isinstance(opened, JaxContainer) else moved(opened)
+    if isinstance(opened, JaxContainer):
+        consumers = api.resolve_target(target, as_of=as_of, provider=provider).consumers
+        result = opened.checked_for(consumers).with_artifacts(moved)
+    else:
+        result = moved(opened)
     options.write_output(output, result.chunks, force=force, binary=True)
     return options.artifact_report(result, output)

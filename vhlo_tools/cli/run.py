@@ -1,16 +1,17 @@
-"""``vhlo run``: evaluate a program."""
+"""``vhlo run``: evaluates a program."""
 
 from __future__ import annotations
 
 import io
-import json
+import lzma
 import math
 import re
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tokenize import TokenError
+from typing import TYPE_CHECKING, Any, Final
 from zipfile import BadZipFile
 
 import click
@@ -18,14 +19,17 @@ import click
 from vhlo_tools import api
 from vhlo_tools.aliasing import parse_donors
 from vhlo_tools.cli import options
-from vhlo_tools.cli.handlers import handler_option, load_handlers
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.handler_option import handler_option, load_handlers
+from vhlo_tools.documents import read_json
 from vhlo_tools.errors import AliasError
+from vhlo_tools.mapping import open_regular
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-#: An input for one device; no JSON literal begins so.
+#: An input for one device; no JSON literal starts like this.
 _OF_DEVICE = re.compile(r"(\d+):(.*)", re.DOTALL)
 
 input_option = click.option(
@@ -46,31 +50,33 @@ input_option = click.option(
 @click.option(
     "--replicas",
     type=click.IntRange(min=1),
-    help="Run as so many replicas at once, each on devices of its own; with --partitions alone as many as the program "
-    "says, and with neither on one device. An input is given to all devices, and 'DEVICE:VALUE' to one. A program "
+    help="The number of replicas, each on devices of its own. With --partitions alone, the number that the program "
+    "specifies; with neither, one device. An input is passed to all devices, 'DEVICE:VALUE' to one. A program "
     "with shardings takes whole inputs.",
 )
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),
-    help="Run each replica as so many partitions: device R*PARTITIONS+P is partition P of replica R.",
+    help="The number of partitions of each replica: device R*PARTITIONS+P is partition P of replica R.",
 )
 @click.option(
     "--donate",
     "donated",
     multiple=True,
     metavar="NUMBER",
-    help="Give an input away: an output that is aliased with it is written over it. Of a tuple also a part: '(0,{1})'.",
+    help="Donate an input: an output that is aliased with it overwrites it. Also a part of a tuple: '(0,{1})'.",
 )
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds for the interpreter.")
+@options.timeout_option
 @click.option("--probe", metavar="DIR", help="Write intermediate values to this folder, with an index.csv.")
 @click.option(
     "--probe-ops",
     metavar="PATTERN",
-    help="Only of ops whose name or location matches this regular expression.",
+    help="Only values of ops whose name or location matches this regular expression.",
 )
-@click.option("--probe-function", metavar="NAME", help="Only of ops in this function.")
-@click.option("--report", is_flag=True, help="Say on stderr what ran it, and which outputs were written over inputs.")
+@click.option("--probe-function", metavar="NAME", help="Only values of ops in this function.")
+@click.option(
+    "--report", is_flag=True, help="Report on stderr which engine ran the program, and which outputs overwrote inputs."
+)
 @click.option(
     "-o", "--output", help="Write the results to this .npz file, or to this .npy file if there is one result."
 )
@@ -103,12 +109,13 @@ def run(
             raise click.UsageError(f"{output} is neither a .npy nor a .npz file")
         options.check_output(output, force=force, binary=True)
     if probe is None and (probe_ops or probe_function):
-        raise click.UsageError("--probe-ops and --probe-function say what --probe DIR writes: give a folder")
+        raise click.UsageError("--probe-ops and --probe-function require --probe DIR")
     program, name = options.read_program(source)
-    from vhlo_tools.interpreter import DonationWarning, Probe
+    from vhlo_tools.execution import DonationWarning, Probe
 
     functions = load_handlers(handlers)
-    loading: Any = {"engine": engine, "handlers": functions, "name": name, "provider": provider, "trusted": trusted}
+    loading: Any = {"engine": engine, "handlers": functions, "timeout": timeout}
+    loading |= {"name": name, "provider": provider, "trusted": trusted}
     outputs: tuple[Any, ...]
     if probe is not None and engine == "auto":
         loading["engine"] = "reference"
@@ -118,19 +125,19 @@ def run(
 
     if replicas is not None or partitions is not None:
         if donated or report:
-            raise click.UsageError("--donate and --report are of one device: leave --replicas and --partitions out")
+            raise click.UsageError("--donate and --report support one device only: omit --replicas and --partitions")
         several = api.load_parallel_executable(program, replicas=replicas, partitions=partitions, **loading)
         given = inputs_of_devices(inputs, several.inputs)
-        outputs = several.run(given, timeout=timeout, probe=probed())
+        outputs = several.run(given, probe=probed())
         word = "device"
     else:
         values, donate = read_inputs(inputs), [_donated(text) for text in donated]
         executable = api.load_executable(program, **loading)
         with warnings.catch_warnings(action="ignore", category=DonationWarning):
-            # The report says it.
-            execution = executable.execute(values, donate=donate, timeout=timeout, probe=probed())
+            # The report contains the warnings.
+            execution = executable.execute(values, donate=donate, probe=probed())
         if report or donate:
-            click.echo(execution.report, err=True)
+            echo(execution.report, err=True)
         outputs, word = execution.outputs, "result"
     results = dict(_leaves(outputs))
     if output is not None:
@@ -141,26 +148,28 @@ def run(
     else:
         for place, result in results.items():
             shown = "a token" if result is None else f"{result.dtype}{list(result.shape)}\n{result}"
-            click.echo(f"{word} {place}: {shown}")
+            echo(f"{word} {place}: {shown}")
 
 
 def read_inputs(texts: Sequence[str]) -> list[Any]:
-    """Return the inputs that options give."""
+    """Return the inputs that the options specify."""
     return [value for text in texts for value in _values(text)]
 
 
 def inputs_of_devices(texts: Sequence[str], devices: int) -> list[list[Any]]:
-    """Return the inputs of each device that options give: what names no device is for all of them.
+    """Return the inputs of each device; a value without a device is for all devices.
 
     Args:
         texts: The values of the options, ``DEVICE:VALUE`` for one device.
-        devices: How many devices there are.
+        devices: The number of devices.
     """
     given: list[list[Any]] = [[] for _ in range(devices)]
     for text in texts:
         match = _OF_DEVICE.fullmatch(text)
         if match and int(match[1]) >= devices:
-            raise click.UsageError(f"{text!r} is for device {match[1]}, but there are {devices}, from 0 on")
+            raise click.UsageError(
+                f"{text!r} is for device {match[1]}, but there are {devices} devices, numbered from 0"
+            )
         values = _values(match[2] if match else text)
         for each in [given[int(match[1])]] if match else given:
             each += values
@@ -168,14 +177,14 @@ def inputs_of_devices(texts: Sequence[str], devices: int) -> list[list[Any]]:
 
 
 def _donated(text: str) -> int | tuple[int, tuple[int, ...]]:
-    """Return the input that an option names."""
+    """Return the input that an option specifies."""
     if text.strip().isdecimal():
         return int(text)
     try:
         (donor,) = parse_donors(f"{{ {text} }}")
     except (AliasError, ValueError) as error:
         raise click.UsageError(
-            f"{text!r} names no input: expected its number, or '(0,{{1}})' for a part of a tuple"
+            f"{text!r} is not an input: expected its number, or '(0,{{1}})' for a part of a tuple"
         ) from error
     return donor.parameter_number, donor.parameter_index
 
@@ -189,28 +198,35 @@ def _leaves(results: tuple[Any, ...], place: str = "") -> Iterator[tuple[str, np
             yield f"{place}{number}", result
 
 
+# What numpy raises for damaged files; it parses their headers as Python.
+_UNREADABLE: Final = (
+    BadZipFile, EOFError, LookupError, MemoryError, RecursionError, SyntaxError, TokenError, TypeError, ValueError,
+    zlib.error, lzma.LZMAError,
+)  # fmt: skip
+
+
 def _values(text: str) -> list[Any]:
-    """Return the inputs that one option gives: the arrays of a file, or a JSON literal."""
+    """Return the inputs that one option specifies: the arrays of a file, or a JSON literal."""
     import numpy as np
 
     suffix = Path(text).suffix
     if suffix not in (".npy", ".npz"):
         try:
-            return [json.loads(text)]
-        except (ValueError, RecursionError) as error:
-            raise click.UsageError(f"{text!r} is no .npy or .npz file and no JSON literal: {error}") from error
+            return [read_json(text, not_finite=True)]
+        except ValueError as error:
+            raise click.UsageError(f"{text!r} is neither a .npy or .npz file nor a JSON literal: {error}") from error
     try:
-        with Path(text).open("rb") as file:
+        with open_regular(Path(text)) as file:
             loaded = np.load(file, allow_pickle=False)
             arrays = [loaded] if suffix == ".npy" else [loaded[key] for key in _in_order(loaded.files)]
-            # What is loaded is a view, and such memory is not given away.
+            # A loaded array may be a view, whose memory cannot be donated.
             return [each if each.flags.owndata else each.copy() for each in arrays]
-    except (ValueError, EOFError, MemoryError, BadZipFile, zlib.error) as error:
+    except _UNREADABLE as error:
         raise click.UsageError(f"{text} cannot be read as numpy's {suffix}: {error}") from error
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
-    """Return the names of a .npz file as arguments: by their number if all end in one, else as they stand."""
+    """Return the names of a .npz file in the order of arguments: by their final numbers if all have one, else as is."""
     digits = {name: name[len(name.rstrip("0123456789")) :] for name in names}
     return sorted(names, key=lambda name: int(digits[name])) if all(digits.values()) else list(names)
 
@@ -218,7 +234,7 @@ def _in_order(names: Sequence[str]) -> list[str]:
 def _packed(results: Sequence[np.ndarray], output: str) -> bytes:
     import numpy as np
 
-    from vhlo_tools.interpreter import as_saved
+    from vhlo_tools.execution import as_saved
 
     file = io.BytesIO()
     arrays = [as_saved(each) for each in results]
@@ -227,7 +243,9 @@ def _packed(results: Sequence[np.ndarray], output: str) -> bytes:
     elif len(arrays) == 1:
         np.save(file, arrays[0])
     else:
-        raise click.UsageError(f"there are {len(results)} results, and {output} holds one: write a .npz file")
+        raise click.UsageError(
+            f"there are {len(results)} results, but {output} can contain only one: write a .npz file"
+        )
     return file.getvalue()
 
 
@@ -240,7 +258,7 @@ def _as_json(result: Any) -> Any:
     data: list[Any]
     if result.dtype.kind == "c":
         data = [[_finite(value.real), _finite(value.imag)] for value in values.tolist()]
-    elif "int" in result.dtype.name and result.dtype.kind == "V":  # of ml_dtypes, where lists keep the type
+    elif "int" in result.dtype.name and result.dtype.kind == "V":  # of ml_dtypes, where lists keep the element type
         data = [int(value) for value in values]
     else:
         data = [_finite(value) for value in values.tolist()]
@@ -248,5 +266,5 @@ def _as_json(result: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """Return a number as JSON has it, which has no word for infinities and for what is no number: they are strings."""
+    """Return a number for JSON; infinities and NaN, which JSON lacks, are strings."""
     return str(float(value)) if isinstance(value, float) and not math.isfinite(value) else value

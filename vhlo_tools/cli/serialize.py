@@ -1,4 +1,4 @@
-"""``vhlo serialize``: any accepted program to a portable artifact."""
+"""``vhlo serialize``: writes any accepted program as a portable artifact."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from vhlo_tools.cli import options
 @options.output_option(required=True)
 @options.target_option(default="current")
 @options.as_of_option
-@click.option("--allow-other-dialects", is_flag=True, help="Keep ops of dialects beside StableHLO, such as sdy.")
+@click.option("--allow-other-dialects", is_flag=True, help="Keep ops of dialects other than StableHLO, such as sdy.")
 @options.no_legalize_option
+@options.expand_options
 @click.option(
     "--no-alias-lint",
     "alias_lint",
     flag_value=False,
     default=True,
-    help="Let aliases and donors pass that XLA refuses.",
+    help="Accept aliases and donors that XLA rejects.",
 )
 @click.option(
     "--weights",
@@ -34,9 +35,27 @@ from vhlo_tools.cli import options
 @click.option(
     "--batch-size",
     type=click.IntRange(min=0),
-    help="Of a SavedModel, the size of the first dimension of inputs that leave it open.",
+    help="Of a SavedModel, the size of the first dimension of inputs that do not specify it.",
 )
-@click.option("--strip-debug-info", is_flag=True, help="Leave source locations out.")
+@click.option(
+    "--importer",
+    type=click.Choice(["auto", "torchax", "torch-mlir"]),
+    help="Of a torch.export file, the importer; by default auto: torchax if it is installed, and the other one for "
+    "what the first refuses.",
+)
+@click.option(
+    "--import-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Of a torch.export file, the time limit of torch-mlir; by default 600.",
+)
+@click.option(
+    "--import-memory",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="GIB",
+    help="Of a torch.export file, the memory limit of torch-mlir; by default 8.",
+)
+@click.option("--strip-debug-info", is_flag=True, help="Omit source locations.")
 @options.provider_option
 @options.trusted_option
 @options.force_option
@@ -48,10 +67,15 @@ def serialize(
     as_of: date | None,
     allow_other_dialects: bool,
     legalize: bool,
+    expand: bool,
+    allow_relaxed: tuple[str, ...],
     alias_lint: bool,
     weights: str | None,
     signature: str | None,
     batch_size: int | None,
+    importer: str | None,
+    import_timeout: float | None,
+    import_memory: float | None,
     strip_debug_info: bool,
     provider: str | None,
     trusted: bool,
@@ -60,13 +84,15 @@ def serialize(
     """Write PROGRAM as a portable artifact that the target can read.
 
     PROGRAM is MLIR text or bytecode, a portable artifact, a jax.export file, or, with the extra "torch", a torch.export
-    file (.pt2), told apart by content; - is stdin. Read a .pt2 file only if you trust it: torch unpickles parts of it.
+    file (.pt2), distinguished by content; - is stdin. Read a .pt2 file only if you trust it: torch unpickles parts of
+    it.
 
     With the extra "tensorflow" it may also be the folder of a SavedModel, of which one signature is written. Read one
     only if you trust it: TensorFlow runs ops of it.
     """
     options.check_output(output, force=force, binary=True)
     program, name = options.read_program(source)
+    memory = None if import_memory is None else int(import_memory * (1 << 30))
     if weights is not None:
         options.check_output(weights, force=force, binary=True)
         model = api.export_model(
@@ -76,10 +102,15 @@ def serialize(
             name=name,
             allow_other_dialects=allow_other_dialects,
             legalize=legalize,
+            expand=expand,
+            allow_relaxed=allow_relaxed,
             as_of=as_of,
             provider=provider,
             signature=signature,
             batch_size=batch_size,
+            importer=importer,
+            import_timeout=import_timeout,
+            import_memory=memory,
         )
         artifact = api.linted(model.artifact) if alias_lint else model.artifact
         artifact = api.strip(artifact) if strip_debug_info else artifact
@@ -90,6 +121,8 @@ def serialize(
             target,
             allow_other_dialects=allow_other_dialects,
             legalize=legalize,
+            expand=expand,
+            allow_relaxed=allow_relaxed,
             alias_lint=alias_lint,
             strip_debug_info=strip_debug_info,
             name=name,
@@ -97,6 +130,9 @@ def serialize(
             provider=provider,
             signature=signature,
             batch_size=batch_size,
+            importer=importer,
+            import_timeout=import_timeout,
+            import_memory=memory,
             trusted=trusted,
         )
     options.write_output(output, [bytes(artifact)], force=force, binary=True)

@@ -1,4 +1,4 @@
-"""``vhlo shims``: programs of upstream's names."""
+"""``vhlo shims``: writes programs with upstream's names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.options import force_option
 from vhlo_tools.cli.upstream import COMMANDS
 from vhlo_tools.files import write_atomically
@@ -22,26 +23,26 @@ _SHIM = '#!/bin/sh\n{mark}\nexec {python} -P -m vhlo_tools.cli.upstream {program
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @force_option
 def shims(folder: Path, force: bool) -> None:
-    """Write stablehlo-opt and stablehlo-translate to DIR, which is made if need be.
+    """Write stablehlo-opt and stablehlo-translate to DIR, which is created if necessary.
 
-    They run `vhlo opt` and `vhlo translate` with this Python. With DIR on the path, scripts written for upstream's
-    programs need no change.
+    They run `vhlo opt` and `vhlo translate` with this Python. With DIR on the path, scripts for upstream's programs
+    need no change.
     """
     written = {folder / program: command for program, command in COMMANDS.items()}
     for path, command in written.items():
         if not force and not _is_ours(path, command):
-            raise click.UsageError(f"{path} exists, and is none that `vhlo shims` wrote: --force replaces it")
+            raise click.UsageError(f"{path} exists and was not written by `vhlo shims`: --force replaces it")
     folder.mkdir(parents=True, exist_ok=True)
     for path, command in written.items():
         mark = _MARK.format(command=command)
         text = _SHIM.format(mark=mark, python=shlex.quote(sys.executable), program=path.name)
         write_atomically(path, [text.encode()], force=True)
         path.chmod(0o755)
-        click.echo(path)
+        echo(path)
 
 
 def _is_ours(path: Path, command: str) -> bool:
-    """Tell whether nothing is lost if a file is replaced."""
+    """Return whether a file can be replaced without loss."""
     if not path.exists():
         return not path.is_symlink()
     return path.is_file() and _MARK.format(command=command).encode() in path.read_bytes()

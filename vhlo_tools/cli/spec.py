@@ -1,4 +1,4 @@
-"""``vhlo spec``: the specification of the dialect, shown, compared, checked and extended."""
+"""``vhlo spec``: shows, compares, checks and extends the specification of the dialect."""
 
 from __future__ import annotations
 
@@ -11,12 +11,24 @@ from typing import Any, TypeVar
 import click
 
 from vhlo_tools.cli import options, spec_text
-from vhlo_tools.dialect.description import describe
-from vhlo_tools.dialect.diff import diff as changes_between
-from vhlo_tools.dialect.lint import has_release, write_release
-from vhlo_tools.dialect.lint import lint as violations_of
-from vhlo_tools.dialect.scaffold import NewAttribute, edits_for, write_edits
-from vhlo_tools.dialect.specification import Specification, known_specification, load_specification
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.dialect import (
+    NewEntry,
+    Specification,
+    describe,
+    has_release,
+    known_specification,
+    load_specification,
+    parse_attribute,
+    parse_case,
+    parse_kind,
+    parse_op,
+    plan_version,
+    write_edits,
+    write_release,
+)
+from vhlo_tools.dialect import diff as changes_between
+from vhlo_tools.dialect import lint as violations_of
 from vhlo_tools.version import Version
 
 __all__ = ["spec"]
@@ -34,14 +46,15 @@ class _VersionParameter(click.ParamType[Version]):
 
 
 def specs_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option for the folder, and give the command what that says."""
+    """Add the option for the folder of the specification, and pass the loaded specification to the command."""
 
     @click.option(
         "--specs",
         "folder",
         metavar="DIR",
         type=click.Path(path_type=Path),
-        help="The folder with the specification, laid out as dialect_specs/; files may be missing. By default ours.",
+        help="The folder with the specification, laid out as dialect_specs/; files may be missing. By default that of "
+        "vhlo_tools.",
     )
     @wraps(function)
     def run(folder: Path | None, **arguments: Any) -> Any:
@@ -67,7 +80,7 @@ def list_entries(specs: Specification, kinds: tuple[str, ...], output_format: st
     if output_format == "json":
         options.echo_json([asdict(entry) for entry in entries])
     else:
-        click.echo("\n".join(spec_text.entry_lines(entries)))
+        echo("\n".join(spec_text.entry_lines(entries)))
 
 
 @spec.command()
@@ -75,12 +88,12 @@ def list_entries(specs: Specification, kinds: tuple[str, ...], output_format: st
 @specs_option
 @options.format_option
 def show(specs: Specification, name: str, output_format: str) -> None:
-    """Show the life of NAME: an op, a type, an attribute, an enum, a feature, a default or a version."""
+    """Show the version history of NAME: an op, a type, an attribute, an enum, a feature, a default or a version."""
     descriptions = describe(specs, name)
     if output_format == "json":
         options.echo_json(descriptions)
     else:
-        click.echo("\n\n".join(map(spec_text.description_text, descriptions)))
+        echo("\n\n".join(map(spec_text.description_text, descriptions)))
 
 
 @spec.command()
@@ -89,29 +102,29 @@ def show(specs: Specification, name: str, output_format: str) -> None:
 @specs_option
 @options.format_option
 def diff(specs: Specification, start: Version, end: Version, output_format: str) -> None:
-    """Show what changes from version START to version END; END may be the older one."""
+    """Show the changes from version START to version END, which may be older than START."""
     changes = changes_between(specs, start, end)
     if output_format == "json":
         options.echo_json({"start": start, "end": end, "changes": [asdict(change) for change in changes]})
     else:
-        click.echo("\n".join(spec_text.change_lines(specs, start, end, changes)))
+        echo("\n".join(spec_text.change_lines(specs, start, end, changes)))
 
 
 @spec.command()
 @click.option(
     "--against",
     metavar="REV",
-    help="What nothing may be changed of: a git revision of the folder, or another folder. By default its last "
-    "release, which is in released.json.",
+    help="The released specification, which must not be changed: a git revision of the folder, or another folder. By "
+    "default the last release, in released.json.",
 )
-@click.option("--write-baseline", is_flag=True, help="If nothing is wrong, make this the last release.")
+@click.option("--write-baseline", is_flag=True, help="If there are no violations, make this the last release.")
 @specs_option
 @options.format_option
 @click.pass_context
 def lint(
     context: click.Context, specs: Specification, against: str | None, write_baseline: bool, output_format: str
 ) -> None:
-    """Check that nothing released has changed, and that everything fits together."""
+    """Check that no released entry has changed, and that the specification is consistent."""
     violations = violations_of(specs, against)
     released = against is not None or has_release(specs)
     written = write_release(specs) if write_baseline and not violations else None
@@ -119,62 +132,85 @@ def lint(
         options.echo_json({"ok": not violations, "violations": [asdict(violation) for violation in violations]})
     else:
         for violation in violations:
-            click.echo(str(violation))
-        click.echo(spec_text.verdict(specs, violations, released=released), err=True)
+            echo(str(violation))
+        echo(spec_text.verdict(specs, violations, released=released), err=True)
     if written:
-        click.echo(f"vhlo: {written} is now the last release", err=True)
+        echo(f"vhlo: {spec_text.shown(written)} is now the last release", err=True)
     elif not released:
-        click.echo("vhlo: warning: there is no released.json: the add-only rule was not checked", err=True)
+        echo("vhlo: warning: there is no released.json: the add-only rule was not checked", err=True)
     context.exit(1 if violations else 0)
 
 
 @spec.command("new-version")
-@click.option("--version", "version", type=_VersionParameter(), required=True, help="The version to add.")
-@click.option("--op", metavar="NAME", help="The op that has a new version in it.")
-@click.option("--attribute", metavar="NAME", help="The attribute that the op gains.")
+@click.argument("version", type=_VersionParameter())
+@click.option("--op", "ops", metavar="FAMILY/NAME", multiple=True, help="A new op.")
 @click.option(
-    "--default", metavar="ID", help="The value of the attribute that older versions mean: an id in defaults.toml."
+    "--attribute", "attributes", metavar="OP.NAME=DEFAULT", multiple=True, help="An attribute that an op gains."
 )
-@click.option("--bytecode", type=int, metavar="N", help="The MLIR bytecode version of it, by default as before.")
-@click.option("--brought", metavar="TEXT", help="What it brings, in a sentence.")
+@click.option("--type", "types", metavar="NAME", multiple=True, help="A new type.")
+@click.option("--attribute-kind", "kinds", metavar="NAME", multiple=True, help="A new attribute of the dialect.")
+@click.option("--enum-case", "cases", metavar="ENUM.CASE", multiple=True, help="A new case of an enum, old or new.")
+@click.option("--feature", metavar="ID", help="One feature for all of these. By default each is a feature of its own.")
+@click.option("--bytecode", type=int, metavar="N", help="The MLIR bytecode version, by default unchanged.")
+@click.option(
+    "--brought", metavar="TEXT", help="A sentence on what the version adds. By default it names all of these."
+)
 @click.option(
     "--tests",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Where the tests go: by default tests/dialect beside the specification, or else tests in it.",
+    help="The folder of the tests: by default tests/dialect beside the specification, otherwise tests in it.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would change, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print the changes as a diff, and write nothing.")
 @specs_option
+@options.format_option
 @click.pass_context
 def new_version(
     context: click.Context,
+    /,
     specs: Specification,
     version: Version,
-    op: str | None,
-    attribute: str | None,
-    default: str | None,
-    bytecode: int | None,
-    brought: str | None,
-    tests: Path | None,
+    ops: tuple[str, ...],
+    attributes: tuple[str, ...],
+    types: tuple[str, ...],
+    kinds: tuple[str, ...],
+    cases: tuple[str, ...],
     dry_run: bool,
+    output_format: str,
+    **settings: Any,
 ) -> None:
-    """Add a version, and to an op in it an attribute: entries, step, feature, and a positive and a negative test."""
-    given = (op, attribute, default)
-    if any(given) and not all(given):
-        raise click.UsageError("--op, --attribute and --default go together")
-    change = NewAttribute(op, attribute, default) if op and attribute and default else None
+    r"""Add VERSION and its changes: entries, steps, features, defaults, and tests that pass.
+
+    The newest version can be given again, with more changes, until it is in released.json. The remaining manual steps
+    are printed, each with file and line.
+
+    \b
+    --op 'FAMILY/NAME(lhs, rhs*) -> (result) {attribute, other} [region]', as far as known
+    --attribute OP.NAME=DEFAULT, where DEFAULT is an id in defaults.toml, true, false, [], an integer,
+                a text in quotes, or ENUM.CASE
+    --type, --attribute-kind NAME, or 'NAME(field: kind, other: kind[])' with the fields of its encoding
+    """
+    changes: list[NewEntry] = [
+        *map(parse_op, ops),
+        *map(parse_attribute, attributes),
+        *(parse_kind("type", text) for text in types),
+        *(parse_kind("attribute", text) for text in kinds),
+        *map(parse_case, cases),
+    ]
     violations = violations_of(specs)
     if violations:
         for violation in violations:
-            click.echo(str(violation))
-        click.echo("vhlo: the specification has violations, and stays as it is: mend these first", err=True)
+            echo(str(violation))
+        echo("vhlo: the specification has violations and was not changed: fix the violations first", err=True)
         context.exit(1)
-    edits = edits_for(specs, version, change, tests=tests, bytecode=bytecode, brought=brought)
-    if dry_run:
-        click.echo("\n".join(map(str, edits)), nl=False)
+    plan = plan_version(specs, version, changes, **settings)
+    if not dry_run:
+        write_edits(plan.edits)
+    if output_format == "json":
+        options.echo_json(spec_text.plan_as_json(plan, is_written=not dry_run))
         return
-    write_edits(edits)
-    for edit in edits:
-        click.echo(f"{'wrote' if edit.before is None else 'changed'} {edit.path}")
-    for line in spec_text.remaining(specs, change):
-        click.echo(line, err=True)
+    if dry_run:
+        echo("\n".join(spec_text.plan_diffs(plan)), nl=False)
+    else:
+        echo("\n".join(spec_text.plan_files(plan)))
+    echo("\n".join(spec_text.remaining(plan)), err=dry_run)

@@ -1,4 +1,4 @@
-"""What ``vhlo spec`` prints for people: lines of at most 80 columns where the names allow it."""
+"""The output of ``vhlo spec`` as text: lines of at most 80 columns where the names allow it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from vhlo_tools.dialect.diff import Change
-from vhlo_tools.dialect.rules import RULES, Violation
-from vhlo_tools.dialect.scaffold import NewAttribute
-from vhlo_tools.dialect.specification import Entry, Specification
-from vhlo_tools.dialect.wording import life_text
+from vhlo_tools.dialect import RULES, Change, Plan, Specification, SpecificationEntry, Violation, life_text
 from vhlo_tools.version import Version
 
-__all__ = ["change_lines", "description_text", "entry_lines", "remaining", "verdict"]
+__all__ = [
+    "change_lines",
+    "description_text",
+    "entry_lines",
+    "plan_as_json",
+    "plan_diffs",
+    "plan_files",
+    "remaining",
+    "shown",
+    "verdict",
+]
 
 _WIDTH = 80
-_PROGRAMS = "tests/programs/features"
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "allowed": "+", "refused": "-"}
 
 
-def entry_lines(entries: Sequence[Entry]) -> Iterator[str]:
+def entry_lines(entries: Sequence[SpecificationEntry]) -> Iterator[str]:
     """Yield a line for each entry."""
     width = max((len(entry.name) for entry in entries), default=0)
     for entry in entries:
@@ -46,27 +51,50 @@ def change_lines(specs: Specification, start: Version, end: Version, changes: Se
 
 
 def verdict(specs: Specification, violations: Sequence[Violation], *, released: bool) -> str:
-    """Return what a lint came to, with a release to compare with or without."""
+    """Return the summary of a lint, with or without a release as baseline."""
     entries = sum(1 for _ in specs.entries())
     found = _count(violations, "violation") if violations else "no violation"
     return f"vhlo: {found} in {entries} entries, by {len(RULES)} rules" + (" and the add-only rule" if released else "")
 
 
-def remaining(specs: Specification, change: NewAttribute | None) -> Iterator[str]:
-    """Yield what is left to do by hand for a new version."""
-    yield "vhlo: what is left to do:"
-    yield "  say in versions.toml what the version brought and when, if that is not it"
-    if change is not None:
-        yield f"  say in features.toml how {change.feature} is best avoided"
-        yield "  put a value that means something into the test"
-        # A fork need not keep programs as we do.
-        if (Path(str(specs.folder)).parent / _PROGRAMS).is_dir():
-            yield f"  put a program that has it under {_PROGRAMS}, as {change.feature}.mlir"
-    yield "  once it is released: vhlo spec lint --write-baseline"
+def plan_files(plan: Plan) -> Iterator[str]:
+    """Yield the files that were written, one per line."""
+    for edit in plan.edits:
+        yield f"{'wrote' if edit.before is None else 'changed'} {shown(edit.path)}"
+
+
+def plan_diffs(plan: Plan) -> Iterator[str]:
+    """Yield the changes of each file."""
+    yield from (edit.diff(shown(edit.path)) for edit in plan.edits)
+
+
+def remaining(plan: Plan) -> Iterator[str]:
+    """Yield the remaining manual steps for a new version, each with file and line."""
+    yield "remaining steps:"
+    yield from (f"  {shown(each.path)}:{each.line}: {each.what}" for each in plan.remaining)
+
+
+def plan_as_json(plan: Plan, *, is_written: bool) -> dict[str, Any]:
+    """Return a plan as JSON."""
+    return {
+        "version": str(plan.version),
+        "written": is_written,
+        "files": [
+            {"path": shown(edit.path), "new": edit.before is None, "diff": edit.diff(shown(edit.path))}
+            for edit in plan.edits
+        ],
+        "remaining": [{"path": shown(each.path), "line": each.line, "what": each.what} for each in plan.remaining],
+    }
+
+
+def shown(path: Path) -> str:
+    """Return a path relative to the working directory, if it is inside of that."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def description_text(description: dict[str, Any]) -> str:
-    """Return what there is to say of one thing."""
+    """Return the description of one entry as text."""
     return "\n".join(_op_lines(description) if description["kind"] == "op" else _other_lines(description))
 
 

@@ -1,4 +1,4 @@
-"""``vhlo store``: a store of programs, watched."""
+"""``vhlo store``: watches a store of programs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
+from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.migrate_text import readable_path
 from vhlo_tools.migration import WINDOWS, StoreFile, WindowName, horizon_end
 
@@ -24,16 +25,18 @@ def store() -> None:
 
 @store.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@click.option("--horizon", default="90d", show_default=True, help="How far to look ahead: 90d, 4w, 6m, 2y.")
+@click.option("--horizon", default="90d", show_default=True, help="The period to look ahead: 90d, 4w, 6m, 2y.")
 @click.option(
     "--window",
     "windows",
     type=click.Choice(WINDOWS),
     multiple=True,
-    help="Which windows count; by default all. May be repeated.",
+    help="The windows to consider; by default all. May be repeated.",
 )
-@click.option("--exclude", multiple=True, metavar="GLOB", help="Leave files or folders out. May be repeated.")
-@click.option("-j", "--jobs", type=click.IntRange(min=1), help="How many processes read; by default this one alone.")
+@click.option("--exclude", multiple=True, metavar="GLOB", help="Files or folders to exclude. May be repeated.")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), help="The number of processes that read; by default only this one."
+)
 @options.as_of_option
 @options.format_option
 def status(
@@ -45,14 +48,14 @@ def status(
     as_of: date | None,
     output_format: str,
 ) -> int:
-    """Show which artifacts and jax.export files at PATH leave their compatibility windows, and who reads them today.
+    """Show which artifacts and jax.export files at PATH leave their compatibility windows, and their current readers.
 
-    Windows count from the first day of the version that a file was written for. backward, 5 years: releases made until
-    then are promised to read it. forward, 2 years: releases made until then are promised to write what readers of that
-    version read. jax-export, 6 months: releases of jax made until then are promised to call it.
+    Windows start on the first day of the version that a file was written for. backward, 5 years: releases made in this
+    time are promised to read the file. forward, 2 years: releases made in this time are promised to write files that
+    consumers of that version can read. jax-export, 6 months: releases of jax made in this time are promised to call it.
 
-    Those that leave first come first. Exit code 0: none leaves within the horizon; 1: one does, or has left; 2: a file
-    cannot be read.
+    Files that leave first are listed first. Exit code 0: no file leaves within the horizon; 1: a file leaves, or has
+    left; 2: a file cannot be read.
     """
     today = as_of or date.today()
     end = horizon_end(horizon, today)
@@ -61,7 +64,7 @@ def status(
     found = api.store_status(paths, windows=counted, jobs=jobs, exclude=exclude, as_of=today)
     show = _json if output_format == "json" else _text
     for line in show(_judged(found, counted, today, end, counts), end, counts):
-        click.echo(line)
+        echo(line)
     if counts["unreadable"]:
         return 2
     return 1 if counts["left"] or counts["leaves"] else 0
@@ -73,7 +76,7 @@ _Judged = Iterator[tuple[StoreFile, str, tuple[WindowName, date] | None]]
 def _judged(
     files: Iterator[StoreFile], windows: tuple[WindowName, ...], today: date, end: date, counts: Counter[str]
 ) -> _Judged:
-    """Yield each file with where it stands, and the window that it leaves first; and count."""
+    """Yield each file with its state and the window that it leaves first; count the states."""
     for seen in files:
         leaves = seen.leaves(windows)
         if seen.error is not None:
@@ -95,7 +98,7 @@ def _text(judged: _Judged, end: date, counts: Counter[str]) -> Iterator[str]:
             yield f"  {seen.error}"
         if seen.version is not None:
             others = ", ".join(f"{name} until {day}" for name, day in seen.windows)
-            yield f"  written {seen.written or 'for a version that is not known'}; {others or 'no windows are known'}"
+            yield f"  written {seen.written or 'for an unknown version'}; {others or 'no windows are known'}"
             yield f"  read by {', '.join(map(str, seen.readers)) or 'no known release'}"
     said = {"left": "left", "leaves": f"leave until {end}", "within": "stay longer", "none": "without a window"}
     said["unreadable"] = "unreadable"

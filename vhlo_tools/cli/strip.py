@@ -1,4 +1,4 @@
-"""``vhlo strip``: an artifact, or a file with one inside, without source locations."""
+"""``vhlo strip``: removes source locations from an artifact, or from a file that contains one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vhlo_tools.cli import options
 @options.force_option
 @options.reporting
 def strip(source: str, output: str, force: bool) -> dict[str, Any]:
-    """Write ARTIFACT without its source locations; on the bytes, so that any version and size will do.
+    """Remove the source locations of ARTIFACT; this edits the bytes, and supports any version and size.
 
     A jax.export file remains one.
     """
@@ -26,7 +26,7 @@ def strip(source: str, output: str, force: bool) -> dict[str, Any]:
         container = opened.stripped()
         options.write_output(output, container.chunks, force=force, binary=True)
         return options.artifact_report(container, output)
-    # In pieces, so that constants are never held.
+    # In chunks, so that constants are never copied.
     chunks = list(opened.stripped())
     options.write_output(output, chunks, force=force, binary=True)
     return {**options.artifact_report(opened, output), "size": sum(map(len, chunks))}

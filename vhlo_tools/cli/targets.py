@@ -1,4 +1,4 @@
-"""``vhlo targets``: the table of versions and releases, and what a target means."""
+"""``vhlo targets``: shows the table of versions and releases, and the meaning of targets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vhlo_tools.compat import newest_released_by
 from vhlo_tools.dialect import known_releases, known_versions
 from vhlo_tools.version import Version
 
-# What a day's answer shows beside the newest version.
+# The windows shown for a date, in addition to the newest version.
 _WINDOWS = ("0d", "4w", "12w", "1y", "2y")
 
 
@@ -27,9 +27,9 @@ _WINDOWS = ("0d", "4w", "12w", "1y", "2y")
 @options.provider_option
 @options.format_option
 def targets(wanted: tuple[str, ...], as_of: date | None, provider: str | None, output_format: str) -> None:
-    """Show every version with its releases, or what each TARGET means.
+    """Show every version with its releases, or the meaning of each TARGET.
 
-    With --as-of alone: what the newest version was that day, and what its windows meant.
+    With --as-of alone: the newest version at that date, and the meaning of its windows.
     """
     if wanted:
         rows = [_meaning(spelling, as_of, provider) for spelling in wanted]
@@ -86,7 +86,7 @@ def _show(rows: Sequence[dict[str, Any]]) -> None:
         table.add_column(key.replace("_", " "), no_wrap=fixed, overflow="fold", ratio=None if fixed else 1)
     for row in rows:
         table.add_row(*(_cell(value) for value in row.values()))
-    # A line is a row where a program reads it.
+    # Without wrapping for a program, which reads one row per line.
     console = Console() if sys.stdout.isatty() else Console(width=1000)
     console.print(table)
 

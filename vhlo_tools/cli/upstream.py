@@ -1,4 +1,4 @@
-"""Upstream's programs as commands, which read their arguments themselves and start with as little as they can.
+"""Upstream's programs as commands, which parse their arguments themselves and start with minimal imports.
 
 A shim runs this module: ``python -m vhlo_tools.cli.upstream stablehlo-opt ARGUMENTS``.
 """
@@ -10,35 +10,35 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from vhlo_tools.opt.guard import guarded
+from vhlo_tools.upstream import guarded
 
 __all__ = ["COMMANDS", "main"]
 
-#: The commands that stand for upstream's programs, by the names that these have.
+#: The commands that replace upstream's programs, by the names of these.
 COMMANDS: Final = {"stablehlo-opt": "opt", "stablehlo-translate": "translate"}
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Run one of the programs in a process of its own, and return its exit code.
+    """Run one of the programs in a child process, and return its exit code.
 
     Args:
-        program: What it is called: by upstream, or as ``vhlo opt`` or ``vhlo translate``.
+        program: Its name: that of upstream, or ``vhlo opt`` or ``vhlo translate``.
         arguments: Its arguments.
     """
     command = COMMANDS.get(program) or program.rpartition(" ")[2]
-    # Who starts us may have closed some of them.
+    # The parent process may have closed some of them.
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
 
     def run() -> int:
-        # Only in the process that needs them.
-        from vhlo_tools.opt.streams import Streams
+        # Imported only in the process that uses them.
+        from vhlo_tools.upstream import Streams
 
         if command == "opt":
-            from vhlo_tools.opt.optimizer import run_opt as run_command
+            from vhlo_tools.upstream import run_opt as run_command
         else:
-            from vhlo_tools.opt.translator import run_translate as run_command
+            from vhlo_tools.upstream import run_translate as run_command
         return run_command(arguments, Streams.of_process(), program=program)
 
     return guarded(program, run)

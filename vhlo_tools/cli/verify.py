@@ -1,4 +1,4 @@
-"""``vhlo verify``: whether two programs compute the same."""
+"""``vhlo verify``: checks whether two programs compute the same results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
-from vhlo_tools.cli.handlers import handler_option, load_handlers
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.handler_option import handler_option, load_handlers
 from vhlo_tools.cli.run import input_option, read_inputs
 
 if TYPE_CHECKING:
@@ -23,23 +24,23 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 _DRAWING: Final = (
     click.option(
-        "--seed", type=int, default=0, show_default=True, help="What inputs are drawn from if none are given."
+        "--seed", type=int, default=0, show_default=True, help="The seed of random inputs, if none are given."
     ),
-    click.option("--edges", is_flag=True, help="Draw zeros, subnormal numbers, the smallest and the largest too."),
-    click.option("--non-finite", is_flag=True, help="Draw infinities too, and what is no number."),
+    click.option("--edges", is_flag=True, help="Also draw zeros, subnormal numbers, the smallest and the largest."),
+    click.option("--non-finite", is_flag=True, help="Also draw infinities and NaNs."),
     click.option(
-        "--size", type=click.IntRange(min=0), default=3, show_default=True, help="For dimensions whose size is open."
+        "--size", type=click.IntRange(min=0), default=3, show_default=True, help="The size of dynamic dimensions."
     ),
 )
 _TOLERANCE: Final = (
-    click.option("--ulp", type=click.IntRange(min=0), default=4, show_default=True, help="Floats may be so far apart,"),
-    click.option("--rtol", type=click.FloatRange(min=0), default=0.0, help="or this much of the expected value,"),
-    click.option("--atol", type=click.FloatRange(min=0), default=0.0, help="and this much beside."),
+    click.option("--ulp", type=click.IntRange(min=0), default=4, show_default=True, help="Tolerance in ulp."),
+    click.option("--rtol", type=click.FloatRange(min=0), default=0.0, help="Relative tolerance."),
+    click.option("--atol", type=click.FloatRange(min=0), default=0.0, help="Absolute tolerance, added to --rtol."),
 )
 
 
 def drawing_options(function: _F) -> _F:
-    """Add the options for how inputs are drawn, which the function takes as ``drawing``."""
+    """Add the options for random inputs, which the function receives as ``drawing``."""
 
     def drawing(seed: int, edges: bool, non_finite: bool, size: int) -> Drawing:
         from vhlo_tools.verification import Drawing
@@ -50,7 +51,7 @@ def drawing_options(function: _F) -> _F:
 
 
 def tolerance_options(function: _F) -> _F:
-    """Add the options for how far apart floats may be, which the function takes as ``tolerance``."""
+    """Add the options for the tolerance of floats, which the function receives as ``tolerance``."""
 
     def tolerance(ulp: int, rtol: float, atol: float) -> Tolerance:
         from vhlo_tools.verification import Tolerance
@@ -61,7 +62,7 @@ def tolerance_options(function: _F) -> _F:
 
 
 def _gathered(function: _F, options: Sequence[Callable[[Any], Any]], name: str, make: Callable[..., Any]) -> _F:
-    """Return a function with options, which are one argument to the function that it calls."""
+    """Return a function with several options, which it passes as one argument to the wrapped function."""
     taken = list(inspect.signature(make).parameters)
 
     @wraps(function)
@@ -76,11 +77,16 @@ def _gathered(function: _F, options: Sequence[Callable[[Any], Any]], name: str, 
 @click.argument("after", metavar="AFTER")
 @input_option
 @drawing_options
-@click.option("--rounds", type=click.IntRange(min=1), default=1, show_default=True, help="How often they are drawn.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    help="The number of rounds, each with other random inputs; by default as many of 256 as fit into two seconds.",
+)
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
 @handler_option
 @tolerance_options
-@click.option("--bisect", is_flag=True, help="If they differ, find the first op where they part.")
+@click.option("--bisect", is_flag=True, help="If they differ, find the first op where they diverge.")
+@options.timeout_option
 @options.provider_option
 @options.trusted_option
 @options.format_option
@@ -89,18 +95,19 @@ def verify(
     after: str,
     inputs: tuple[str, ...],
     drawing: Drawing,
-    rounds: int,
+    rounds: int | None,
     engine: api.EngineChoice,
     handlers: tuple[str, ...],
     tolerance: Tolerance,
     bisect: bool,
+    timeout: float | None,
     provider: str | None,
     trusted: bool,
     output_format: str,
 ) -> int:
     """Run BEFORE and AFTER on the same inputs and compare their outputs: exit code 1 if they differ too much.
 
-    Programs with aliases are run again with every aliased input given away.
+    Programs with aliases are run again, with every aliased input donated.
     """
     programs = [options.read_program(each) for each in (source, after)]
     values = read_inputs(inputs)
@@ -115,6 +122,7 @@ def verify(
         engine=engine,
         handlers=load_handlers(handlers),
         bisect=bisect,
+        timeout=timeout,
         names=(programs[0][1], programs[1][1]),
         provider=provider,
         trusted=trusted,
@@ -122,7 +130,7 @@ def verify(
     if output_format == "json":
         options.echo_json(_as_json(report))
     else:
-        click.echo(report)
+        echo(report)
     return 0 if report.passed else 1
 
 
@@ -152,5 +160,5 @@ def _as_json(report: VerificationReport) -> dict[str, Any]:
 
 
 def comparison_as_json(found: Comparison) -> dict[str, Any]:
-    """Return a comparison as JSON has it."""
+    """Return a comparison as a JSON object."""
     return {"passed": found.passed, **asdict(found)}

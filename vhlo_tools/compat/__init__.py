@@ -1,15 +1,35 @@
-"""Who can read what: targets, and what an artifact requires."""
+"""Compatibility: targets, and the requirements of an artifact."""
 
-from vhlo_tools.compat.places import attributes_of
-from vhlo_tools.compat.requirements import FeatureCount, Requirements
-from vhlo_tools.compat.targets import Library, Target, newest_released_by, resolve_target
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FeatureCount",
-    "Library",
-    "Requirements",
-    "Target",
-    "attributes_of",
-    "newest_released_by",
-    "resolve_target",
-]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.compat.allowed_expansions import (
+        NO_EXPANSIONS,
+        AllowRelaxed,
+        Expand,
+        ExpansionPolicy,
+        expansion_flag,
+        expansion_policy,
+    )
+    from vhlo_tools.compat.requirements import FeatureCount, Requirements
+    from vhlo_tools.compat.structures import Structures
+    from vhlo_tools.compat.target_grammar import Library, Target, newest_released_by, resolve_target
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "allowed_expansions": (
+                "AllowRelaxed",
+                "Expand",
+                "ExpansionPolicy",
+                "NO_EXPANSIONS",
+                "expansion_flag",
+                "expansion_policy",
+            ),
+            "requirements": ("FeatureCount", "Requirements"),
+            "structures": ("Structures",),
+            "target_grammar": ("Library", "Target", "newest_released_by", "resolve_target"),
+        },
+    )

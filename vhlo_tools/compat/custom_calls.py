@@ -1,11 +1,11 @@
-"""Custom calls: payloads with versions of their own, of which StableHLO promises nothing."""
+"""Custom calls: payloads with versions of their own, for which StableHLO has no compatibility guarantee."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from vhlo_tools.bytecode import File, Place, visit
-from vhlo_tools.compat.places import Places, attributes_of
+from vhlo_tools.bytecode import File, Place, Places, attributes_of, visit
 from vhlo_tools.dialect import find_enum
 from vhlo_tools.findings import Finding
 
@@ -15,11 +15,11 @@ _API_VERSIONS = "api_version_v1"
 
 
 def custom_call_notes(file: File, name: str) -> list[Finding]:
-    """Return a note for each custom call of a file: what it calls, by which API, with how much payload.
+    """Return a note for each custom call of a file: its target, its API version, and the size of its payload.
 
     Args:
         file: The file.
-        name: What the program is called.
+        name: The name of the program.
 
     Raises:
         MalformedArtifactError: If the file is damaged.
@@ -40,7 +40,7 @@ def custom_call_notes(file: File, name: str) -> list[Finding]:
             message=_message(file, attributes_of(file, place.op)),
             op="stablehlo.custom_call",
             location=places.source(place.op.location),
-            remedy="see that every consumer knows the target; StableHLO promises nothing of it",
+            remedy="check that every consumer supports the target; StableHLO does not guarantee it",
             function=places.function(place),
         )
         known = found.get(finding)
@@ -50,17 +50,15 @@ def custom_call_notes(file: File, name: str) -> list[Finding]:
     return list(found.values())
 
 
-def _message(file: File, attributes: dict[str, int]) -> str:
-    target = _field(file, attributes.get("call_target_name"))
-    called = file.string(target) if isinstance(target, int) else "something"
+def _message(file: File, attributes: Mapping[str, int]) -> str:
+    called = file.text(attributes.get("call_target_name")) or "something"
     enum, number = find_enum(_API_VERSIONS), _field(file, attributes.get("api_version"))
     case = enum.case_of(number) if enum and isinstance(number, int) else None
     config = attributes.get("backend_config")
-    value = file.decode("attribute", config) if config is not None else None
-    if value is not None and value.name == "string_v1":
-        payload = f"{len(file.strings[value.field('value')])} bytes"
-    elif value is not None and value.name == "dict_v1":
-        payload = f"a dictionary of {len(value.field('elements'))}"
+    if (text := file.raw_text(config)) is not None:
+        payload = f"{len(text)} bytes"
+    elif (held := file.dictionary(config)) is not None:
+        payload = f"a dictionary of {len(held)}"
     else:
         payload = "nothing"
     return f"a custom call of {called} ({case.name if case else number}) with {payload} as backend_config"

@@ -1,8 +1,8 @@
-"""Which versions brought the types, attributes and cases in a file: its tables, entry by entry.
+"""The versions that introduced the types, attributes and cases in the tables of a file.
 
-VHLO's conversion between versions looks into most types and attributes that hold others, and not into all
-(``isLegalType`` and ``isLegalAttribute`` in ``stablehlo/transforms/VhloToVersion.cpp``). What it does not see, it
-writes for consumers that choke on it; so it is told apart here.
+VHLO's conversion between versions checks most types and attributes inside others, but not all (``isLegalType`` and
+``isLegalAttribute`` in ``stablehlo/transforms/VhloToVersion.cpp``). Entries that it does not check are written even for
+consumers that reject them; so checked and unchecked entries are distinguished here.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from vhlo_tools.version import Version
 
 __all__ = ["Introductions", "Name", "Needs"]
 
-#: Types and attributes into which the conversion does not look.
+#: Types and attributes whose contents the conversion does not check.
 _NOT_LOOKED_INTO: Final = frozenset({"future_v1", "quant_per_axis_v1", "mesh_v1", "mesh_axis_v1"})
 _DEEPEST: Final = 100
 
 
 class Name(NamedTuple):
-    """Something that a version brought.
+    """Something that a version introduced.
 
     Attributes:
         name: A type, an attribute, a case (``comparison_type_v1.WEAKORDER``), or a feature of the encoding.
-        kind: What sort of thing it is.
-        since: The version that brought it.
+        kind: Its kind.
+        since: The version that introduced it.
     """
 
     name: str
@@ -38,11 +38,11 @@ class Name(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """What an attribute or a type needs, with all that it holds.
+    """The needs of an attribute or a type, including everything that it contains.
 
     Attributes:
-        checked: What the conversion between versions looks at.
-        unchecked: What it overlooks.
+        checked: Those that the conversion between versions checks.
+        unchecked: Those that it overlooks.
     """
 
     checked: frozenset[Name] = frozenset()
@@ -53,11 +53,11 @@ _NOTHING: Final = Needs()
 
 
 class Introductions:
-    """What the entries of a file need.
+    """The needs of the entries of a file.
 
     Args:
         file: The file.
-        future: The version that is taken for the introduction of what is not specified yet.
+        future: The version to use as the introduction of anything unspecified.
     """
 
     def __init__(self, file: File, future: Version) -> None:
@@ -67,7 +67,7 @@ class Introductions:
         self._depth = 0
 
     def of_tables(self) -> frozenset[Name]:
-        """Return all that the entries need; nothing is decoded but what may be young.
+        """Return the needs of all entries; only entries that may be newer than the first version are decoded.
 
         Raises:
             MalformedArtifactError: If the tables are damaged.
@@ -78,7 +78,7 @@ class Introductions:
         old = [_old_bytes(dialect, kind) for kind in kinds for dialect in dialects]
         seen: set[tuple[bool, int, bytes]] = set()
         for is_type, entry in self._file.scan(old):
-            # Of VHLO the contents decide; of MLIR itself the code does, and of other dialects nothing needs to.
+            # For VHLO the contents decide; for the builtin dialect the code does; for other dialects the dialect alone.
             length = {"vhlo": 64, "builtin": 1}.get(dialects[entry.dialect], 0)
             key = (is_type, entry.dialect, bytes(entry.data[:length]))
             if key not in seen:
@@ -88,14 +88,14 @@ class Introductions:
         return frozenset(found)
 
     def is_type_of_results(self, name: str) -> bool:
-        """Tell whether some op has a result of the VHLO type ``name``."""
+        """Return whether some op has a result of the VHLO type ``name``."""
         types = self._types_called((name,))
         return bool(types) and any(
             isinstance(op, Operation) and not types.isdisjoint(op.results) for op in walk(self._file.ir)
         )
 
     def has_integers_of(self, names: tuple[str, ...]) -> bool:
-        """Tell whether there is an integer attribute of one of the VHLO types ``names``."""
+        """Return whether there is an integer attribute of one of the VHLO types ``names``."""
         types = self._types_called(names)
         if not types:
             return False
@@ -107,24 +107,24 @@ class Introductions:
         return frozenset(index for index, value in values if value and value.dialect == "vhlo" and value.name in names)
 
     def of(self, kind: EntryKind, index: int) -> Needs:
-        """Return what an entry needs, with all that it holds.
+        """Return the needs of an entry, including everything that it contains.
 
         Raises:
-            MalformedArtifactError: If it is damaged, or nests too deep or in a circle.
+            MalformedArtifactError: If it is damaged, nested too deeply, or contains itself.
         """
         key = (kind, index)
         known = self._needs.get(key)
         if known is None:
             if self._depth > _DEEPEST:
                 entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
-                raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST}, or in a circle")
+                raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST} levels, or in a cycle")
             self._depth += 1
             known = self._needs[key] = self._of(kind, index)
             self._depth -= 1
         return known
 
     def all_of(self, kind: EntryKind, indices: Iterable[int]) -> Needs:
-        """Return what several entries need together."""
+        """Return the combined needs of several entries."""
         found = [needs for index in indices if (needs := self.of(kind, index)) is not _NOTHING]
         if not found:
             return _NOTHING
@@ -137,7 +137,7 @@ class Introductions:
         value = decode_entry(self._file, kind, entry)
         own = frozenset(self._own(kind, entry, value))
         if value is None or value.dialect != "vhlo":
-            # The conversion leaves alone whatever is not of VHLO, with all that it holds.
+            # The conversion does not change entries of other dialects, or anything that they contain.
             inner = [self.of(*each) for each in _held(value)] if value else []
             return _joined(frozenset(), own, inner, seen=False)
         inner = [self.of(*each) for each in _held(value)]
@@ -155,7 +155,7 @@ class Introductions:
                 yield Name(ranges.id, ranges.kind, ranges.introduced)
             return
         if value is None:
-            # Text of VHLO needs a parser that knows it; a code from the future has no name.
+            # Text of VHLO needs a parser that knows it; an unknown code has no name.
             yield Name(f"an unknown {kind} of VHLO", kind, self._future)
             return
         since = _lives(kind)[value.name]
@@ -185,7 +185,7 @@ def _joined(checked: frozenset[Name], unchecked: frozenset[Name], inner: list[Ne
 
 
 def _held(value: Value) -> Iterator[tuple[EntryKind, int]]:
-    """Yield the attributes and types that ``value`` refers to."""
+    """Yield the attributes and types to which ``value`` refers."""
     for field, content in zip(value.encoding.fields, value.fields, strict=True):
         yield from _references(field, content)
 
@@ -221,9 +221,9 @@ def _lives(kind: EntryKind) -> dict[str, Version]:
 
 @cache
 def _old_bytes(dialect: str, kind: EntryKind) -> frozenset[int]:
-    """Return the first bytes of those entries that are as old as VHLO, whatever they hold.
+    """Return the first bytes of the entries that are as old as VHLO, whatever they contain.
 
-    An entry begins with its code, which is small, and so takes one byte whose lowest bit is set.
+    An entry begins with its code, which is small and so takes one byte, with its lowest bit set.
     """
     old: set[int] = set()
     for code, encoding in encodings_of(dialect, kind).items():

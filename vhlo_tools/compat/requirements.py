@@ -1,20 +1,29 @@
-"""What an artifact requires: who can read it, how far down it can go, and every reason why not further.
+"""The requirements of an artifact: the versions that can read it, its downgrade targets, and the reasons.
 
-The rules are those of the specification; the bytes are all that is looked at.
+The rules are those of the specification; only the bytes are examined.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
 from vhlo_tools.bytecode import File
+from vhlo_tools.compat.allowed_expansions import NO_EXPANSIONS, ExpansionPolicy, expansion_flag
 from vhlo_tools.compat.custom_calls import custom_call_notes
 from vhlo_tools.compat.survey import Survey, Use
-from vhlo_tools.dialect import find_op_version, known_features, known_versions, minimum_version, newest_version
+from vhlo_tools.dialect import (
+    Expansion,
+    Feature,
+    find_op_version,
+    known_features,
+    known_versions,
+    minimum_version,
+    newest_version,
+)
 from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
 
@@ -25,12 +34,12 @@ _ORDER: Final = {"error": 0, "warning": 1, "note": 2}
 
 @dataclass(frozen=True, slots=True)
 class FeatureCount:
-    """A feature that a file holds.
+    """A feature in a file.
 
     Attributes:
         id: The id of the feature.
-        introduced: The version that brought it.
-        count: How many ops or block arguments hold it.
+        introduced: The version that introduced it.
+        count: The number of ops or block arguments with it.
     """
 
     id: str
@@ -39,12 +48,12 @@ class FeatureCount:
 
 
 class Requirements:
-    """What an artifact requires; computed when it is asked for, the versions from the tables where they suffice.
+    """The requirements of an artifact, computed on access; the versions from the tables alone where these suffice.
 
     Args:
-        file: Its bytes taken apart.
-        version: The version that its header names.
-        name: What it is called.
+        file: Its decoded file.
+        version: The version in its header.
+        name: Its name.
 
     Every property and method raises :class:`MalformedArtifactError` if the file is damaged.
     """
@@ -54,7 +63,7 @@ class Requirements:
         self._header = version
         self._name = name
         newest = newest_version()
-        # Whatever is not specified is newer than what is.
+        # Anything unspecified is newer than the specification.
         self._future = max(version.minor_release, Version(f"{newest.major}.{newest.minor + 1}.0"))
         self._survey = Survey(file, self._future, name)
 
@@ -62,8 +71,8 @@ class Requirements:
     def readable_since(self) -> Version:
         """The oldest version whose reader accepts these bytes.
 
-        It is the newest introduction among all that they hold, also where the library's own check does not look. Other
-        dialects count as :data:`1.11.0`; whether the consumer knows them is another question.
+        It is the newest introduction of anything in them, including what the library's own check overlooks. Other
+        dialects count as :data:`1.11.0`; whether the consumer has them is a separate question.
         """
         needed = [minimum_version(), self._bytecode_since, *(name.since for name in self._survey.names)]
         needed += [use.since for use in self._survey.summary[1]]
@@ -71,19 +80,22 @@ class Requirements:
 
     @cached_property
     def downgradable_to(self) -> Version:
-        """The oldest version that the library can write the program for, as it is.
+        """The oldest version for which the library can write the program unchanged.
 
-        It can be written for every version since; what only consumers choke on does not count.
+        It can be written for every later version; features that only consumers reject do not count.
         """
         return self._reach([use for use in self._survey.summary[0] if use.level == "error"])
 
     @cached_property
     def expandable_to(self) -> Version:
-        """The oldest version that the program can be written for after the library's expansions."""
-        expanded = {feature.id for feature in known_features() if feature.expansion}
-        return self._reach(
-            [use for use in self._survey.summary[0] if use.level == "error" and use.feature not in expanded]
-        )
+        """The oldest version for which the program can be written with exact expansions.
+
+        Only expansions that apply to every use of their feature count, so that it can be written for every later
+        version with ``expand=True``; it may turn out that older ones are possible.
+        """
+        expansions = {feature.id: feature.expansion("exact") for feature in known_features()}
+        blocking = [use for use in self._survey.summary[0] if use.level == "error"]
+        return self._reach([_expanded(use, expansions.get(use.feature)) for use in blocking])
 
     def _reach(self, blocking: list[Use]) -> Version:
         reached = self._future
@@ -95,33 +107,34 @@ class Requirements:
 
     @cached_property
     def features(self) -> tuple[FeatureCount, ...]:
-        """What it holds that not every version has, newest first."""
+        """The features in it that not every version has, newest first."""
         counts: Counter[tuple[str, Version]] = Counter()
         for use in self._survey.read:
             counts[use.feature, use.since] += use.count
         found = [FeatureCount(feature, since, count) for (feature, since), count in counts.items()]
         return tuple(sorted(found, key=lambda each: (each.introduced, each.id), reverse=True))
 
-    def findings(self, target: Version) -> list[Finding]:
-        """Return every reason why the program cannot be written for ``target``, and what its readers would choke on.
+    def findings(self, target: Version, tried: ExpansionPolicy = NO_EXPANSIONS) -> list[Finding]:
+        """Return every reason why the program cannot be written for ``target``, or its readers would reject it.
 
         Args:
-            target: The version to write it for.
+            target: The version for which to write it.
+            tried: The expansions that were tried, which are no remedies any more.
 
         Returns:
-            Errors for what the library refuses, then warnings for what it writes although readers refuse it; in the
-            order of the program. Empty if all is well.
+            Errors for features that the library refuses, then warnings for those that it writes although readers reject
+            them; in program order. Empty if there are none.
         """
         if not self._survey.may_matter_at(target):
             return []
         uses = [use for use in self._survey.written if use.matters_at(target)]
         refused = {use.feature for use in uses if use.level == "error"}
         kept = [use for use in uses if use.level == "error" or use.feature not in refused]
-        return _sorted(self._finding(use, target, reading=False) for use in kept)
+        return _sorted(self._finding(use, target, tried) for use in kept)
 
     def reader_findings(self, reader: Version) -> list[Finding]:
-        """Return every reason why a reader of the version ``reader`` refuses these very bytes, in program order."""
-        found = [self._finding(use, reader, reading=True) for use in self._survey.read if use.is_refused_by(reader)]
+        """Return every reason why a reader of version ``reader`` rejects these bytes, in program order."""
+        found = [self._finding(use, reader, None) for use in self._survey.read if use.is_refused_by(reader)]
         found += [
             _withdrawn(name, last, reader) for name, last in self._survey.withdrawn if reader.minor_release > last
         ]
@@ -133,33 +146,34 @@ class Requirements:
                     feature="bytecode_version",
                     level="error",
                     kind="encoding",
-                    message=f"the file is of MLIR bytecode version {self._file.version}, which came with StableHLO "
-                    f"{self._bytecode_since}",
+                    message=f"the file has MLIR bytecode version {self._file.version}, which was introduced in "
+                    f"StableHLO {self._bytecode_since}",
                     introduced=self._bytecode_since,
                     target=reader,
-                    remedy=f"bring it to {reader} with `vhlo retarget`",
+                    remedy=f"retarget it to {reader} with `vhlo retarget`",
                 )
             )
         return _sorted(found)
 
     @cached_property
     def notes(self) -> tuple[Finding, ...]:
-        """The custom calls, which carry versions of their own."""
+        """Notes on the custom calls, which have versions of their own."""
         return tuple(custom_call_notes(self._file, self._name))
 
     @property
     def contradiction(self) -> Finding | None:
-        """A warning if the contents are newer than the version that the header names."""
+        """A warning if the contents are newer than the version in the header."""
         if self.readable_since <= self._header.minor_release:
             return None
         return Finding(
             feature="header_version",
             level="warning",
             kind="encoding",
-            message=f"the header says StableHLO {self._header}, but only {self.readable_since} or later can read it",
+            message=f"the header specifies StableHLO {self._header}, but only {self.readable_since} or later can read "
+            f"it",
             introduced=self.readable_since,
             target=self._header,
-            remedy=f"write it again for {self.readable_since} or later, or without what needs that",
+            remedy=f"write it again for {self.readable_since} or later, or without the features that require it",
         )
 
     @cached_property
@@ -167,24 +181,26 @@ class Requirements:
         fitting = (entry.version for entry in known_versions() if (entry.reads or entry.bytecode) >= self._file.version)
         return next(fitting, self._future)
 
-    def _finding(self, use: Use, target: Version, *, reading: bool) -> Finding:
+    def _finding(self, use: Use, target: Version, tried: ExpansionPolicy | None) -> Finding:
+        """Return the finding of a use: for a writer, after the expansions that were tried; for a reader, ``None``."""
+        reading = tried is None
         known = next((feature for feature in known_features() if feature.id == use.feature), None)
         title = known.title if known else use.what
         holder = use.op or "the program"
         within = f" in @{use.function}, called here," if use.by_call else ""
         message = f"{holder}{within} needs StableHLO {use.since}: {title}"
         if use.kind == "encoding" and known:
-            # It is the same whatever op it stands at.
-            message = f"the program has {title}, which StableHLO {use.since} brought"
+            # The message does not depend on the op.
+            message = f"the program has {title}, introduced in StableHLO {use.since}"
         elif use.kind == "dialect":
             dialect = use.what.rpartition(" ")[2]
-            what = "is" if (use.op or "").startswith(f"{dialect}.") else "holds something"
-            message = f"{holder} {what} of the dialect {dialect}, which readers older than {use.since} refuse"
-        remedies = [known.remedy] if known else []
+            what = "is" if (use.op or "").startswith(f"{dialect}.") else "contains something"
+            message = f"{holder} {what} of the dialect {dialect}, which readers older than {use.since} reject"
+        remedies = [known.remedy, *_flags(known, target, tried or NO_EXPANSIONS)] if known else []
         if reading and self.downgradable_to <= target:
-            remedies = [f"bring the file to {target} with `vhlo retarget`"]
+            remedies = [f"retarget the file to {target} with `vhlo retarget`"]
         elif use.level == "warning" and not reading and use.kind != "dialect":
-            message += f"; it would be written all the same, and readers older than {use.since} refuse the file"
+            message += f"; it can still be written, but readers older than {use.since} reject the file"
         return Finding(
             feature=use.feature,
             level="error" if reading else use.level,
@@ -205,9 +221,14 @@ _DEADLY: Final = Finding(
     feature="i2_attribute",
     level="error",
     kind="attribute",
-    message="it holds an integer attribute of two bits (i2 or ui2), at which every reader ends its process",
-    remedy="spell the attribute with a wider type",
+    message="contains a 2-bit integer attribute (i2 or ui2), which crashes every reader",
+    remedy="use a wider integer type",
 )
+
+
+def _expanded(use: Use, expansion: Expansion | None) -> Use:
+    """Return a use as it is after an expansion that always applies: it matters only below what the expansion leaves."""
+    return replace(use, since=min(use.since, expansion.to)) if expansion and expansion.always else use
 
 
 def _withdrawn(name: str, last: Version, reader: Version) -> Finding:
@@ -215,10 +236,18 @@ def _withdrawn(name: str, last: Version, reader: Version) -> Finding:
         feature=f"withdrawn_{name}",
         level="error",
         kind="op" if find_op_version(name) else "type",
-        message=f"vhlo.{name} is read by StableHLO {last} and older only: later readers dropped it",
+        message=f"vhlo.{name} can only be read by StableHLO {last} or older: later readers removed it",
         target=reader,
         remedy=f"read it with a release of StableHLO {last} or older, and write the program without it",
     )
+
+
+def _flags(feature: Feature, target: Version, tried: ExpansionPolicy) -> Iterator[str]:
+    """Yield which options of the commands rewrite a feature for ``target``, except what was tried."""
+    for each in feature.expansions:
+        if target >= each.to and feature.id not in tried.of(each.effect):
+            given_up = f", which gives up {each.gives_up}" if each.gives_up else ""
+            yield f"rewrite it with {expansion_flag(feature, each)}{given_up}"
 
 
 def _sorted(findings: Iterable[Finding]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Ops in bytes as the plain structures that steps and constraints are about (``dialect_specs/vhlo/defaults.toml``)."""
+"""Ops in bytes as the plain structures of steps and constraints (``dialect_specs/vhlo/defaults.toml``)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bytecode import File, Value
-from vhlo_tools.dialect import EntryKind, Field, find_enum
-from vhlo_tools.dialect.defaults import Structure
-from vhlo_tools.dialect.stepping import Operation
+from vhlo_tools.dialect import EntryKind, Field, OpStructure, Structure, find_enum
 
 __all__ = ["Structures"]
 
 _DEEPEST: Final = 100
-#: No step looks for a value of more bytes than this.
+#: No step compares a value of more bytes than this.
 _LONGEST: Final = 4096
 
 
 class Structures:
-    """Attributes and types of a file as structures, each made once.
+    """Attributes and types of a file as structures, each converted once.
 
     Args:
         file: The file.
@@ -37,9 +35,9 @@ class Structures:
         operands: Sequence[int],
         results: Sequence[int],
         regions: int,
-    ) -> Operation:
+    ) -> OpStructure:
         """Return an op, whose attributes and types are given by index."""
-        return Operation(
+        return OpStructure(
             name,
             {key: self.of("attribute", index) for key, index in attributes.items()},
             tuple(self.of("type", index) for index in operands),
@@ -51,13 +49,13 @@ class Structures:
         """Return an attribute or a type.
 
         Raises:
-            MalformedArtifactError: If it is damaged, or nests too deep or in a circle.
+            MalformedArtifactError: If it is damaged, nested too deeply, or contains itself.
         """
         key = (kind, index)
         if key not in self._made:
             if self._depth > _DEEPEST:
                 entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
-                raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST}, or in a circle")
+                raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST} levels, or in a cycle")
             self._depth += 1
             self._made[key] = self._of(kind, index)
             self._depth -= 1
@@ -99,6 +97,6 @@ class Structures:
             case "f64":
                 return struct.unpack("<d", struct.pack("<Q", content & 0xFFFF_FFFF_FFFF_FFFF))[0]
             case "blob":
-                # What is longer equals no default, and need not be told from others of its length.
+                # A longer value equals no default, and need not be distinguished from others of its length.
                 return bytes(content).hex() if len(content) <= _LONGEST else f"{len(content)} bytes"
         return content

@@ -1,22 +1,30 @@
-"""Every use of something that a version brought, in a program as bytes: one walk over its ops.
+"""Every use of something that a version introduced, in a program as bytes: one traversal of its ops.
 
-Two questions are answered at once, for they need the same walk: what the conversion to older versions would refuse or
-overlook, and what a reader of these very bytes must know.
+Two questions are answered by the same traversal: what the conversion to older versions would refuse or overlook, and
+what a reader of these bytes must support.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from vhlo_tools.bytecode import Block, File, Operation, Place, visit
+from vhlo_tools.bytecode import Block, File, Operation, Place, Places, attributes_of, program_name, visit
 from vhlo_tools.compat.introductions import Introductions, Name, Needs
-from vhlo_tools.compat.places import Places, attributes_of, program_name
 from vhlo_tools.compat.structures import Structures
-from vhlo_tools.dialect import Op, OpVersion, Specification, known_feature, known_specification, minimum_version
-from vhlo_tools.dialect.stepping import blockers, floor_of
+from vhlo_tools.dialect import (
+    Op,
+    OpVersion,
+    Specification,
+    blockers,
+    floor_of,
+    known_feature,
+    known_specification,
+    minimum_version,
+)
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.findings import FindingKind, Level, SourceLocation
 from vhlo_tools.version import Version
@@ -28,22 +36,23 @@ _KNOWN_DIALECTS: Final = ("builtin", "vhlo")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A use of something that a version brought.
+    """A use of something that a version introduced.
 
     Attributes:
-        feature: The id of the feature, or the name of what is none.
-        level: ``error`` where the conversion refuses it, ``warning`` where it overlooks it.
-        kind: What sort of thing it is.
-        what: What was found, in a few words.
-        since: The version that brought it.
-        floor: The oldest version that it matters at.
-        op: The op that holds it, by its name in programs.
-        path: Where that stands in the program.
-        function: The function that it stands in.
-        location: The place in the user's source.
-        by_call: Whether ``location`` is where the function is called, because the op has none of its own.
-        accepted_until: The last version whose readers take it all the same; ``None`` if none does.
-        count: How many ops of one function and source line hold it.
+        feature: The id of the feature, or a name if it is not a feature.
+        level: ``error`` if the conversion refuses it, ``warning`` if it overlooks it.
+        kind: Its kind.
+        what: A short description of what was found.
+        since: The version that introduced it.
+        floor: The oldest version at which it matters.
+        op: The op with it, by its name in programs.
+        path: The path of the op in the program.
+        function: The function that contains the op.
+        location: The location in the user's source.
+        by_call: Whether ``location`` is that of a call of the function, because the op has none of its own.
+        accepted_until: The last version whose readers accept it nevertheless; ``None`` if none does.
+        count: The number of ops with it in one function and source line.
+        read_since: The first patch release of an older version whose readers accept it; ``None`` if none does.
     """
 
     feature: str
@@ -59,20 +68,22 @@ class Use:
     by_call: bool = False
     count: int = 1
     accepted_until: Version | None = None
+    read_since: Version | None = None
 
     def matters_at(self, version: Version) -> bool:
-        """Tell whether it stands in the way at ``version``."""
+        """Return whether it excludes the program from ``version``."""
         return self.floor <= version.minor_release < self.since
 
     def is_refused_by(self, reader: Version) -> bool:
-        """Tell whether a reader of the version ``reader`` refuses the bytes that hold it."""
+        """Return whether a reader of version ``reader`` rejects bytes with it."""
         accepted = self.accepted_until is not None and reader.minor_release <= self.accepted_until
-        return reader.minor_release < self.since and not accepted
+        sooner = self.read_since is not None and reader >= self.read_since
+        return reader.minor_release < self.since and not accepted and not sooner
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What is known of an op name of a file."""
+    """The facts about an op name of a file."""
 
     name: str
     op: Op | None
@@ -83,7 +94,17 @@ class _Facts:
     is_foreign: bool
 
 
-# What one op uses: how the conversion meets it, and how a reader does.
+@dataclass(slots=True)
+class _Counted:
+    """The place of the first of several uses, and their number."""
+
+    path: str | None
+    count: int
+
+
+# Uses by their content, the name of the op, the function and the source line.
+_Counts = dict[tuple[Use, str | None, str | None, SourceLocation | None], _Counted]
+# The uses of one op: those that matter to the conversion, and those that matter to a reader.
 _Found = tuple[tuple[Use, ...], tuple[Use, ...]]
 
 
@@ -92,8 +113,8 @@ class Survey:
 
     Args:
         file: The file.
-        future: The version that is taken for the introduction of what is not specified yet.
-        name: What the program is called, for places in a program that had no file.
+        future: The version to use as the introduction of anything unspecified.
+        name: The name of the program, for locations without a file name.
     """
 
     def __init__(self, file: File, future: Version, name: str) -> None:
@@ -105,33 +126,33 @@ class Survey:
         self._structures = Structures(file)
         self._places = Places(file, name)
         self._found: dict[tuple[object, ...], _Found] = {}
-        self._uses: tuple[dict[Use, Use], dict[Use, Use]] = ({}, {})
+        self._counts: tuple[_Counts, _Counts] = ({}, {})
 
     @cached_property
     def names(self) -> frozenset[Name]:
-        """What the attributes and types of the file need, by its tables."""
+        """The needs of the attributes and types of the file, from its tables."""
         return self._introductions.of_tables()
 
     @cached_property
     def op_names(self) -> tuple[_Facts, ...]:
-        """What is known of each op name of the file."""
+        """The facts about each op name of the file."""
         return tuple(self._facts(self._file.op_name(index)) for index in range(len(self._file.dialects.ops)))
 
     @cached_property
     def _young(self) -> bool:
-        """Whether the tables hold types, attributes or cases that not every version has."""
+        """Whether the tables contain types, attributes or cases that not every version has."""
         return any(name.kind not in ("encoding", "dialect") for name in self.names)
 
     @cached_property
     def _young_types(self) -> bool:
-        """Whether the tables hold types that not every version has."""
+        """Whether the tables contain types that not every version has."""
         return any(name.kind == "type" for name in self.names)
 
     @cached_property
     def summary(self) -> tuple[frozenset[Use], frozenset[Use]]:
-        """What is used, as in :attr:`written` and :attr:`read`, but without places; far cheaper than these.
+        """The uses as in :attr:`written` and :attr:`read`, but without places; far cheaper than these.
 
-        What the tables alone say, and never stops a conversion, is left out: see :attr:`names`.
+        Uses that are known from the tables alone, and never prevent a conversion, are omitted: see :attr:`names`.
         """
         if not self._young and not any(facts.look for facts in self.op_names):
             return frozenset(), frozenset()
@@ -157,7 +178,7 @@ class Survey:
         return written | held, read | held
 
     def may_matter_at(self, version: Version) -> bool:
-        """Tell whether anything in :attr:`written` matters at ``version``, without looking for places."""
+        """Return whether anything in :attr:`written` matters at ``version``, without determining places."""
         others = (name for name in self.names if name.kind in ("encoding", "dialect"))
         return any(name.since > version.minor_release for name in others) or any(
             use.matters_at(version) for use in self.summary[0]
@@ -183,38 +204,43 @@ class Survey:
         self._ranges = any(name.kind == "encoding" for name in self.names)
         self._everywhere = bool(self.names)
         visit(self._file.ir, self._operation, self._arguments)
-        written, read = self._uses
-        seen = {use.what for use in read.values()}
-        for name in sorted(self.names, key=lambda each: (each.since, each.name)):
-            if name.name not in seen:
-                use = self._use(name, "warning", self._oldest)
-                read[use] = use
-        return tuple(map(self._placed, written.values())), tuple(map(self._placed, read.values()))
+        written, read = (tuple(self._counted(counts)) for counts in self._counts)
+        seen = {use.what for use in read}
+        missing = (
+            each for each in sorted(self.names, key=lambda each: (each.since, each.name)) if each.name not in seen
+        )
+        return written, (*read, *(self._use(name, "warning", self._oldest) for name in missing))
+
+    def _counted(self, counts: _Counts) -> Iterator[Use]:
+        for (use, name, function, source), found in counts.items():
+            yield self._placed(
+                replace(use, op=name, function=function, location=source, path=found.path, count=found.count)
+            )
 
     @property
     def written(self) -> tuple[Use, ...]:
-        """What the conversion to older versions refuses or overlooks, in the order of the program."""
+        """The uses that the conversion to older versions refuses or overlooks, in program order."""
         return self._walked[0]
 
     @property
     def read(self) -> tuple[Use, ...]:
-        """What a reader of the bytes must know, in the order of the program."""
+        """The uses that a reader of the bytes must support, in program order."""
         return self._walked[1]
 
     @cached_property
     def withdrawn(self) -> tuple[tuple[str, Version], ...]:
-        """What readers have stopped to accept although VHLO never loses anything, and the last version that does."""
+        """The op versions and types that newer readers no longer accept, each with the last version that does."""
         versions = [facts.version for facts in self.op_names]
         lost = [(each.name, each.max) for each in versions if each is not None and each.forgotten]
         for spelling in self._specs.types:
-            # A type in a signature alone does no harm: it is ops that do not take it any more.
+            # A type in a signature alone does no harm: only ops no longer accept it.
             if spelling.last_read is not None and self._introductions.is_type_of_results(spelling.name):
                 lost.append((spelling.name, spelling.last_read))
         return tuple((name, last) for name, last in lost if last is not None)
 
     @cached_property
     def has_deadly_integers(self) -> bool:
-        """Whether it holds integer attributes of two bits, at which every reader ends its process (``LLVM ERROR``)."""
+        """Whether it contains integer attributes of two bits, which crash every reader (``LLVM ERROR``)."""
         return self._introductions.has_integers_of(("i2_v1", "ui2_v1"))
 
     def _facts(self, name: str) -> _Facts:
@@ -236,7 +262,7 @@ class Survey:
         )
 
     def _could_matter(self, op: Op, version: OpVersion) -> bool:
-        """Tell whether ``version`` of an op can be kept from any older version of VHLO, as far as the tables say."""
+        """Return whether ``version`` of an op may be excluded from any older version of VHLO, judging by the tables."""
         if version.min > self._oldest or version.number > 1:
             return True
         young = {name.name for name in self.names}
@@ -252,7 +278,7 @@ class Survey:
         spelling = self._specs.kinds["type"].get(name)
         return spelling is not None and spelling.min is not None and spelling.min > self._oldest
 
-    # The walk
+    # Traversal
 
     def _operation(self, place: Place, values: list[int]) -> None:
         op = place.op
@@ -270,38 +296,40 @@ class Survey:
     def _arguments(self, block: Block, around: Place | None) -> None:
         if not self._everywhere:
             return
-        for argument in block.arguments:
-            needs = self._introductions.of("type", argument.type)
+        # There may be a million of one type.
+        counts = Counter((each.type, each.location if self._ranges else None) for each in block.arguments)
+        for (type_, location), count in counts.items():
+            needs = self._introductions.of("type", type_)
             names = needs.checked | needs.unchecked
-            if argument.location is not None and self._ranges:
-                names |= self._introductions.of("attribute", argument.location).unchecked
+            if location is not None:
+                names |= self._introductions.of("attribute", location).unchecked
             if names:
                 uses = tuple(self._use(name, "warning", self._oldest) for name in _ordered(names))
-                self._note((uses, uses), around, self.op_names[around.op.name] if around else None)
+                self._note((uses, uses), around, self.op_names[around.op.name] if around else None, count)
 
     def _located(self, location: int) -> _Found:
         names = self._introductions.of("attribute", location).unchecked
         uses = tuple(self._use(name, "warning", self._oldest) for name in _ordered(names)) if names else ()
         return uses, uses
 
-    def _note(self, found: _Found, place: Place | None, facts: _Facts | None) -> None:
-        """Count uses by what they are, the function and the source line; the first of each keeps its place."""
+    def _note(self, found: _Found, place: Place | None, facts: _Facts | None, count: int = 1) -> None:
+        """Count uses by their content, function and source line; the path of the first of each is kept."""
         if not (found[0] or found[1]):
             return
         source = self._places.source(place.op.location) if place else None
         function = self._places.function(place) if place else None
         name = program_name(facts.name) if facts else None
-        for uses, table in zip(found, self._uses, strict=True):
+        for uses, table in zip(found, self._counts, strict=True):
             for use in uses:
-                key = replace(use, op=name, function=function, location=source)
+                key = (use, name, function, source)
                 known = table.get(key)
                 if known is not None:
-                    table[key] = replace(known, count=known.count + 1)
+                    known.count += count
                 else:
-                    table[key] = replace(key, path=self._places.path(place) if place else None)
+                    table[key] = _Counted(self._places.path(place) if place else None, count)
 
     def _placed(self, use: Use) -> Use:
-        """Give a use without a place in the source that of a call."""
+        """Return a use without a source location with that of a call instead."""
         if use.location is not None or use.function is None:
             return use
         source = self._places.call_of(use.function)
@@ -348,7 +376,7 @@ class Survey:
             return self._oldest
         if key in facts.version.attributes:
             return floor_of(facts.version, key)
-        # Of a name that a newer version of the op defines, it is lost when that is read: no older version sees it.
+        # An attribute with a name that a newer version of the op defines is lost on reading: no older version sees it.
         newer = (each for each in facts.op.versions if each.number > facts.version.number)
         return self._future if any(key in each.attributes for each in newer) else self._oldest
 
@@ -386,7 +414,9 @@ class Survey:
         base = name.name.partition(".")[0].partition(" ")[0]
         features = (feature for feature in self._specs.features_of(base) if feature.introduced == name.since)
         known = self._specs.feature(base) or next(features, None)
-        return Use(known.id if known else name.name, level, name.kind, name.name, name.since, floor)
+        read_since = known.read_since if known else None
+        named = known.id if known else name.name
+        return Use(named, level, name.kind, name.name, name.since, floor, read_since=read_since)
 
 
 def _ordered(names: Iterable[Name]) -> Iterator[Name]:

@@ -1,17 +1,19 @@
-"""What needs a compiler: programs to artifacts and back, through StableHLO's own passes."""
+"""Conversion of programs to artifacts and back, through StableHLO's own passes."""
 
-from vhlo_tools.convert.deserialization import deserialize_artifact, print_module
-from vhlo_tools.convert.fidelity import ChangedForm, changed_attributes, changed_forms
-from vhlo_tools.convert.hlo import hlo_of_artifact
-from vhlo_tools.convert.serialization import newest_artifact, serialize_program
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ChangedForm",
-    "changed_attributes",
-    "changed_forms",
-    "deserialize_artifact",
-    "hlo_of_artifact",
-    "newest_artifact",
-    "print_module",
-    "serialize_program",
-]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.convert.deserialization import deserialize_artifact, hlo_of_artifact, print_module
+    from vhlo_tools.convert.fidelity import ChangedForm, changed_attributes, changed_forms
+    from vhlo_tools.convert.serialization import newest_artifact, serialize_program
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "deserialization": ("deserialize_artifact", "hlo_of_artifact", "print_module"),
+            "fidelity": ("ChangedForm", "changed_attributes", "changed_forms"),
+            "serialization": ("newest_artifact", "serialize_program"),
+        },
+    )

@@ -1,16 +1,17 @@
-"""Portable artifacts to programs."""
+"""Conversion of portable artifacts to StableHLO, and to HLO by XLA in jaxlib."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.bindings import Context, Module, Provider
-from vhlo_tools.program import read_artifact
+from vhlo_tools.bindings import Context, Module, Provider, XlaFailure
+from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.program import convert_hlo, read_artifact, screen_artifact
 
-__all__ = ["Emit", "deserialize_artifact", "print_module"]
+__all__ = ["Emit", "deserialize_artifact", "hlo_of_artifact", "print_module"]
 
-#: How an artifact can be written out as a program.
+#: The forms in which the program in an artifact can be printed.
 Emit = Literal["text", "bytecode"]
 
 
@@ -20,13 +21,13 @@ def deserialize_artifact(
     """Return ``artifact`` as a StableHLO module.
 
     Args:
-        artifact: The artifact; its header and sections were checked when it was made.
+        artifact: The artifact; its header and sections were checked when it was opened.
         provider: The bindings.
         context: A context of the same provider, which gets StableHLO's dialects if it lacks them; by default a new one.
-        trusted: Whether it is read in this process at once, and not in a child process first.
+        trusted: Whether it is read directly in this process, and not in a child process first.
 
     Raises:
-        MalformedArtifactError: If the library refuses it, or does not survive reading it.
+        MalformedArtifactError: If the library rejects the artifact, or crashes on it.
         EngineStartError: If no child process can be started.
     """
     if context is not None:
@@ -37,20 +38,50 @@ def deserialize_artifact(
 def print_module(
     artifact: Artifact, provider: Provider, emit: Emit, *, debug_info: bool = False, trusted: bool = False
 ) -> bytes:
-    """Return ``artifact`` as StableHLO, as ``emit`` says: as text or as ordinary bytecode.
+    """Return ``artifact`` as StableHLO in the form ``emit``: as text or as ordinary bytecode.
 
     Args:
         artifact: The artifact.
         provider: The bindings.
         emit: The form.
-        debug_info: Whether text shows locations.
-        trusted: Whether it is read in this process at once, and not in a child process first.
+        debug_info: Whether text contains locations.
+        trusted: Whether it is read directly in this process, and not in a child process first.
 
     Raises:
-        MalformedArtifactError: If the library refuses the artifact, or does not survive reading it.
+        MalformedArtifactError: If the library rejects the artifact, or crashes on it.
         EngineStartError: If no child process can be started.
     """
     module = deserialize_artifact(artifact, provider, trusted=trusted)
     if emit == "bytecode":
         return b"".join(provider.bytecode(module, provider.library.current))
     return provider.text(module, debug_info=debug_info).encode()
+
+
+def hlo_of_artifact(artifact: Artifact, provider: Provider, *, text: bool, trusted: bool = False) -> bytes:
+    """Return an artifact as HLO, with its aliases and donors.
+
+    Args:
+        artifact: The artifact. If it is newer than XLA's StableHLO, it is retargeted to that version.
+        provider: The bindings of jaxlib, whose StableHLO is XLA's.
+        text: Whether to return text; otherwise an ``HloModuleProto``.
+        trusted: Whether it is read directly in this process, and not in a child process first.
+
+    Raises:
+        MalformedArtifactError: If the library rejects the artifact, or crashes on it.
+        InvalidProgramError: If XLA cannot convert it to HLO, or rejects its aliases.
+        DowngradeError: If it needs a newer StableHLO than XLA has.
+        ProviderError: If jaxlib is not installed.
+        EngineStartError: If no child process can be started.
+    """
+    current = provider.library.current
+    if artifact.version.minor_release > current.minor_release:
+        artifact = artifact.retargeted(current)
+    if not trusted:
+        screen_artifact(artifact, provider)
+    name = artifact.name
+    try:
+        # XLA crashes the process on aliases that lack expected fields.
+        proto: bytes = convert_hlo("hlo_of_stablehlo", bytes(artifact), name, trusted=trusted)
+        return convert_hlo("text_of_hlo", proto, name, trusted=trusted).encode() if text else proto
+    except XlaFailure as error:
+        raise InvalidProgramError(f"{artifact.name} cannot be represented in HLO: {error}") from error

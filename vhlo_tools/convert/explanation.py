@@ -1,23 +1,33 @@
-"""Why a program cannot be written.
+"""Errors that explain why a program cannot be written.
 
-The library names the first op at fault, and no version. Every reason, with its place and version, comes from the bytes
-of the program at the current version; its diagnostics serve only where a program has no such bytes.
+The library reports only the first unsupported op, and no version. All reasons, with locations and versions, are derived
+from the bytes of the program at the current version; MLIR's diagnostics are used only if there are no such bytes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from vhlo_tools.bindings import MLIRFailure, Operation, source_of
-from vhlo_tools.compat import Requirements, Target
+from vhlo_tools.compat import NO_EXPANSIONS, ExpansionPolicy, Requirements, Target
 from vhlo_tools.convert.fidelity import KEEP_OR_LOWER, RESPELL, refused_attributes
 from vhlo_tools.dialect import known_feature
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError, VhloToolsError
+from vhlo_tools.expansion import Refusal
 from vhlo_tools.findings import Diagnostic, Finding
 from vhlo_tools.program import Program, explain_failure, place_of
 
-__all__ = ["explain_downgrade", "explain_legalization", "explain_other_dialects", "explain_refusal"]
+__all__ = [
+    "explain_downgrade",
+    "explain_legalization",
+    "explain_other_dialects",
+    "explain_refusal",
+    "explain_shardings",
+    "kept_shardings",
+]
 
 _REFUSED: Final = re.compile(r"failed to legalize operation '([^']+)' that was explicitly marked illegal")
 
@@ -27,50 +37,73 @@ _DIALECT_OF_NAME: Final = re.compile(r"[#!](\w+)[.<]")
 
 _SHOWN_CULPRITS: Final = 20
 
+_SHARDING_REMEDY: Final = "choose 1.11.0 or later, or lower the program for one device"
+
 
 def explain_downgrade(
-    program: Program, target: Target, requirements: Requirements, failure: MLIRFailure
+    program: Program,
+    target: Target,
+    requirements: Requirements,
+    failure: MLIRFailure,
+    tried: ExpansionPolicy = NO_EXPANSIONS,
+    refusals: Sequence[Refusal] = (),
 ) -> VhloToolsError:
-    """Return why ``program`` cannot be at ``target``, and the oldest version that it can be at.
+    """Return the error that explains why ``program`` cannot be at ``target``, with the oldest possible version.
 
     Args:
         program: The program.
-        target: Where it cannot be.
-        requirements: What it requires, by its bytes at the current version.
-        failure: What the library said.
+        target: The target that the program cannot be written for.
+        requirements: The requirements of the program, from its bytes at the current version.
+        failure: The failure of the library.
+        tried: The expansions that were tried.
+        refusals: The ops to which none of these applied.
     """
     if invalid := _invalidity(program):
         return invalid
-    findings = [finding for finding in requirements.findings(target.version) if finding.level == "error"]
+    found = [finding for finding in requirements.findings(target.version, tried) if finding.level == "error"]
+    findings = [_with_refusal(finding, refusals) for finding in found]
     if not findings:
-        # The library refuses what our rules allow: its own words are all there is.
+        # The library rejects a program that our rules allow: only its diagnostics are available.
         findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
         return DowngradeError(f"{program.name} cannot be written for {target}", findings)
     reach = f"it can be written for StableHLO {requirements.downgradable_to} or later"
     return DowngradeError(f"{program.name} cannot be written for {target}; {reach}", findings)
 
 
+def _with_refusal(finding: Finding, refusals: Sequence[Refusal]) -> Finding:
+    """Return a finding with the reason why no expansion applied, which is that of the op at its place if it has one."""
+    of_feature = [each for each in refusals if each.feature == finding.feature]
+    here = [each for each in of_feature if each.location is not None and each.location == finding.location]
+    for each in (*here, *of_feature):
+        return replace(finding, message=f"{finding.message}; it cannot be expanded: {each.reason}")
+    return finding
+
+
 def explain_refusal(program: Program, failure: MLIRFailure) -> VhloToolsError:
-    """Return why ``program`` cannot be written at any version, although it has a form in VHLO."""
+    """Return the error for a ``program`` that has a form in VHLO but cannot be written at any version."""
     if invalid := _invalidity(program):
         return invalid
     findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
-    return UnsupportedFeatureError(f"{program.name} holds what a portable artifact cannot hold", findings)
+    return UnsupportedFeatureError(
+        f"{program.name} contains something that no portable artifact can represent", findings
+    )
 
 
 def explain_legalization(program: Program, failure: MLIRFailure, *, allow_other_dialects: bool) -> VhloToolsError:
-    """Return why ``program`` has no form in VHLO."""
+    """Return the error that explains why ``program`` has no form in VHLO."""
     if invalid := _invalidity(program):
         return invalid
     findings = [] if allow_other_dialects else _ops_without_form(program)
     findings += refused_attributes(program, allow_other_dialects=allow_other_dialects)
     if not findings:
         findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
-    return UnsupportedFeatureError(f"{program.name} holds what a portable artifact cannot hold", findings)
+    return UnsupportedFeatureError(
+        f"{program.name} contains something that no portable artifact can represent", findings
+    )
 
 
 def _invalidity(program: Program) -> InvalidProgramError | None:
-    """Return what is wrong with the program itself, which nobody verified if it came as a module."""
+    """Return the error if the program itself is invalid; a program that came as a module has not been verified."""
     try:
         program.provider.verify(program.load())
     except MLIRFailure as failure:
@@ -94,7 +127,7 @@ def _ops_without_form(program: Program) -> list[Finding]:
             feature=mixed.id,
             level="error",
             kind=mixed.kind,
-            message=f"{name} is of the dialect {name.partition('.')[0]} and no part of StableHLO",
+            message=f"{name} is of the dialect {name.partition('.')[0]}, which is not part of StableHLO",
             op=name,
             location=place_of(source_of(op.location), program.name),
             introduced=mixed.introduced,
@@ -106,7 +139,7 @@ def _ops_without_form(program: Program) -> list[Finding]:
 
 
 def explain_other_dialects(program: Program, dialects: frozenset[str]) -> UnsupportedFeatureError:
-    """Return the refusal of ``dialects`` that ``program`` holds although they were not allowed."""
+    """Return the error for ``dialects`` that ``program`` contains although they are not allowed."""
     mixed = known_feature("mixed_dialects")
     findings = _ops_without_form(program)
     named = {str(finding.op).partition(".")[0] for finding in findings}
@@ -115,13 +148,47 @@ def explain_other_dialects(program: Program, dialects: frozenset[str]) -> Unsupp
             feature=mixed.id,
             level="error",
             kind=mixed.kind,
-            message=f"an attribute or a type is of the dialect {dialect}, which is no part of StableHLO",
+            message=f"an attribute or a type is of the dialect {dialect}, which is not part of StableHLO",
             introduced=mixed.introduced,
             remedy=KEEP_OR_LOWER,
         )
         for dialect in sorted(dialects - named)
     ]
-    return UnsupportedFeatureError(f"{program.name} holds other dialects than StableHLO", findings)
+    return UnsupportedFeatureError(f"{program.name} contains dialects other than StableHLO", findings)
+
+
+def explain_shardings(program: Program, target: Target, requirements: Requirements) -> DowngradeError:
+    """Return the error that explains why a ``program`` with shardings of several devices cannot be at ``target``.
+
+    Args:
+        program: The program.
+        target: The target, older than mixed dialects.
+        requirements: The requirements of the program, from its bytes at the current version.
+    """
+    mixed = known_feature("mixed_dialects")
+    findings = [
+        replace(each, level="error", remedy=_SHARDING_REMEDY) if each.feature == mixed.id else each
+        for each in requirements.findings(target.version)
+    ]
+    least = max(requirements.downgradable_to, mixed.introduced)
+    return DowngradeError(
+        f"{program.name} cannot be written for {target}; it can be written for StableHLO {least} or later",
+        [each for each in findings if each.level == "error"],
+    )
+
+
+def kept_shardings(program: Program) -> Finding:
+    """Return the note that shardings of several devices remain as ops of Shardy."""
+    mixed = known_feature("mixed_dialects")
+    meshes = [str(op.attributes["mesh"]) for op in program.provider.walk(program.load()) if str(op.name) == "sdy.mesh"]
+    named = ", ".join(each.removeprefix("#sdy.") for each in meshes[:_SHOWN_CULPRITS]) or "inlined meshes"
+    return Finding(
+        feature=mixed.id,
+        level="note",
+        kind=mixed.kind,
+        message=f"shardings over {named} remain as ops of Shardy (sdy), which readers since {mixed.introduced} know",
+        introduced=mixed.introduced,
+    )
 
 
 def _refused_op(program: Program, diagnostic: Diagnostic) -> Finding:
@@ -140,7 +207,7 @@ def _refused_op(program: Program, diagnostic: Diagnostic) -> Finding:
         dialects = ", ".join(foreign)
         what, remedy = f"an attribute or a type of the dialect {dialects}", KEEP_OR_LOWER
     else:
-        what, remedy = f"an attribute or a type without a form in VHLO: {shown[:200]}", RESPELL
+        what, remedy = f"an attribute or a type that VHLO cannot represent: {shown[:200]}", RESPELL
     return Finding(
         feature="mixed_dialects" if foreign else "not_portable",
         level="error",

@@ -1,4 +1,4 @@
-"""Attributes that a round trip through an artifact changes or refuses: VHLO has fewer kinds of them than MLIR."""
+"""Attributes that a round trip through an artifact changes or rejects: VHLO has fewer kinds of attributes than MLIR."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from typing import Any, Final, NamedTuple
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import class_of, leaves, source_of
 from vhlo_tools.bytecode import File, decode_entry
-from vhlo_tools.convert.attributes import Held, Probe, held_attributes
+from vhlo_tools.convert.discardable_attributes import AttributeProbe, Held, held_attributes
 from vhlo_tools.dialect import encodings_of, known_feature
 from vhlo_tools.findings import Finding, Level
 from vhlo_tools.program import Program, place_of
 
 __all__ = ["KEEP_OR_LOWER", "RESPELL", "ChangedForm", "changed_attributes", "changed_forms", "refused_attributes"]
 
-#: What to do about other dialects.
+#: The remedy for other dialects.
 KEEP_OR_LOWER: Final = (
     "lower it to StableHLO first, or keep it with --allow-other-dialects (allow_other_dialects=True) for consumers "
     "since 1.11.0 that know the dialect"
 )
 
-# What a round trip changes, by the class of the bindings: what it is, and what it comes back as. Source:
-# `convertGeneric` in stablehlo/transforms/StablehloLegalizeToVhlo.cpp, and what comes back of sixty kinds of attributes
-# from jaxlib 0.10.2 and 0.12.0.1.
+# Attributes that a round trip changes, by their class in the bindings: the original and the resulting form. Source:
+# `convertGeneric` in stablehlo/transforms/StablehloLegalizeToVhlo.cpp, and round trips of sixty kinds of attributes
+# with jaxlib 0.10.2 and 0.12.0.1.
 _CHANGED: Final = {
     "DenseBoolArrayAttr": ("an array<i1>", "a dense tensor"),
     "DenseI64ArrayAttr": ("an array<i64>", "a dense tensor"),
     "FlatSymbolRefAttr": ("a symbol reference", "a string"),
 }
-# What they are in an artifact, or what may hold them.
+# The resulting forms in an artifact, and the lists and dictionaries that may contain them.
 _MADE: Final = frozenset({"array_v1", "dict_v1", "string_v1", "tensor_v1"})
 _DICTIONARIES: Final = ("dictionary", "dict_v1")
 
-# What is refused, in words; anything else is shown as MLIR prints it.
+# Descriptions of rejected attributes; other attributes are printed by MLIR.
 _WORDS: Final = {
     "DenseF32ArrayAttr": "an array<f32>",
     "DenseF64ArrayAttr": "an array<f64>",
@@ -45,21 +45,21 @@ _WORDS: Final = {
     "UnitAttr": "a unit attribute",
 }
 _LONGEST: Final = 60
-#: What to do about an attribute without a form in VHLO.
-RESPELL: Final = "drop it, or spell it with an integer, a string, or a dense tensor"
+#: The remedy for an attribute without a form in VHLO.
+RESPELL: Final = "remove it, or write it as an integer, a string, or a dense tensor"
 _WHOLE: Final = (
-    "let it be inlined (without --no-legalize); or, if its value was left out when the program was printed, print all "
+    "omit --no-legalize, so that it is inlined; or, if the value was elided when the program was printed, print all "
     "constants"
 )
 
 
 class ChangedForm(NamedTuple):
-    """An attribute that comes back from an artifact in another form.
+    """An attribute that an artifact restores in another form.
 
     Attributes:
-        holder: What holds it: ``function``, ``argument``, ``result`` or ``op``.
-        text: Its own form.
-        comes_back: The other form, in words.
+        holder: The kind of the owner: ``function``, ``argument``, ``result`` or ``op``.
+        text: The original form.
+        comes_back: A description of the restored form.
     """
 
     holder: str
@@ -68,13 +68,13 @@ class ChangedForm(NamedTuple):
 
 
 def refused_attributes(program: Program, *, allow_other_dialects: bool) -> list[Finding]:
-    """Return an error for every attribute of ``program`` that the library finds no form for in VHLO.
+    """Return an error for every attribute of ``program`` that the library cannot represent in VHLO.
 
     Args:
         program: The program.
-        allow_other_dialects: Whether attributes of other dialects may stay.
+        allow_other_dialects: Whether attributes of other dialects may remain.
     """
-    probe = Probe(program.provider, allow_other_dialects=allow_other_dialects)
+    probe = AttributeProbe(program.provider, allow_other_dialects=allow_other_dialects)
     module = program.load()
     return [
         _refusal(program, held, words)
@@ -84,11 +84,11 @@ def refused_attributes(program: Program, *, allow_other_dialects: bool) -> list[
 
 
 def changed_attributes(program: Program, written: Artifact | None = None) -> list[Finding]:
-    """Return a warning for every attribute of ``program`` that comes back as another kind.
+    """Return a warning for every attribute of ``program`` that an artifact restores in another form.
 
     Args:
         program: The program.
-        written: The artifact that was made of it, if one could be made; its bytes spare most programs a walk.
+        written: The artifact of the program, if it could be written; its bytes make loading most programs unnecessary.
     """
     if written is not None and not _may_have_changed(written.file):
         return []
@@ -96,18 +96,18 @@ def changed_attributes(program: Program, written: Artifact | None = None) -> lis
         _finding(
             program,
             held,
-            f"{what}, which comes back from an artifact as {back}",
+            f"{what}, which an artifact restores as {back}",
             "warning",
-            f"spell it as {back}, or have its reader take both",
+            f"write it as {back}, or make its reader accept both",
         )
         for held, what, back in _changed(program)
     ]
 
 
 def changed_forms(program: Program) -> dict[str, ChangedForm]:
-    """Return what :func:`changed_attributes` is about by path, as differences between artifacts spell it.
+    """Return the attributes of :func:`changed_attributes` by path, as in differences between artifacts.
 
-    Ops are told apart by how many such came before.
+    Ops are distinguished by the number of preceding ops of the same name.
     """
     found: dict[str, ChangedForm] = {}
     ops: Counter[str] = Counter()
@@ -121,8 +121,8 @@ def changed_forms(program: Program) -> dict[str, ChangedForm]:
 
 
 def _changed(program: Program) -> Iterator[tuple[Held, str, str]]:
-    """Yield what changes, in words, and what it comes back as."""
-    # Held while its ops are looked at: they die with it.
+    """Yield the attributes that change, with descriptions of the original and the restored form."""
+    # The module must be kept alive while its ops are in use.
     module = program.load()
     for held in held_attributes(program, module):
         for kind in sorted({class_of(each) for each in leaves(held.attribute)} & _CHANGED.keys()):
@@ -133,9 +133,9 @@ def _refusal(program: Program, held: Held, words: str) -> Finding:
     dialect = words[1:].partition(".")[0].partition("<")[0] if words.startswith("#") else "builtin"
     if dialect in ("builtin", "stablehlo", "vhlo"):
         remedy = _WHOLE if words.startswith("dense_resource<") else RESPELL
-        return _finding(program, held, f"{words}, which has no form in VHLO", "error", remedy)
+        return _finding(program, held, f"{words}, which VHLO cannot represent", "error", remedy)
     mixed = known_feature("mixed_dialects")
-    says = f"{words} of the dialect {dialect}, which is no part of StableHLO"
+    says = f"{words} of the dialect {dialect}, which is not part of StableHLO"
     return replace(
         _finding(program, held, says, "error", KEEP_OR_LOWER),
         feature=mixed.id,
@@ -164,7 +164,7 @@ def _in_words(attribute: Any) -> str:
 
 
 def _may_have_changed(file: File) -> bool:
-    """Tell whether an attribute may have become another kind: those that can stand in dictionaries."""
+    """Return whether an attribute may have changed its form; only attributes in dictionaries can."""
     dialects = [file.dialect(index) for index in range(len(file.dialects.names))]
     skipped = [
         frozenset(

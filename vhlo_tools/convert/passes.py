@@ -1,4 +1,4 @@
-"""The passes of StableHLO that conversion is made of, as the pass manager spells them.
+"""The passes of StableHLO used for conversion, in the syntax of the pass manager.
 
 Source: ``stablehlo/transforms/Passes.td`` in openxla/stablehlo.
 """
@@ -16,10 +16,10 @@ def to_vhlo(*, allow_other_dialects: bool) -> str:
 
 
 def to_version(version: Version) -> str:
-    """Return the pass that brings VHLO to ``version``."""
+    """Return the pass that converts VHLO to ``version``."""
     return f"vhlo-to-version{{target={version}}}"
 
 
 def expansion(version: Version) -> str:
-    """Return the pass that rewrites features newer than ``version`` into older ones, where it can."""
+    """Return the pass that rewrites features newer than ``version`` into older ones where possible."""
     return f"stablehlo-compatibility-expander{{target={version}}}"

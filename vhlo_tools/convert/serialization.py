@@ -1,9 +1,9 @@
-"""Programs to portable artifacts.
+"""Conversion of programs to portable artifacts.
 
 The steps are those of ``serializePortableArtifact`` in ``stablehlo/dialect/Serialization.cpp``: legalize StableHLO to
-VHLO, bring VHLO to the target version, write it as bytecode with the version in the producer string. They are taken one
-by one, on a copy of the caller's module, so that a failure is known by its step and can be explained. What is written
-equals what the library's own function gives, byte for byte, but for locations that readers of the target choke on.
+VHLO, convert VHLO to the target version, write it as bytecode with the version in the producer string. They are
+executed separately, on a copy of the caller's module, so that the failing step is known and can be explained. The
+output equals that of the library's own function, byte for byte, except for locations that readers of the target reject.
 """
 
 from __future__ import annotations
@@ -12,34 +12,47 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from traceback import clear_frames
+from typing import Final
 
 from vhlo_tools.artifact import Artifact, other_dialects
-from vhlo_tools.artifact.content import ARTIFACT_PRODUCER
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider
 from vhlo_tools.bytecode import decode_container
-from vhlo_tools.compat import Target
+from vhlo_tools.compat import (
+    NO_EXPANSIONS,
+    AllowRelaxed,
+    Expand,
+    ExpansionPolicy,
+    Target,
+    expansion_policy,
+)
 from vhlo_tools.convert.explanation import (
     explain_downgrade,
     explain_legalization,
     explain_other_dialects,
     explain_refusal,
+    explain_shardings,
+    kept_shardings,
 )
 from vhlo_tools.convert.passes import to_version, to_vhlo
 from vhlo_tools.dialect import known_feature
 from vhlo_tools.errors import UnsupportedFeatureError, VhloToolsError
-from vhlo_tools.portable import make_portable
-from vhlo_tools.program import Program
+from vhlo_tools.expansion import Expanded, expand_module
+from vhlo_tools.formats import ARTIFACT_PRODUCER
+from vhlo_tools.legalize import SHARDY, make_portable
+from vhlo_tools.program import Program, names_in_utf8
 from vhlo_tools.retargeting import with_plain_locations
 from vhlo_tools.version import Version
 
 __all__ = ["newest_artifact", "serialize_program"]
 
+_NOT_EXPANDED: Final = Expanded((), ())
+
 
 class _Refused(Exception):  # noqa: N818 - it never leaves this module
-    """A program was refused as it stands; why is found out only if nothing can be done about it.
+    """A program was rejected in its present form; the explanation is computed only if no rewrite helps.
 
     Attributes:
-        explain: Finds out.
+        explain: Returns the error that explains the rejection.
     """
 
     def __init__(self, explain: Callable[[], VhloToolsError]) -> None:
@@ -48,56 +61,80 @@ class _Refused(Exception):  # noqa: N818 - it never leaves this module
 
 
 def serialize_program(
-    program: Program, target: Target, *, allow_other_dialects: bool = False, legalize: bool = True
+    program: Program,
+    target: Target,
+    *,
+    allow_other_dialects: bool = False,
+    legalize: bool = True,
+    expand: Expand = False,
+    allow_relaxed: AllowRelaxed = (),
 ) -> Artifact:
     """Write ``program`` as a portable artifact.
 
     Args:
         program: The program.
-        target: What to write it for; a version that the provider's library can write.
-        allow_other_dialects: Whether ops of other dialects may stay, which consumers since 1.11.0 read. Those that the
-            program brought along from an artifact stay in any case.
-        legalize: Whether what has no form in VHLO is rewritten, as far as that is possible.
+        target: The target, whose version the provider's library must be able to write.
+        allow_other_dialects: Whether ops of other dialects may remain, which consumers since 1.11.0 read. Those that
+            an artifact already contained remain in any case, and shardings of several devices as ops of Shardy too,
+            except below 1.11.0.
+        legalize: Whether constructs without a form in VHLO are rewritten, as far as possible.
+        expand: Which features newer than the target are rewritten into older ones, with the same results.
+        allow_relaxed: Those that may be rewritten with something given up.
 
     Returns:
-        The artifact, with warnings of what readers of the target choke on, and notes of what was rewritten.
+        The artifact, with warnings of features that readers of the target may reject, and notes of the rewrites.
 
     Raises:
-        UnsupportedFeatureError: If it holds what no artifact can hold.
-        DowngradeError: If it holds what the target version does not have.
+        UnsupportedFeatureError: If it contains something that no artifact can represent.
+        DowngradeError: If it needs a feature newer than the target version.
         InvalidProgramError: If the program is not valid.
+        ValueError: If a feature to be expanded is unknown, or has no such expansion.
     """
-    allow_other_dialects = allow_other_dialects or bool(program.other_dialects)
-    artifact = _attempted(program, target, allow_other_dialects=allow_other_dialects, legalize=legalize)
+    expansions = expansion_policy(expand, allow_relaxed)
+    # What is of Shardy goes the same way whether it comes in an artifact, a module or text.
+    contained = program.other_dialects - ({SHARDY} if legalize else set())
+    allow_other_dialects = allow_other_dialects or bool(contained)
+    artifact = _attempted(program, target, expansions, allow_other_dialects=allow_other_dialects, legalize=legalize)
     warnings = [each for each in artifact.requirements().findings(target.version) if each.level == "warning"]
     return artifact.with_findings([*warnings, *artifact.findings])
 
 
 def newest_artifact(program: Program, *, allow_other_dialects: bool, legalize: bool = True) -> Artifact:
-    """Write ``program`` for the newest version of the provider's library, from which all versions can be judged.
+    """Write ``program`` for the newest version of the provider's library, from which all versions can be checked.
 
-    Its findings are notes of what was rewritten.
+    Its findings are notes of the rewrites.
 
     Raises:
-        UnsupportedFeatureError: If it holds what no artifact can hold.
+        UnsupportedFeatureError: If it contains something that no artifact can represent.
         InvalidProgramError: If the program is not valid.
     """
-    return _attempted(program, None, allow_other_dialects=allow_other_dialects, legalize=legalize)
+    return _attempted(program, None, NO_EXPANSIONS, allow_other_dialects=allow_other_dialects, legalize=legalize)
 
 
-def _attempted(program: Program, target: Target | None, *, allow_other_dialects: bool, legalize: bool) -> Artifact:
-    """Write ``program`` as it is, or made portable first if it is refused.
+def _attempted(
+    program: Program, target: Target | None, expansions: ExpansionPolicy, *, allow_other_dialects: bool, legalize: bool
+) -> Artifact:
+    """Write ``program`` unchanged or, if it is rejected, legalized.
 
-    Most programs need nothing, and looking for what they might need takes as long as writing them.
+    Most programs need no legalization, and checking whether they do takes as long as writing them.
     """
+    with names_in_utf8(program.name):
+        return _legalized(program, target, expansions, allow_other_dialects=allow_other_dialects, legalize=legalize)
+
+
+def _legalized(
+    program: Program, target: Target | None, expansions: ExpansionPolicy, *, allow_other_dialects: bool, legalize: bool
+) -> Artifact:
     try:
-        return _attempt(program, target, allow_other_dialects=allow_other_dialects)
+        return _attempt(program, target, expansions, allow_other_dialects=allow_other_dialects)
     except _Refused as refusal:
-        if not legalize or allow_other_dialects:
-            # Of what other dialects have, the library refuses nothing once they may stay.
+        if allow_other_dialects:
+            # The library then rejects nothing that legalization would rewrite.
+            raise refusal.explain() from refusal
+        if not legalize:
             error = refusal.explain()
-            if not legalize and isinstance(error, UnsupportedFeatureError):
-                summary = f"{error.summary}, and may not be rewritten (--no-legalize, legalize=False)"
+            if isinstance(error, UnsupportedFeatureError):
+                summary = f"{error.summary}, and rewriting is disabled (--no-legalize, legalize=False)"
                 error = UnsupportedFeatureError(summary, error.findings)
             raise error from refusal
         _let_go(refusal)
@@ -107,16 +144,43 @@ def _attempted(program: Program, target: Target | None, *, allow_other_dialects:
             raise refusal.explain() from failure
     rewritten = replace(program, load=lambda: program.provider.clone(portable))
     try:
-        artifact = _attempt(rewritten, target, allow_other_dialects=allow_other_dialects)
+        artifact = _attempt(rewritten, target, expansions, allow_other_dialects=allow_other_dialects)
     except _Refused as refusal:
-        raise refusal.explain() from refusal
-    return artifact.with_findings(notes)
+        found = _with_shardings(rewritten, target, expansions)
+        if found is None:
+            raise refusal.explain() from refusal
+        artifact = found
+    return artifact.with_findings([*artifact.findings, *notes])
+
+
+def _with_shardings(program: Program, target: Target | None, expansions: ExpansionPolicy) -> Artifact | None:
+    """Write ``program`` with its shardings as ops of Shardy beside VHLO, as ``jax.export`` does.
+
+    Returns:
+        The artifact, with a note; ``None`` if something else than Shardy stands in the way.
+
+    Raises:
+        DowngradeError: If readers of the target know no other dialects.
+    """
+    try:
+        newest = _attempt(program, None, NO_EXPANSIONS, allow_other_dialects=True)
+    except (_Refused, VhloToolsError):
+        # It is explained for the program without other dialects.
+        return None
+    if other_dialects(newest) != {SHARDY}:
+        return None
+    if target is None:
+        return newest.with_findings([kept_shardings(program)])
+    if target.version < known_feature("mixed_dialects").introduced:
+        raise explain_shardings(program, target, newest.requirements())
+    artifact = _attempt(program, target, expansions, allow_other_dialects=True)
+    return artifact.with_findings([*artifact.findings, kept_shardings(program)])
 
 
 def _let_go(refusal: _Refused) -> None:
-    """Let go of the module that was refused, which may be large: the frames that ``refusal`` came through hold it.
+    """Release the rejected module, which may be large: the frames in the traceback of ``refusal`` refer to it.
 
-    So does MLIR's own error by its places; what that says is in the failure that was made of it.
+    MLIR's own error refers to it too, through locations; its diagnostics are in the failure created from it.
     """
     each: BaseException | None = refusal
     while each is not None:
@@ -126,55 +190,70 @@ def _let_go(refusal: _Refused) -> None:
         each = each.__cause__
 
 
-def _attempt(program: Program, target: Target | None, *, allow_other_dialects: bool) -> Artifact:
-    """Write ``program`` as it is for a target, or for the newest version.
+def _attempt(
+    program: Program, target: Target | None, expansions: ExpansionPolicy, *, allow_other_dialects: bool
+) -> Artifact:
+    """Write ``program`` for a target, or for the newest version, with nothing rewritten but what is newer than it.
+
+    Its findings are notes of the expansions.
 
     Raises:
-        _Refused: If it holds what no artifact can hold.
-        DowngradeError: If it holds what the target version does not have.
+        _Refused: If it contains something that no artifact can represent.
+        DowngradeError: If it needs a feature newer than the target version.
         InvalidProgramError: If the program is not valid.
     """
     provider, current = program.provider, program.provider.library.current
     version = target.version if target else current
     operation = program.load()
+    expanded = _NOT_EXPANDED
+    if expansions and version.minor_release < current.minor_release:
+        expanded = expand_module(provider, operation, version, expansions, program.name)
     try:
         provider.run_passes(operation, to_vhlo(allow_other_dialects=allow_other_dialects), verify=False)
     except MLIRFailure as failure:
-        # Python forgets the name of an exception where its clause ends.
+        # `failure` is bound now because Python deletes the name at the end of the clause.
         raise _Refused(
             partial(explain_legalization, program, failure, allow_other_dialects=allow_other_dialects)
         ) from failure
     try:
         if version.minor_release < current.minor_release:
             provider.run_passes(operation, to_version(version), verify=False)
-        # Once, what will be written; the library verifies after each of its passes.
+        # Verified once, in its final form; the library verifies after each of its passes.
         provider.verify(operation)
         data = _written(provider, operation, version)
     except MLIRFailure as failure:
         if target is None:
             raise explain_refusal(program, failure) from failure
-        newest = _attempt(program, None, allow_other_dialects=allow_other_dialects)
-        raise explain_downgrade(program, target, newest.requirements(), failure) from failure
+        left = replace(program, load=partial(_expanded, program, version, expansions)) if expanded.notes else program
+        newest = _attempt(left, None, NO_EXPANSIONS, allow_other_dialects=allow_other_dialects)
+        required = newest.requirements()
+        raise explain_downgrade(program, target, required, failure, expansions, expanded.refusals) from failure
     if version < known_feature("range_locations").introduced:
-        # The library leaves them in (`isLegalLocation` in stablehlo/transforms/VhloToVersion.cpp), and such readers
-        # refuse the file.
+        # The library keeps range locations (`isLegalLocation` in stablehlo/transforms/VhloToVersion.cpp), but readers
+        # of such versions reject the file.
         data = with_plain_locations(data, version)
     artifact = Artifact(data, name=program.name, trusted=True)
     if not allow_other_dialects and other_dialects(artifact):
         raise _Refused(partial(explain_other_dialects, program, other_dialects(artifact)))
-    return artifact
+    return artifact.with_findings(expanded.notes) if expanded.notes else artifact
+
+
+def _expanded(program: Program, version: Version, expansions: ExpansionPolicy) -> ModuleOp:
+    operation = program.load()
+    expand_module(program.provider, operation, version, expansions, program.name)
+    return operation
 
 
 def _written(provider: Provider, operation: ModuleOp, version: Version) -> bytes:
     """Return ``operation`` as bytecode with the producer of a portable artifact.
 
     The bindings cannot set the producer, so the header is replaced. Offsets in the format are relative, and only the
-    padding of aligned data, which no artifact of VHLO alone has, depends on how long the header is.
+    padding of aligned data, which artifacts of only VHLO do not contain, depends on the length of the header.
     """
-    # The pieces are gone before the header is replaced: of large constants there are no more than two copies at a time.
+    # The pieces are released before the header is replaced, so that there are at most two copies of large constants.
     data = b"".join(provider.bytecode(operation, version))
     container = decode_container(memoryview(data))
-    # Old versions of the format align what is in resources without saying so of their section.
+    # Old versions of the format align data in resources without recording an alignment of the section.
     if any(section.alignment > 1 or (section.name == "resource" and section.size) for section in container.sections):
         return provider.serialize(provider.as_module(operation), version, allow_other_dialects=True)
     head = data[: data.index(container.producer.encode())]

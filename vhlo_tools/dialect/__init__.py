@@ -1,74 +1,104 @@
 """The model of ``dialect_specs/``: versions, releases, features, ops, enums and defaults as data.
 
-Nothing here knows a version by number; adding VHLO 1.23 is an edit of the data.
+No version number is hard-coded here; adding VHLO 1.23 is an edit of the data.
 """
 
-from vhlo_tools.dialect.defaults import Default, known_default, known_defaults
-from vhlo_tools.dialect.encodings import (
-    Encoding,
-    EntryKind,
-    Field,
-    Spelling,
-    encodings_of,
-    foreign_encodings,
-    known_dialects,
-    spellings_of,
-)
-from vhlo_tools.dialect.enums import Enum, EnumCase, find_enum, known_enums
-from vhlo_tools.dialect.explanations import Explanation, explanation_of, known_explanations
-from vhlo_tools.dialect.features import Feature, known_feature, known_features
-from vhlo_tools.dialect.ops import Constraint, Op, OpVersion, Slot, Step, find_op, find_op_version, known_ops
-from vhlo_tools.dialect.properties import PropertySlot, property_slots
-from vhlo_tools.dialect.releases import Release, known_releases
-from vhlo_tools.dialect.specification import Specification, known_specification, load_specification
-from vhlo_tools.dialect.versions import (
-    VersionEntry,
-    bytecode_version_of,
-    known_versions,
-    minimum_version,
-    newest_version,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Constraint",
-    "Default",
-    "Encoding",
-    "EntryKind",
-    "Enum",
-    "EnumCase",
-    "Explanation",
-    "Feature",
-    "Field",
-    "Op",
-    "OpVersion",
-    "PropertySlot",
-    "Release",
-    "Slot",
-    "Specification",
-    "Spelling",
-    "Step",
-    "VersionEntry",
-    "bytecode_version_of",
-    "encodings_of",
-    "explanation_of",
-    "find_enum",
-    "find_op",
-    "find_op_version",
-    "foreign_encodings",
-    "known_default",
-    "known_defaults",
-    "known_dialects",
-    "known_enums",
-    "known_explanations",
-    "known_feature",
-    "known_features",
-    "known_ops",
-    "known_releases",
-    "known_specification",
-    "known_versions",
-    "load_specification",
-    "minimum_version",
-    "newest_version",
-    "property_slots",
-    "spellings_of",
-]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.defaults import Default, Structure, known_default, known_defaults
+    from vhlo_tools.dialect.description import describe
+    from vhlo_tools.dialect.encodings import (
+        Encoding,
+        EntryKind,
+        Field,
+        Spelling,
+        encodings_of,
+        foreign_encodings,
+        known_dialects,
+        spellings_of,
+    )
+    from vhlo_tools.dialect.enums import Enum, EnumCase, find_enum, known_enums
+    from vhlo_tools.dialect.explanations import Explanation, explanation_of, known_explanations
+    from vhlo_tools.dialect.features import Effect, Expansion, Feature, known_feature, known_features
+    from vhlo_tools.dialect.jax_exports import (
+        JaxExportPart,
+        JaxRelease,
+        known_jax_export_parts,
+        known_jax_releases,
+    )
+    from vhlo_tools.dialect.linting import has_release, lint, write_release
+    from vhlo_tools.dialect.ops import Constraint, Op, OpStep, OpVersion, Slot, find_op, find_op_version, known_ops
+    from vhlo_tools.dialect.property_layout import PropertySlot, property_slots
+    from vhlo_tools.dialect.releases import Release, known_releases
+    from vhlo_tools.dialect.rules import RULES, Violation
+    from vhlo_tools.dialect.scaffold import (
+        NewEntry,
+        Plan,
+        parse_attribute,
+        parse_case,
+        parse_kind,
+        parse_op,
+        plan_version,
+        write_edits,
+    )
+    from vhlo_tools.dialect.specification import (
+        Specification,
+        SpecificationEntry,
+        known_specification,
+        load_specification,
+    )
+    from vhlo_tools.dialect.version_diff import Change, diff
+    from vhlo_tools.dialect.version_steps import OpStructure, blockers, downgrade, floor_of, upgrade
+    from vhlo_tools.dialect.versions import (
+        VersionEntry,
+        bytecode_version_of,
+        known_versions,
+        minimum_version,
+        newest_version,
+    )
+    from vhlo_tools.dialect.wording import life_text
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "defaults": ("Default", "Structure", "known_default", "known_defaults"),
+            "description": ("describe",),
+            "encodings": (
+                "Encoding",
+                "EntryKind",
+                "Field",
+                "Spelling",
+                "encodings_of",
+                "foreign_encodings",
+                "known_dialects",
+                "spellings_of",
+            ),
+            "enums": ("Enum", "EnumCase", "find_enum", "known_enums"),
+            "explanations": ("Explanation", "explanation_of", "known_explanations"),
+            "features": ("Effect", "Expansion", "Feature", "known_feature", "known_features"),
+            "jax_exports": ("JaxExportPart", "JaxRelease", "known_jax_export_parts", "known_jax_releases"),
+            "linting": ("has_release", "lint", "write_release"),
+            "ops": ("Constraint", "Op", "OpVersion", "Slot", "OpStep", "find_op", "find_op_version", "known_ops"),
+            "property_layout": ("PropertySlot", "property_slots"),
+            "releases": ("Release", "known_releases"),
+            "rules": ("RULES", "Violation"),
+            "scaffold": (
+                "NewEntry",
+                "Plan",
+                "parse_attribute",
+                "parse_case",
+                "parse_kind",
+                "parse_op",
+                "plan_version",
+                "write_edits",
+            ),
+            "specification": ("SpecificationEntry", "Specification", "known_specification", "load_specification"),
+            "version_diff": ("Change", "diff"),
+            "version_steps": ("OpStructure", "blockers", "downgrade", "floor_of", "upgrade"),
+            "versions": ("VersionEntry", "bytecode_version_of", "known_versions", "minimum_version", "newest_version"),
+            "wording": ("life_text",),
+        },
+    )

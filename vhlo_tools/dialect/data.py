@@ -1,19 +1,34 @@
-"""Where ``dialect_specs/`` is, in a checkout and in an installed wheel, and how its files are read."""
+"""Location of ``dialect_specs/``, in a checkout and in an installed wheel, and the reader of its files."""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from datetime import date
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
+from vhlo_tools.documents import read_toml
 from vhlo_tools.errors import InvalidSpecificationError
 
-__all__ = ["check_entry", "dialect_specs", "files_in", "load_entries", "read_entries"]
+__all__ = ["COUNTED", "NUMBERED", "Kind", "check_entry", "dialect_specs", "files_in", "load_entries", "read_entries"]
 
 _T = TypeVar("_T")
+
+#: The permitted values of a key: a type, a range of numbers, a set of strings, a list of a kind, or a table of a kind.
+Kind: TypeAlias = "type | range | frozenset[str] | list[Kind] | dict[str, Kind]"
+
+#: Numbers from 0, and numbers from 1.
+COUNTED, NUMBERED = range(1 << 31), range(1, 1 << 31)
+
+_WORDS: Mapping[type, str] = {
+    str: "a string",
+    int: "a number",
+    bool: "true or false",
+    dict: "a table",
+    date: "a date",
+}
 
 
 def dialect_specs() -> Traversable:
@@ -42,8 +57,8 @@ def read_entries(file: str, table: str, specs: Traversable | None = None) -> lis
     Args:
         file: A path inside ``dialect_specs/``.
         table: The name of the array.
-        specs: A folder to read in place of ``dialect_specs/``, such as that of a fork. A file that it lacks has no
-            entries.
+        specs: A folder to read instead of ``dialect_specs/``, such as that of a fork. A file missing in this folder has
+            no entries.
 
     Raises:
         InvalidSpecificationError: If the file is not TOML with this array.
@@ -52,11 +67,14 @@ def read_entries(file: str, table: str, specs: Traversable | None = None) -> lis
     if specs is not None and not found.is_file():
         return []
     try:
-        entries = tomllib.loads(found.read_text(encoding="utf-8"))[table]
+        tables = read_toml(found.read_bytes())
     except ValueError as error:
         raise InvalidSpecificationError(f"{found}: {error}") from None
-    except KeyError:
-        raise InvalidSpecificationError(f"{found} has no [[{table}]]: expected at least one") from None
+    if others := sorted(tables.keys() - {table}):
+        raise InvalidSpecificationError(f"{found}: unknown key {others[0]}: expected only [[{table}]]")
+    entries = tables.get(table)
+    if not entries:
+        raise InvalidSpecificationError(f"{found} has no [[{table}]]: expected at least one")
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise InvalidSpecificationError(f"{found}: expected {table} to be an array of tables, [[{table}]]")
     return entries
@@ -65,37 +83,57 @@ def read_entries(file: str, table: str, specs: Traversable | None = None) -> lis
 def load_entries(
     file: str, table: str, convert: Callable[[dict[str, Any]], _T], specs: Traversable | None = None
 ) -> tuple[_T, ...]:
-    """Return what ``convert`` makes of each entry of the array of tables ``table`` in ``file``.
+    """Return the result of ``convert`` for each entry of the array of tables ``table`` in ``file``.
 
     Raises:
-        InvalidSpecificationError: If an entry lacks a key, has one that means nothing, or has a value of another kind.
+        InvalidSpecificationError: If an entry lacks a key, has an unknown key, or has a value of another kind.
     """
     return tuple(_convert(file, table, entry, convert) for entry in read_entries(file, table, specs))
 
 
-def check_entry(entry: dict[str, Any], **kinds: type | Sequence[type] | Mapping[str, type]) -> None:
-    """Refuse keys that would mean nothing, and values of another kind.
+def check_entry(entry: dict[str, Any], **kinds: Kind) -> None:
+    """Reject unknown keys and values of another kind.
 
     Args:
         entry: An entry of a file.
-        kinds: From key to the type of its value: ``[str]`` is a list of strings, ``{"": str}`` a table of them.
+        kinds: The kind of each key's value: ``[str]`` is a list of strings, ``{"": str}`` a table of strings.
 
     Raises:
-        ValueError: If something does not fit.
+        ValueError: If a key is unknown, or a value is not of its kind.
     """
     for key, value in entry.items():
         if key not in kinds:
-            raise ValueError(f"{key} is no key of it: expected {', '.join(kinds)}")
+            raise ValueError(f"unknown key {key}: expected {', '.join(kinds)}")
         if not _fits(value, kinds[key]):
-            raise ValueError(f"{key} is {value!r}, which is of another kind than expected")
+            raise ValueError(f"{key} is {value!r}: expected {_expected(kinds[key])}")
 
 
-def _fits(value: object, kind: type | Sequence[type] | Mapping[str, type]) -> bool:
-    if isinstance(kind, Sequence):
-        return isinstance(value, list) and all(_fits(each, kind[0]) for each in value)
-    if isinstance(kind, Mapping):
-        return isinstance(value, dict) and all(_fits(each, kind[""]) for each in value.values())
+def _fits(value: object, kind: Kind) -> bool:
+    match kind:
+        case list():
+            return isinstance(value, list) and all(_fits(each, kind[0]) for each in value)
+        case dict():
+            return isinstance(value, dict) and all(_fits(each, kind[""]) for each in value.values())
+        case range():
+            return _fits(value, int) and value in kind
+        case frozenset():
+            return isinstance(value, str) and value in kind
+    if kind is str:
+        return isinstance(value, str) and bool(value.strip())
     return isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+
+
+def _expected(kind: Kind) -> str:
+    match kind:
+        case list():
+            return f"a list, each element {_expected(kind[0])}"
+        case dict():
+            return f"a table, each value {_expected(kind[''])}"
+        case range():
+            return f"a number, at least {kind.start}"
+        case frozenset():
+            return f"one of {', '.join(sorted(kind))}"
+    return _WORDS[kind]
 
 
 def _convert(file: str, table: str, entry: dict[str, Any], convert: Callable[[dict[str, Any]], _T]) -> _T:

@@ -1,4 +1,4 @@
-"""``vhlo spec show``: what a specification says of one name, as plain data."""
+"""``vhlo spec show``: the description of a name in a specification, as plain data."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from difflib import get_close_matches
 from typing import Any
 
 from vhlo_tools.dialect.defaults import Default
-from vhlo_tools.dialect.diff import diff, what_differs
 from vhlo_tools.dialect.encodings import Encoding, Spelling
 from vhlo_tools.dialect.enums import Enum
 from vhlo_tools.dialect.features import Feature
 from vhlo_tools.dialect.ops import Op, OpVersion
 from vhlo_tools.dialect.specification import ENCODING_KINDS, Specification, defaults_of
+from vhlo_tools.dialect.version_diff import diff, what_differs
 from vhlo_tools.dialect.versions import VersionEntry
 from vhlo_tools.dialect.wording import constraint_text, step_texts
 from vhlo_tools.errors import UnknownTargetError
@@ -26,22 +26,23 @@ _PREFIXES = ("!vhlo.", "#vhlo.", "vhlo.", "stablehlo.")
 
 
 def describe(specs: Specification, name: str) -> tuple[Description, ...]:
-    """Return what ``specs`` says of all that is called ``name``, with or without its version.
+    """Return the descriptions in ``specs`` of everything called ``name``, with or without its version.
 
     Raises:
-        UnknownTargetError: If nothing is called so.
+        UnknownTargetError: If nothing has this name.
     """
     plain = next((name.removeprefix(prefix) for prefix in _PREFIXES if name.startswith(prefix)), name)
     found = tuple(_found(specs, plain))
     if not found:
         raise UnknownTargetError(
-            f"{name!r} is no op, type, attribute, enum, feature, default or version here{nearest(specs, plain)}"
+            f"{name!r} is not an op, type, attribute, enum, feature, default or version of the "
+            f"specification{nearest(specs, plain)}"
         )
     return found
 
 
 def nearest(specs: Specification, name: str) -> str:
-    """Return a hint at the names that are closest to ``name``; empty if none is close."""
+    """Return a suggestion of the names closest to ``name``; empty if none is close."""
     names = {_stem(entry.name) for entry in specs.entries() if entry.kind not in ("constraint", "step")}
     close = get_close_matches(name, sorted(names), n=3)
     return f"; did you mean {' or '.join(close)}?" if close else ""
@@ -62,7 +63,7 @@ def _found(specs: Specification, name: str) -> Iterator[Description]:
                 yield _spelling(specs, kind, spelling)
     attributes = {spelling.name for spelling in specs.attributes}
     for enum in specs.enums:
-        # An enum is an attribute, and described as that where that is specified.
+        # An enum is an attribute, and is described as an attribute if it is specified as one.
         by_name = name in (enum.name, _stem(enum.name)) and enum.name not in attributes
         if by_name or enum.case(name.removeprefix(f"{enum.name}.")):
             yield _enum(specs, enum)

@@ -1,4 +1,4 @@
-"""How types and attributes stand in bytecode, from ``dialect_specs/<dialect>/{types,attributes}.toml``.
+"""The encodings of types and attributes in bytecode, from ``dialect_specs/<dialect>/{types,attributes}.toml``.
 
 An encoding is a code and a list of fields; the codec in :mod:`vhlo_tools.bytecode` interprets them.
 """
@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
-from vhlo_tools.dialect.data import check_entry, load_entries
+from vhlo_tools.dialect.data import COUNTED, NUMBERED, check_entry, load_entries
 from vhlo_tools.version import Version
 
 __all__ = [
@@ -29,6 +29,11 @@ EntryKind = Literal["attribute", "type"]
 
 _FILES: dict[EntryKind, str] = {"attribute": "attributes.toml", "type": "types.toml"}
 _FOREIGN = ("sdy",)
+# The encodings of fields other than enum cases; the head of vhlo/types.toml defines each.
+_KINDS = (
+    *("varint", "svarint", "byte", "f64", "apint", "apfloat", "string", "blob", "resource"),
+    *("type", "attribute", "attribute?", "flagged attribute", "pair"),
+)
 
 
 def known_dialects() -> tuple[str, ...]:
@@ -41,10 +46,10 @@ class Field:
     """A field of an encoding.
 
     Attributes:
-        name: What it is.
-        kind: How it is written, such as ``svarint``; the kinds are described in ``vhlo/types.toml``.
-        is_list: Whether it is a count and that many of the kind.
-        enum: The enum whose case it is, for the kind ``enum``.
+        name: Its name.
+        kind: Its encoding, such as ``svarint``; the kinds are described in ``vhlo/types.toml``.
+        is_list: Whether it is a count followed by that many values of the kind.
+        enum: The enum of its case, for the kind ``enum``.
     """
 
     name: str
@@ -54,21 +59,30 @@ class Field:
 
     @classmethod
     def parse(cls, text: str) -> Field:
-        """Read ``name: kind``, ``name: kind[]`` or ``name: enum NAME``."""
+        """Parse ``name: kind``, ``name: kind[]`` or ``name: enum NAME``.
+
+        Raises:
+            ValueError: If ``text`` has none of these forms, or the kind is unknown.
+        """
         name, _, kind = text.partition(": ")
         if kind.startswith("enum "):
             return cls(name, "enum", enum=kind.removeprefix("enum "))
-        return cls(name, kind.removesuffix("[]"), is_list=kind.endswith("[]"))
+        one = kind.removesuffix("[]")
+        if one not in _KINDS or not name.isidentifier():
+            raise ValueError(
+                f"{text!r} is not a field: expected NAME: KIND, where KIND is {', '.join(_KINDS)} or enum NAME"
+            )
+        return cls(name, one, is_list=one != kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """One way in which a type or an attribute is written.
+    """One encoding of a type or an attribute.
 
     Attributes:
-        name: The type or attribute, as it is printed, without its dialect.
-        code: The number that its bytes begin with.
-        fields: What follows.
+        name: The type or attribute, as printed, without its dialect.
+        code: The number with which its bytes begin.
+        fields: The fields that follow the code.
     """
 
     name: str
@@ -78,16 +92,16 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A type or an attribute: its life and its encodings.
+    """A type or an attribute: its version range and its encodings.
 
     Attributes:
         name: Its name as printed, without its dialect.
-        encodings: The ways in which it is written, by code.
-        bits: How wide values of it are, for a type of numbers.
+        encodings: Its encodings, by code.
+        bits: The width of its values in bits, for a numeric type.
         min: The first version that has it; ``None`` outside of VHLO.
-        max: The last version that has it; ``None`` while it is there.
-        last_read: The last version whose readers accept programs that hold it, where StableHLO dropped it although
-            VHLO has it still; ``None`` if all do.
+        max: The last version that has it; ``None`` while it is current.
+        last_read: The last version whose readers accept programs that contain it, where StableHLO dropped it although
+            VHLO still has it; ``None`` if all readers accept it.
     """
 
     name: str
@@ -99,7 +113,7 @@ class Spelling:
 
 
 def load_spellings(dialect: str, kind: EntryKind, specs: Traversable | None = None) -> tuple[Spelling, ...]:
-    """Return the types or the attributes of ``dialect`` in the folder ``specs``, by default in ours."""
+    """Return the types or the attributes of ``dialect`` in the folder ``specs``; by default, in ``dialect_specs/``."""
     return load_entries(f"{dialect}/{_FILES[kind]}", kind, _to_spelling, specs)
 
 
@@ -111,7 +125,7 @@ def spellings_of(dialect: str, kind: EntryKind) -> tuple[Spelling, ...]:
 
 @cache
 def encodings_of(dialect: str, kind: EntryKind) -> dict[int, Encoding]:
-    """Return the encodings of the types or the attributes of ``dialect`` by code; none if it is not specified."""
+    """Return the encodings of the types or the attributes of ``dialect``, by code; empty for an unspecified dialect."""
     if dialect not in known_dialects():
         return {}
     return {each.code: each for spelling in spellings_of(dialect, kind) for each in spelling.encodings}
@@ -119,9 +133,9 @@ def encodings_of(dialect: str, kind: EntryKind) -> dict[int, Encoding]:
 
 @cache
 def foreign_encodings(dialect: str) -> dict[int, Encoding]:
-    """Return the encodings of the attributes of a dialect that stands beside VHLO, by code; none if it is not known.
+    """Return the attribute encodings of a dialect that is used beside VHLO, by code; empty for an unknown dialect.
 
-    The conversions carry such attributes as bytes; whoever compares those of two files must look into them.
+    The conversions keep such attributes as bytes; a comparison of the attributes of two files must decode the bytes.
     """
     if dialect not in _FOREIGN:
         return {}
@@ -130,9 +144,11 @@ def foreign_encodings(dialect: str) -> dict[int, Encoding]:
 
 
 def _to_spelling(entry: dict[str, Any]) -> Spelling:
-    check_entry(entry, name=str, min=str, max=str, last_read=str, bits=int, encoding=[dict])
+    check_entry(entry, name=str, min=str, max=str, last_read=str, bits=NUMBERED, encoding=[dict])
+    if not entry["encoding"]:
+        raise ValueError("it has no encoding")
     for each in entry["encoding"]:
-        check_entry(each, code=int, fields=[str])
+        check_entry(each, code=COUNTED, fields=[str])
     return Spelling(
         name=entry["name"],
         encodings=tuple(

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from vhlo_tools.dialect.data import check_entry, load_entries
+from vhlo_tools.dialect.data import COUNTED, check_entry, load_entries
 from vhlo_tools.version import Version
 
 __all__ = ["Enum", "EnumCase", "find_enum", "known_enums", "load_enums"]
@@ -18,7 +18,7 @@ class EnumCase:
     """A case of an enum attribute.
 
     Attributes:
-        name: How it is printed: ``WEAKORDER``.
+        name: Its name as printed: ``WEAKORDER``.
         value: Its number in the bytecode.
         min: The first version that has it, which may be later than that of its enum.
     """
@@ -35,7 +35,7 @@ class Enum:
     Attributes:
         name: Its name, with its version: ``comparison_type_v1``.
         min: The first version of VHLO that has it.
-        max: The last; ``None`` while it is current.
+        max: The last version that has it; ``None`` while it is current.
         cases: Its cases, by ascending value.
     """
 
@@ -45,27 +45,27 @@ class Enum:
     cases: tuple[EnumCase, ...]
 
     def case(self, name: str) -> EnumCase | None:
-        """Return the case called ``name``, if there is one."""
+        """Return the case called ``name``, or ``None``."""
         return next((case for case in self.cases if case.name == name), None)
 
     def case_of(self, value: int) -> EnumCase | None:
-        """Return the case with the number ``value``, if there is one."""
+        """Return the case with the number ``value``, or ``None``."""
         return next((case for case in self.cases if case.value == value), None)
 
 
 def load_enums(specs: Traversable | None = None) -> tuple[Enum, ...]:
-    """Return the enums of the folder ``specs``, by default of ours."""
+    """Return the enums of the folder ``specs``; by default, of ``dialect_specs/``."""
     return load_entries("vhlo/enums.toml", "enum", _to_enum, specs)
 
 
 @cache
 def known_enums() -> tuple[Enum, ...]:
-    """Return every enum, by name."""
+    """Return all enums."""
     return load_enums()
 
 
 def find_enum(name: str) -> Enum | None:
-    """Return the enum called ``name``, such as ``comparison_type_v1``, if it is known."""
+    """Return the enum called ``name``, such as ``comparison_type_v1``, or ``None`` if it is unknown."""
     return _by_name().get(name)
 
 
@@ -76,7 +76,9 @@ def _by_name() -> dict[str, Enum]:
 
 def _to_enum(entry: dict[str, Any]) -> Enum:
     check_entry(entry, name=str, min=str, max=str, cases=[dict])
+    if not entry["cases"]:
+        raise ValueError("it has no case")
     for case in entry["cases"]:
-        check_entry(case, name=str, value=int, min=str)
+        check_entry(case, name=str, value=COUNTED, min=str)
     cases = (EnumCase(case["name"], case["value"], Version(case.get("min", entry["min"]))) for case in entry["cases"])
     return Enum(entry["name"], Version(entry["min"]), Version(entry["max"]) if "max" in entry else None, tuple(cases))

@@ -1,24 +1,25 @@
-"""What findings are about that are no features of a version of VHLO, by ``dialect_specs/findings.toml``."""
+"""Explanations of findings that concern no feature of a VHLO version, from ``dialect_specs/findings.toml``."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, get_args
 
 from vhlo_tools.dialect.data import check_entry, load_entries
+from vhlo_tools.findings import Level
 
 __all__ = ["Explanation", "explanation_of", "known_explanations"]
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What findings of an id are about.
+    """The explanation of the findings with an id.
 
     Attributes:
-        id: The id; with a final ``*`` all ids that begin so.
-        level: The highest level that such a finding has.
-        text: What it says, in general.
+        id: The id; a final ``*`` matches all ids with this prefix.
+        level: The highest level of such a finding.
+        text: The general explanation.
     """
 
     id: str
@@ -28,12 +29,12 @@ class Explanation:
 
 @cache
 def known_explanations() -> tuple[Explanation, ...]:
-    """Return all of them, sorted by id."""
+    """Return all explanations, sorted by id."""
     return tuple(sorted(load_entries("findings.toml", "finding", _to_explanation), key=lambda each: each.id))
 
 
 def explanation_of(finding: str) -> Explanation | None:
-    """Return what findings of the id ``finding`` are about; ``None`` if that is not known."""
+    """Return the explanation of the findings with the id ``finding``; ``None`` if there is none."""
     for each in known_explanations():
         if finding == each.id or (each.id.endswith("*") and finding.startswith(each.id[:-1])):
             return each
@@ -41,5 +42,5 @@ def explanation_of(finding: str) -> Explanation | None:
 
 
 def _to_explanation(entry: dict[str, Any]) -> Explanation:
-    check_entry(entry, id=str, level=str, text=str)
+    check_entry(entry, id=str, level=frozenset(get_args(Level)), text=str)
     return Explanation(**entry)

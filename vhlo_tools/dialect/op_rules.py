@@ -1,4 +1,4 @@
-"""What must hold of ops, their steps and constraints, and the features these name: more rules of ``vhlo spec lint``."""
+"""Rules of ``vhlo spec lint`` about ops, their steps and constraints, and the features that these name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__: list[str] = []
 # Ops
 
 
-@rule("attribute-order", "attributes stand in alphabetical order, as in a properties entry", "sort them")
+@rule("attribute-order", "attributes are in alphabetical order, as in a properties entry", "sort them")
 def _attribute_order(specs: Specification) -> Iterator[Complaint]:
     for version in specs.op_versions.values():
         if list(version.attributes) != sorted(set(version.attributes)):
@@ -24,7 +24,9 @@ def _attribute_order(specs: Specification) -> Iterator[Complaint]:
 
 
 @rule(
-    "step-missing", "there is one step between neighbours, and no other", "add [[op.step]] between them, or remove it"
+    "step-missing",
+    "there is one step between consecutive versions, and no other",
+    "add [[op.step]] between them, or remove it",
 )
 def _step_missing(specs: Specification) -> Iterator[Complaint]:
     for op in specs.ops:
@@ -35,15 +37,15 @@ def _step_missing(specs: Specification) -> Iterator[Complaint]:
                 yield file_of(op), op.name, f"there is no step between versions {older} and {newer}"
         for (older, newer), count in steps.items():
             if (older, newer) not in neighbours:
-                yield file_of(op), op.name, f"there is a step between {older} and {newer}, which are no neighbours"
+                yield file_of(op), op.name, f"there is a step between {older} and {newer}, which are not consecutive"
             elif count > 1:
                 yield file_of(op), op.name, f"there are {count} steps between versions {older} and {newer}"
 
 
 @rule(
     "step-attributes",
-    "steps add and remove what the attributes of both versions differ in",
-    "name each that differs, once",
+    "steps add and remove exactly the attributes in which the versions differ",
+    "list each different attribute once",
 )
 def _step_attributes(specs: Specification) -> Iterator[Complaint]:
     for op, step, older, newer in specs.steps():
@@ -55,20 +57,20 @@ def _step_attributes(specs: Specification) -> Iterator[Complaint]:
                 yield (
                     file_of(op),
                     f"{op.name}.{step.older}-{step.newer}",
-                    f"{name} is {verb}, which the step does not say",
+                    f"{name} is {verb}, but the step does not list it",
                 )
             for name in sorted(said.keys() - attributes):
                 yield (
                     file_of(op),
                     f"{op.name}.{step.older}-{step.newer}",
-                    f"the step says that {name} is {verb}, which it is not",
+                    f"the step lists {name} as {verb}, but it is not",
                 )
 
 
 @rule(
     "step-values",
-    "steps say which operands, results and regions became variadic or are new",
-    "name them in single or empty",
+    "steps list the operands, results and regions that became variadic or are new",
+    "list them in single or empty",
 )
 def _step_values(specs: Specification) -> Iterator[Complaint]:
     for op, step, older, newer in specs.steps():
@@ -78,7 +80,7 @@ def _step_values(specs: Specification) -> Iterator[Complaint]:
             yield (
                 file_of(op),
                 entry,
-                "the versions differ in operands, results or regions in a way that no step can say",
+                "the versions differ in operands, results or regions in a way that no step can express",
             )
             continue
         widened = _widened(older.operands, newer.operands) | _widened(older.results, newer.results)
@@ -95,7 +97,7 @@ def _widened(older: Iterable[Slot], newer: Iterable[Slot]) -> set[str]:
 
 @rule(
     "default-unknown",
-    "the defaults of steps are in defaults.toml, and can be looked for",
+    "the defaults of steps are in defaults.toml, and can be matched",
     "add the default, or correct its id",
 )
 def _default_unknown(specs: Specification) -> Iterator[Complaint]:
@@ -106,9 +108,9 @@ def _default_unknown(specs: Specification) -> Iterator[Complaint]:
             if default is None:
                 yield file_of(op), entry, f"there is no default {identifier}"
             elif default.computed and identifier in step.added.values():
-                yield file_of(op), entry, f"{identifier} is computed: a downgrade cannot look for it"
+                yield file_of(op), entry, f"{identifier} is computed: a downgrade cannot match it"
             elif default.of is not None and default.of not in {slot.name for slot in newer.operands}:
-                yield file_of(op), entry, f"{identifier} is computed of {default.of}, which is no operand"
+                yield file_of(op), entry, f"{identifier} is computed from {default.of}, which is not an operand"
 
 
 @rule("constraint-unknown", "constraints name versions, operands and attributes of their op", "correct the name")
@@ -142,23 +144,25 @@ def _feature_unknown(specs: Specification) -> Iterator[Complaint]:
 
 @rule(
     "feature-guard",
-    "a step that can refuse names the feature that stands in the way, and no other does",
-    "name it, or drop it",
+    "only steps that can reject a downgrade name a feature, which is the reason",
+    "add the feature, or remove it",
 )
 def _feature_guard(specs: Specification) -> Iterator[Complaint]:
     for op, step, _, _ in specs.steps():
         guarded = bool(step.added or step.single or step.empty)
         if guarded != (step.feature is not None):
             found = (
-                "it can refuse a downgrade and names no feature"
+                "it can reject a downgrade, but names no feature"
                 if guarded
-                else f"it names {step.feature} and refuses nothing"
+                else f"it names {step.feature}, but cannot reject a downgrade"
             )
             yield file_of(op), f"{op.name}.{step.older}-{step.newer}", found
 
 
 @rule(
-    "feature-introduced", "a feature is introduced by the version that its steps and constraints say", "let them agree"
+    "feature-introduced",
+    "a feature is introduced by the version that its steps and constraints specify",
+    "make the versions equal",
 )
 def _feature_introduced(specs: Specification) -> Iterator[Complaint]:
     said = [
@@ -168,15 +172,15 @@ def _feature_introduced(specs: Specification) -> Iterator[Complaint]:
     for op, entry, identifier, version in said:
         feature = specs.feature(identifier)
         if feature is not None and feature.introduced != version:
-            yield file_of(op), entry, f"it is of {version}, but the feature {feature.id} of {feature.introduced}"
+            yield file_of(op), entry, f"its version is {version}, that of feature {feature.id} is {feature.introduced}"
 
 
-@rule("feature-names", "features name ops, types and attributes that are there", "correct the name")
+@rule("feature-names", "features name existing ops, types and attributes", "correct the name")
 def _feature_names(specs: Specification) -> Iterator[Complaint]:
     ops = {op.name for op in specs.ops}
     names = specs.kinds["type"].keys() | specs.kinds["attribute"].keys() | {enum.name for enum in specs.enums}
     for feature in specs.features:
-        # A fork may specify ops alone, or types alone.
+        # A fork may specify only ops, or only types.
         missing = (set(feature.ops) - ops if ops else set()) | (set(feature.names) - names if names else set())
         for name in sorted(missing):
             yield "vhlo/features.toml", feature.id, f"there is no {name}"

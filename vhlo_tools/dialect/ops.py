@@ -1,4 +1,4 @@
-"""The ops of VHLO with all their versions, from ``dialect_specs/vhlo/ops/``, whose README defines every word."""
+"""The ops of VHLO with all their versions, from ``dialect_specs/vhlo/ops/``, whose README defines every key."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from functools import cache, partial
 from importlib.resources.abc import Traversable
 from typing import Any, Literal, get_args
 
-from vhlo_tools.dialect.data import check_entry, files_in, load_entries
+from vhlo_tools.dialect.data import NUMBERED, Kind, check_entry, files_in, load_entries
 from vhlo_tools.dialect.defaults import Structure
 from vhlo_tools.version import Version
 
 __all__ = [
     "Constraint",
     "Op",
+    "OpStep",
     "OpVersion",
     "Predicate",
     "Slot",
-    "Step",
     "find_op",
     "find_op_version",
     "known_ops",
@@ -34,7 +34,7 @@ class Slot:
 
     Attributes:
         name: Its name.
-        variadic: Whether it is any number of values or regions, and not exactly one.
+        variadic: Whether it is any number of values or regions instead of exactly one.
     """
 
     name: str
@@ -52,12 +52,12 @@ class OpVersion:
         op: The name of the op, without dialect and version: ``exponential``.
         number: The number of this version, counted from 1.
         min: The first version of VHLO that has it.
-        max: The last; ``None`` while it is current.
+        max: The last version that has it; ``None`` while it is current.
         operands: Its operands, in order.
         results: Its results, in order.
         attributes: Its inherent attributes, all always present, in the order of a properties entry in the bytecode.
         regions: Its regions, in order.
-        forgotten: Whether the library knows it no more, although artifacts hold it.
+        forgotten: Whether the library no longer knows it, although artifacts contain it.
     """
 
     op: str
@@ -72,17 +72,17 @@ class OpVersion:
 
     @property
     def name(self) -> str:
-        """Its name in bytecode, where the dialect stands apart: ``exponential_v2``."""
+        """Its name in bytecode, where the dialect is stored separately: ``exponential_v2``."""
         return f"{self.op}_v{self.number}"
 
     def is_in(self, version: Version) -> bool:
-        """Tell whether ``version`` of VHLO has it."""
+        """Return whether ``version`` of VHLO has this op version."""
         return self.min <= version.minor_release and (self.max is None or version.minor_release <= self.max)
 
     def operand_slices(self, count: int) -> dict[str, slice]:
-        """Return, by name, which of ``count`` operands each one is.
+        """Return, by name, the slice of each operand among ``count`` operands.
 
-        Several variadic operands of one op share what the others leave in equal parts: VHLO stores no segment sizes.
+        Several variadic operands of one op have equal numbers of values: VHLO stores no segment sizes.
 
         Raises:
             ValueError: If the op cannot have ``count`` operands.
@@ -100,18 +100,18 @@ class OpVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What changes between two neighbouring versions of an op, in both directions.
+class OpStep:
+    """The change between two neighbouring versions of an op, in both directions.
 
     Attributes:
         older: The number of the older version.
-        newer: The number of the newer one.
-        feature: The feature that stands in the way of a refused downgrade; ``None`` if nothing can.
+        newer: The number of the newer version.
+        feature: The feature named by a refused downgrade; ``None`` if no downgrade can be refused.
         added: Attributes of the newer version only, with the id of the default that an upgrade sets and that a
-            downgrade asks for.
+            downgrade requires.
         removed: Attributes of the older version only, with the id of the default that a downgrade sets.
         single: The variadics that must have exactly one value in a downgrade.
-        empty: The variadic regions of which a downgrade allows none.
+        empty: The variadic regions that must be empty in a downgrade.
     """
 
     older: int
@@ -125,19 +125,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What is refused below a version although the op is there.
+    """A form of an op that is refused below a version, although that version has the op.
 
     Attributes:
-        feature: The id of the feature that it is.
-        since: The version from which on it is allowed.
-        versions: The numbers of the op versions that it applies to.
+        feature: The id of its feature.
+        since: The first version that allows the form.
+        versions: The numbers of the op versions to which it applies.
         requires: The predicate that must hold below ``since``.
-        operands: The operands that the predicate is about.
-        attributes: The attributes that it is about.
-        kind: The kind of type or attribute that it is about.
-        value: The value that it is about.
-        types: The element types that it is about.
-        readers_accept_until: The last version whose readers take the op all the same; ``None`` if none does.
+        operands: The operands that the predicate concerns.
+        attributes: The attributes that the predicate concerns.
+        kind: The kind of type or attribute that the predicate concerns.
+        value: The value that the predicate concerns.
+        types: The element types that the predicate concerns.
+        readers_accept_until: The last version whose readers accept the op nevertheless; ``None`` if none does.
     """
 
     feature: str
@@ -154,29 +154,29 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An op, through all its versions.
+    """An op with all its versions.
 
     Attributes:
         name: Its name, without dialect and version.
-        family: The family, which is the name of the file it stands in.
+        family: The family, which is the stem of the name of its file.
         versions: Its versions, oldest first.
-        steps: The steps between neighbours, oldest first.
-        constraints: What versions do not allow.
+        steps: The steps between neighbouring versions, oldest first.
+        constraints: The forms that versions do not allow.
     """
 
     name: str
     family: str
     versions: tuple[OpVersion, ...]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[OpStep, ...] = ()
     constraints: tuple[Constraint, ...] = ()
 
     def at(self, version: Version) -> OpVersion | None:
-        """Return the version of the op in ``version`` of VHLO, if that has the op."""
+        """Return the version of the op in ``version`` of VHLO, or ``None`` if that version does not have the op."""
         return next((candidate for candidate in self.versions if candidate.is_in(version)), None)
 
 
 def load_ops(specs: Traversable | None = None) -> tuple[Op, ...]:
-    """Return the ops of the folder ``specs``, by default of ours, by name."""
+    """Return the ops of the folder ``specs``, sorted by name; by default, of ``dialect_specs/``."""
     ops: list[Op] = []
     for file in files_in("vhlo/ops", specs):
         family = file.rpartition("/")[2].removesuffix(".toml")
@@ -186,17 +186,17 @@ def load_ops(specs: Traversable | None = None) -> tuple[Op, ...]:
 
 @cache
 def known_ops() -> tuple[Op, ...]:
-    """Return every op, by name."""
+    """Return every op, sorted by name."""
     return load_ops()
 
 
 def find_op(name: str) -> Op | None:
-    """Return the op called ``name``, such as ``exponential``, if it is known."""
+    """Return the op called ``name``, such as ``exponential``, or ``None`` if it is unknown."""
     return _by_name().get(name)
 
 
 def find_op_version(name: str) -> OpVersion | None:
-    """Return the op version called ``name`` in bytecode, such as ``exponential_v2``, if it is known."""
+    """Return the op version called ``name`` in bytecode, such as ``exponential_v2``, or ``None`` if it is unknown."""
     return _versions_by_name().get(name)
 
 
@@ -224,8 +224,8 @@ def _to_op(entry: dict[str, Any], family: str) -> Op:
 
 
 def _to_version(op: str, entry: dict[str, Any]) -> OpVersion:
-    names = {key: [str] for key in ("operands", "results", "attributes", "regions")}
-    check_entry(entry, number=int, min=str, max=str, forgotten=bool, **names)
+    names: dict[str, Kind] = {key: [str] for key in ("operands", "results", "attributes", "regions")}
+    check_entry(entry, number=NUMBERED, min=str, max=str, forgotten=bool, **names)
     return OpVersion(
         op,
         entry["number"],
@@ -243,11 +243,11 @@ def _to_slots(names: list[str]) -> tuple[Slot, ...]:
     return tuple(Slot(name.removesuffix("*"), name.endswith("*")) for name in names)
 
 
-def _to_step(entry: dict[str, Any]) -> Step:
-    defaults = {"": str}
-    check_entry(entry, between=[int], feature=str, added=defaults, removed=defaults, single=[str], empty=[str])
+def _to_step(entry: dict[str, Any]) -> OpStep:
+    defaults: Kind = {"": str}
+    check_entry(entry, between=[NUMBERED], feature=str, added=defaults, removed=defaults, single=[str], empty=[str])
     older, newer = entry["between"]
-    return Step(
+    return OpStep(
         older,
         newer,
         entry.get("feature"),
@@ -258,21 +258,33 @@ def _to_step(entry: dict[str, Any]) -> Step:
     )
 
 
+# The keys of each predicate, exactly, in each of its forms.
+_ABOUT: Mapping[str, tuple[frozenset[str], ...]] = {
+    "same_element_types": (frozenset(),),
+    "attributes_are_not": (frozenset({"attributes", "kind"}), frozenset({"attributes", "value"})),
+    "operands_are_not": (frozenset({"operands", "kind"}),),
+    "operands_do_not_mix": (frozenset({"operands", "types"}),),
+}
+
+
 def _to_constraint(entry: dict[str, Any]) -> Constraint:
-    names = {key: [str] for key in ("operands", "attributes", "types")}
+    names: dict[str, Kind] = {key: [str] for key in ("operands", "attributes", "types")}
     check_entry(
         entry,
         feature=str,
         since=str,
-        versions=[int],
-        requires=str,
+        versions=[NUMBERED],
+        requires=frozenset(get_args(Predicate)),
         kind=str,
         value=dict,
         readers_accept_until=str,
         **names,
     )
-    if entry["requires"] not in get_args(Predicate):
-        raise ValueError(f"requires is {entry['requires']!r}: expected one of {', '.join(get_args(Predicate))}")
+    about = entry.keys() & frozenset().union(*(keys for forms in _ABOUT.values() for keys in forms))
+    forms = _ABOUT[entry["requires"]]
+    if about not in forms:
+        expected = " or ".join(" and ".join(sorted(form)) or "nothing else" for form in forms)
+        raise ValueError(f"{entry['requires']} has {' and '.join(sorted(about)) or 'nothing'}: expected {expected}")
     return Constraint(
         entry["feature"],
         Version(entry["since"]),

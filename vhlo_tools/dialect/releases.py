@@ -1,4 +1,4 @@
-"""Released packages and the StableHLO each of them holds, from ``dialect_specs/releases.toml``."""
+"""Released packages and the StableHLO version in each of them, from ``dialect_specs/releases.toml``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from vhlo_tools.dialect.data import load_entries
+from vhlo_tools.dialect.data import Kind, check_entry, load_entries
 from vhlo_tools.version import Version
 
 __all__ = ["Release", "known_releases", "load_releases"]
@@ -21,13 +21,13 @@ class Release:
     Attributes:
         package: Its name on the package index.
         release: Its version there.
-        date: When it was released.
-        stablehlo: The newest StableHLO version it reads.
-        minimum: The oldest it reads.
-        python: The Python versions it supports, as a version specifier.
-        week_4: Its own answer for ``WEEK_4``, if it has one.
-        week_12: Its own answer for ``WEEK_12``, if it has one.
-        probed: Whether ``stablehlo`` was found by trying, because the release does not tell.
+        date: Its release date.
+        stablehlo: The newest StableHLO version that it reads.
+        minimum: The oldest StableHLO version that it reads.
+        python: The Python versions that it supports, as a version specifier.
+        week_4: The version that it returns for ``WEEK_4``, if it has such a function.
+        week_12: The version that it returns for ``WEEK_12``, if it has such a function.
+        probed: Whether ``stablehlo`` was determined by probing, because the release does not report it.
     """
 
     package: str
@@ -45,10 +45,12 @@ class Release:
 
 
 _VERSIONS = ("stablehlo", "minimum", "week_4", "week_12")
+_KINDS: dict[str, Kind] = dict.fromkeys(("package", "release", "python", *_VERSIONS), str)
+_KINDS |= {"date": date, "probed": bool}
 
 
 def load_releases(specs: Traversable | None = None) -> tuple[Release, ...]:
-    """Return the releases of the folder ``specs``, by default of ours."""
+    """Return the releases of the folder ``specs``; by default, of ``dialect_specs/``."""
     return load_entries("releases.toml", "release", _to_release, specs)
 
 
@@ -59,4 +61,7 @@ def known_releases() -> tuple[Release, ...]:
 
 
 def _to_release(entry: dict[str, Any]) -> Release:
+    check_entry(entry, **_KINDS)
+    if ("week_4" in entry) != ("week_12" in entry):
+        raise ValueError("expected week_4 and week_12, or neither")
     return Release(**(entry | {key: Version(entry[key]) for key in _VERSIONS if key in entry}))

@@ -1,6 +1,6 @@
-"""What must hold inside one specification: the rules of ``vhlo spec lint`` that need no release to compare with.
+"""Rules of ``vhlo spec lint`` about a single specification, without a release to compare with.
 
-A rule has an id, what it asks for, what to do when it is not so, and a generator of complaints.
+A rule has an id, a requirement, a remedy for violations, and a generator of complaints.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from itertools import pairwise
 from typing import TypeVar
 
 from vhlo_tools.dialect.defaults import Structure
-from vhlo_tools.dialect.ops import Op
+from vhlo_tools.dialect.ops import Op, OpVersion
 from vhlo_tools.dialect.specification import Specification, structures_in
 from vhlo_tools.version import Version
 
 __all__ = ["RULES", "Complaint", "Rule", "Violation", "file_of", "follows", "rule"]
 
-#: Where something is wrong: a file, an entry in it, and what is wrong with it.
+#: A violation found by the check of a rule: the file, the entry in the file, and the message.
 Complaint = tuple[str, str, str]
 _T = TypeVar("_T", bound=Hashable)
 _Check = Callable[[Specification], Iterator[Complaint]]
@@ -27,13 +27,13 @@ _Check = Callable[[Specification], Iterator[Complaint]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule.
+    """A lint rule.
 
     Attributes:
         id: A stable name.
-        requires: What it asks for.
-        remedy: What to do when it is not so.
-        check: What finds where it is not so.
+        requires: Its requirement.
+        remedy: What to do about a violation.
+        check: The function that yields the violations.
     """
 
     id: str
@@ -44,12 +44,12 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A place where a rule does not hold.
+    """A violation of a rule.
 
     Attributes:
         rule: The id of the rule.
         file: The file, as a path inside the folder of the specification.
-        entry: The entry in it.
+        entry: The entry in the file.
         message: What was found.
         remedy: What to do.
     """
@@ -68,7 +68,7 @@ RULES: list[Rule] = []
 
 
 def rule(identifier: str, requires: str, remedy: str) -> Callable[[_Check], _Check]:
-    """Make a rule of the function that checks it."""
+    """Return a decorator that registers a function as the check of a rule."""
 
     def register(check: _Check) -> _Check:
         RULES.append(Rule(identifier, requires, remedy, check))
@@ -78,35 +78,46 @@ def rule(identifier: str, requires: str, remedy: str) -> Callable[[_Check], _Che
 
 
 def follows(newer: Version, older: Version) -> bool:
-    """Tell whether a minor version can come right after another: the next minor one, or the first of the next major."""
+    """Return whether ``newer`` can directly follow ``older``: next minor version, or first of the next major."""
     same = (newer.major, newer.minor) == (older.major, older.minor + 1)
     return same or (newer.major, newer.minor) == (older.major + 1, 0)
 
 
 def file_of(op: Op) -> str:
-    """Return the file that ``op`` stands in."""
+    """Return the file that contains ``op``."""
     return f"vhlo/ops/{op.family}.toml"
 
 
 # Names
 
 
-@rule("name-form", "names have the form of their kind", "rename the file or the entry")
+@rule("name-form", "names have the form required for their kind", "rename the file or the entry")
 def _name_form(specs: Specification) -> Iterator[Complaint]:
-    named = [(file_of(op), op.family, "[a-z][a-z0-9_]*", "a family is words_like_this") for op in specs.ops]
-    named += [(file_of(op), op.name, r"(?!.*_v\d+$)[a-z][a-z0-9_-]*", "an op has no version here") for op in specs.ops]
+    named = [(file_of(op), op.family, "[a-z][a-z0-9_]*", "a family is lower_case_words") for op in specs.ops]
+    named += [
+        (file_of(op), op.name, r"(?!.*_v\d+$)[a-z][a-z0-9_-]*", "expected the name of an op, without a version")
+        for op in specs.ops
+    ]
     kinds = (("types", specs.types), ("attributes", specs.attributes), ("enums", specs.enums))
     for file, entries in kinds:
         named += [
             (f"vhlo/{file}.toml", e.name, r"[A-Za-z]\w*_v[1-9]\d*", "expected a version, as in f32_v1") for e in entries
         ]
-    named += [("vhlo/features.toml", f.id, r"[A-Za-z]\w*", "an id is words_like_this") for f in specs.features]
+    for file, ids in (("features", specs.features), ("defaults", specs.defaults)):
+        named += [(f"vhlo/{file}.toml", each.id, r"[A-Za-z]\w*", "an id is lower_case_words") for each in ids]
+    cases = (case.name for enum in specs.enums for case in enum.cases)
+    named += [("vhlo/enums.toml", name, r"[A-Z][A-Z0-9_]*", "a case is UPPER_CASE_WORDS") for name in cases]
+    held = [(op, name) for op in specs.ops for version in op.versions for names in _names_in(version) for name in names]
+    named += [
+        (file_of(op), name, r"[a-z]\w*", "names of attributes, operands, results and regions are lower_case_words")
+        for op, name in held
+    ]
     for file, name, form, expected in dict.fromkeys(named):
         if not re.fullmatch(form, name, re.ASCII):
-            yield file, name, f"{name!r} is no name for this: {expected}"
+            yield file, name, f"invalid name {name!r}: {expected}"
 
 
-@rule("name-unique", "each name is given once", "rename or remove one of them")
+@rule("name-unique", "each name is unique", "rename or remove one of them")
 def _name_unique(specs: Specification) -> Iterator[Complaint]:
     named = [
         ("vhlo/types.toml", [each.name for each in specs.types]),
@@ -119,24 +130,36 @@ def _name_unique(specs: Specification) -> Iterator[Complaint]:
     ]
     for file, names in named:
         for name in _repeated(names):
-            yield file, name, f"{name} is there {names.count(name)} times"
+            yield file, name, f"{name} occurs {names.count(name)} times"
+    versions = [(file_of(op), version) for op in specs.ops for version in op.versions]
+    lists = [(file, version.name, names) for file, version in versions for names in _names_in(version)]
+    lists += [("vhlo/features.toml", each.id, names) for each in specs.features for names in (each.ops, each.names)]
+    for file, entry, listed in lists:
+        for name in _repeated(listed):
+            yield file, entry, f"it names {name} {listed.count(name)} times"
 
 
-@rule("op-once", "each op stands in one family file, once", "keep it in one place, with all its versions")
+def _names_in(version: OpVersion) -> tuple[tuple[str, ...], ...]:
+    """Return the names of the operands, results, regions and attributes of an op version, one tuple for each kind."""
+    slots = (version.operands, version.results, version.regions)
+    return (*(tuple(slot.name for slot in each) for each in slots), version.attributes)
+
+
+@rule("op-once", "each op is in one family file, once", "keep it in one place, with all its versions")
 def _op_once(specs: Specification) -> Iterator[Complaint]:
     for name in _repeated(op.name for op in specs.ops):
         files = [file_of(op) for op in specs.ops if op.name == name]
-        yield files[-1], name, f"the op is there {len(files)} times: in {' and '.join(files)}"
+        yield files[-1], name, f"the op occurs {len(files)} times: in {' and '.join(files)}"
 
 
 # Versions
 
 
-@rule("version-order", "versions strictly ascend", "put the versions in order, each once")
+@rule("version-order", "versions are in strictly ascending order", "put the versions in order, each once")
 def _version_order(specs: Specification) -> Iterator[Complaint]:
     for older, newer in pairwise(specs.versions):
         if newer.version <= older.version:
-            yield "versions.toml", str(newer.version), f"{newer.version} stands behind {older.version}"
+            yield "versions.toml", str(newer.version), f"{newer.version} is listed after {older.version}"
 
 
 @rule("version-gap", "versions follow each other without a gap", "name the next minor version, or the next major one")
@@ -144,12 +167,10 @@ def _version_gap(specs: Specification) -> Iterator[Complaint]:
     minors = sorted({entry.version.minor_release for entry in specs.versions})
     for older, newer in pairwise(minors):
         if not follows(newer, older):
-            yield "versions.toml", str(newer), f"{newer} cannot come after {older}"
+            yield "versions.toml", str(newer), f"{newer} cannot follow {older}"
 
 
-@rule(
-    "bytecode-minor", "a new MLIR bytecode version arrives only with a minor version", "bump the minor version instead"
-)
+@rule("bytecode-minor", "a new MLIR bytecode version requires a minor version", "bump the minor version instead")
 def _bytecode_minor(specs: Specification) -> Iterator[Complaint]:
     for older, newer in pairwise(specs.versions):
         if newer.version.patch and newer.bytecode != older.bytecode:
@@ -157,7 +178,11 @@ def _bytecode_minor(specs: Specification) -> Iterator[Complaint]:
             yield "versions.toml", str(newer.version), f"a patch version changes the MLIR bytecode version {change}"
 
 
-@rule("bytecode-descends", "the MLIR bytecode version never decreases", "write at least the version of the one before")
+@rule(
+    "bytecode-descends",
+    "the MLIR bytecode version never decreases",
+    "use at least the MLIR bytecode version of the previous version",
+)
 def _bytecode_descends(specs: Specification) -> Iterator[Complaint]:
     for older, newer in list(pairwise(specs.versions))[:-1]:
         if newer.bytecode < older.bytecode:
@@ -181,7 +206,7 @@ def _version_unknown(specs: Specification) -> Iterator[Complaint]:
     for file, name, low, high in _lives(specs):
         for version in (low, high):
             if version is not None and version not in known:
-                yield file, name, f"{version} is no known version"
+                yield file, name, f"{version} is not a known version"
 
 
 @rule("range-inverted", "min is not above max", "exchange or correct the bounds")
@@ -199,7 +224,11 @@ def _op_numbers(specs: Specification) -> Iterator[Complaint]:
             yield file_of(op), op.name, f"its versions are numbered {', '.join(map(str, numbers))}"
 
 
-@rule("range-gap", "a version of an op begins where the one before ends", "let the ranges meet")
+@rule(
+    "range-gap",
+    "a version of an op begins directly after the end of the previous one",
+    "close the gap between the ranges",
+)
 def _range_gap(specs: Specification) -> Iterator[Complaint]:
     for op in specs.ops:
         for older, newer in pairwise(op.versions):
@@ -243,37 +272,31 @@ def _code_unique(specs: Specification) -> Iterator[Complaint]:
         owners: dict[int, str] = {}
         for encoding in (encoding for spelling in spellings for encoding in spelling.encodings):
             if encoding.code in owners:
-                yield file, encoding.name, f"code {encoding.code} is that of {owners[encoding.code]} already"
+                yield file, encoding.name, f"code {encoding.code} is already used by {owners[encoding.code]}"
             owners.setdefault(encoding.code, encoding.name)
 
 
-@rule(
-    "case-unique", "the cases of an enum have names and values of their own", "take a new name and the next free value"
-)
+@rule("case-unique", "the cases of an enum have unique names and values", "take a new name and the next free value")
 def _case_unique(specs: Specification) -> Iterator[Complaint]:
     for enum in specs.enums:
         for value in _repeated(case.value for case in enum.cases):
             names = " and ".join(case.name for case in enum.cases if case.value == value)
             yield "vhlo/enums.toml", enum.name, f"{names} have the same value, {value}"
         for name in _repeated(case.name for case in enum.cases):
-            yield "vhlo/enums.toml", enum.name, f"{name} is there twice"
+            yield "vhlo/enums.toml", enum.name, f"{name} occurs twice"
 
 
 @rule("enum-unknown", "the enums of fields are in enums.toml", "add the enum, or correct its name")
 def _enum_unknown(specs: Specification) -> Iterator[Complaint]:
-    for spelling in specs.attributes:
-        for each in (each for encoding in spelling.encodings for each in encoding.fields):
-            if each.enum is not None and specs.enum(each.enum) is None:
-                yield (
-                    "vhlo/attributes.toml",
-                    spelling.name,
-                    f"the enum {each.enum} of its field {each.name} is not there",
-                )
+    for file, spellings in (("types", specs.types), ("attributes", specs.attributes)):
+        fields = ((each, field) for each in spellings for encoding in each.encodings for field in encoding.fields)
+        for spelling, field in fields:
+            if field.enum is not None and specs.enum(field.enum) is None:
+                found = f"the enum {field.enum} of its field {field.name} does not exist"
+                yield f"vhlo/{file}.toml", spelling.name, found
 
 
-@rule(
-    "kind-unknown", "values name types, attributes and cases that are there", "add what is missing, or correct the name"
-)
+@rule("kind-unknown", "values name existing types, attributes and cases", "add what is missing, or correct the name")
 def _kind_unknown(specs: Specification) -> Iterator[Complaint]:
     values = [("vhlo/defaults.toml", default.id, default.value) for default in specs.defaults]
     values += [(file_of(op), name, constraint.value) for name, op, constraint in specs.constraints()]
@@ -290,7 +313,7 @@ def _kind_unknown(specs: Specification) -> Iterator[Complaint]:
 def _wrong_with(specs: Specification, node: Structure) -> Iterator[str]:
     for kind, names in specs.kinds.items():
         name = node.get(kind)
-        # A fork that specifies ops alone takes the types and attributes of others.
+        # A fork that specifies only ops uses the types and attributes of another specification.
         if isinstance(name, str) and names and name not in names:
             yield f"there is no {kind} {name}"
     enum = specs.enum(str(node.get("attribute")))

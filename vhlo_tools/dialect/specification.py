@@ -1,4 +1,4 @@
-"""Everything that one folder of specifications says, as one object: ours, or that of a fork of VHLO."""
+"""The contents of one folder of specifications as one object: our folder, or that of a fork of VHLO."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from vhlo_tools.dialect.defaults import Default, known_defaults, load_defaults
 from vhlo_tools.dialect.encodings import Spelling, load_spellings, spellings_of
 from vhlo_tools.dialect.enums import Enum, known_enums, load_enums
 from vhlo_tools.dialect.features import Feature, known_features, load_features
-from vhlo_tools.dialect.ops import Constraint, Op, OpVersion, Step, known_ops, load_ops
+from vhlo_tools.dialect.ops import Constraint, Op, OpStep, OpVersion, known_ops, load_ops
 from vhlo_tools.dialect.versions import VersionEntry, known_versions, load_versions
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.version import Version
 
 __all__ = [
     "ENCODING_KINDS",
-    "Entry",
     "Specification",
+    "SpecificationEntry",
     "defaults_of",
     "known_specification",
     "load_specification",
     "structures_in",
 ]
 
-#: The kinds of features that are no op, type, attribute or constraint but a rule of how a file is written.
+#: The kinds of features that are not an op, type, attribute or constraint but a rule of the encoding of a file.
 ENCODING_KINDS = ("encoding", "dialect")
 
 _FILES = ("versions.toml", "vhlo/types.toml", "vhlo/attributes.toml", "vhlo/enums.toml", "vhlo/features.toml")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One thing that a specification holds, and its life.
+class SpecificationEntry:
+    """One entry of a specification, and its version range.
 
     Attributes:
         kind: ``op``, ``type``, ``attribute``, ``enum``, ``case``, ``constraint``, ``step``, ``feature``, ``encoding``,
             ``default`` or ``version``.
-        name: Its name, with its version where it has one.
-        min: The first version of VHLO that has it; of a constraint, the first that refuses.
-        max: The last one; ``None`` while it is current.
+        name: Its name, with its version if it has one.
+        min: The first version of VHLO that has it; for a constraint, the first that refuses.
+        max: The last version of VHLO that has it; ``None`` while it is current.
     """
 
     kind: str
@@ -53,10 +53,10 @@ class Entry:
     max: Version | None
 
 
-# Not slotted: what is asked for often is computed once and kept.
+# Not slotted: cached properties keep their results in __dict__.
 @dataclass(frozen=True)
 class Specification:
-    """What a folder of specifications says.
+    """The contents of a folder of specifications.
 
     Attributes:
         folder: The folder.
@@ -64,11 +64,11 @@ class Specification:
         ops: The ops with their versions, steps and constraints, by name.
         types: The types of VHLO.
         attributes: The attributes of VHLO.
-        builtin_types: The types of MLIR itself that stand in artifacts.
+        builtin_types: The types of MLIR itself that artifacts contain.
         builtin_attributes: The attributes of MLIR itself.
         enums: The enum attributes with their cases.
         features: The features, oldest first; those of the kinds in :data:`ENCODING_KINDS` are the encoding rules.
-        defaults: The values that steps set and look for.
+        defaults: The values that steps set and compare with.
     """
 
     folder: Traversable
@@ -94,7 +94,7 @@ class Specification:
 
     @cached_property
     def kinds(self) -> Mapping[str, Mapping[str, Spelling]]:
-        """The ``attribute``s and ``type``s that structures can be of, by name."""
+        """The attributes (``attribute``) and types (``type``) of which structures can be, by name."""
         return {
             "attribute": {spelling.name: spelling for spelling in self.attributes},
             "type": {spelling.name: spelling for spelling in self.types},
@@ -109,35 +109,35 @@ class Specification:
         return {enum.name: enum for enum in self.enums}
 
     def op(self, name: str) -> Op | None:
-        """Return the op called ``name``, without version, if there is one."""
+        """Return the op called ``name``, without version, or ``None``."""
         return self._ops.get(name)
 
     def enum(self, name: str) -> Enum | None:
-        """Return the enum called ``name``, if there is one."""
+        """Return the enum called ``name``, or ``None``."""
         return self._enums.get(name)
 
     def feature(self, identifier: str | None) -> Feature | None:
-        """Return the feature called ``identifier``, if there is one."""
+        """Return the feature with the id ``identifier``, or ``None``."""
         return next((feature for feature in self.features if feature.id == identifier), None)
 
     def default(self, identifier: str) -> Default | None:
-        """Return the default called ``identifier``, if there is one."""
+        """Return the default with the id ``identifier``, or ``None``."""
         return next((default for default in self.defaults if default.id == identifier), None)
 
     def features_of(self, name: str) -> tuple[Feature, ...]:
-        """Return the features that name an op without its version, or a type or attribute with it."""
+        """Return the features that name ``name``: an op without its version, or a type, attribute or enum with it."""
         return tuple(feature for feature in self.features if name in feature.ops or name in feature.names)
 
     def before(self, version: Version) -> Version | None:
-        """Return the last version before ``version``, if there is one."""
+        """Return the last version before ``version``, or ``None``."""
         return max((entry.version for entry in self.versions if entry.version < version), default=None)
 
     def after(self, version: Version) -> Version | None:
-        """Return the first version after ``version``, if there is one."""
+        """Return the first version after ``version``, or ``None``."""
         return min((entry.version for entry in self.versions if entry.version > version), default=None)
 
-    def steps(self) -> Iterator[tuple[Op, Step, OpVersion, OpVersion]]:
-        """Yield every step whose two versions are there, with its op and them."""
+    def steps(self) -> Iterator[tuple[Op, OpStep, OpVersion, OpVersion]]:
+        """Yield every step both of whose versions exist, with its op and the two versions."""
         for op in self.ops:
             by_number = {version.number: version for version in op.versions}
             for step in op.steps:
@@ -145,7 +145,7 @@ class Specification:
                     yield op, step, by_number[step.older], by_number[step.newer]
 
     def constraints(self) -> Iterator[tuple[str, Op, Constraint]]:
-        """Yield every constraint with a name, that of its op and its feature, and with its op."""
+        """Yield every constraint as a name (its op and its feature), its op, and the constraint."""
         for op in self.ops:
             seen: dict[str, int] = {}
             for constraint in op.constraints:
@@ -153,51 +153,54 @@ class Specification:
                 nth = f".{seen[constraint.feature]}" if seen[constraint.feature] > 1 else ""
                 yield f"{op.name}.{constraint.feature}{nth}", op, constraint
 
-    def entries(self) -> Iterator[Entry]:
-        """Yield all that there is, kind by kind."""
+    def entries(self) -> Iterator[SpecificationEntry]:
+        """Yield all entries, kind by kind."""
         for version in self.op_versions.values():
-            yield Entry("op", version.name, version.min, version.max)
+            yield SpecificationEntry("op", version.name, version.min, version.max)
         for kind, spellings in (("type", self.types), ("attribute", self.attributes)):
             for spelling in spellings:
-                yield Entry(kind, spelling.name, spelling.min or self.versions[0].version, spelling.max)
+                yield SpecificationEntry(kind, spelling.name, spelling.min or self.versions[0].version, spelling.max)
         for enum in self.enums:
-            yield Entry("enum", enum.name, enum.min, enum.max)
+            yield SpecificationEntry("enum", enum.name, enum.min, enum.max)
         for enum in self.enums:
             for case in enum.cases:
-                yield Entry("case", f"{enum.name}.{case.name}", case.min, enum.max)
+                yield SpecificationEntry("case", f"{enum.name}.{case.name}", case.min, enum.max)
         for name, op, constraint in self.constraints():
             refused = [version.min for version in op.versions if version.number in constraint.versions]
-            yield Entry("constraint", name, min(refused, default=constraint.since), self.before(constraint.since))
+            yield SpecificationEntry(
+                "constraint", name, min(refused, default=constraint.since), self.before(constraint.since)
+            )
         for op, step, _, newer in self.steps():
-            yield Entry("step", f"{op.name}.{step.older}-{step.newer}", newer.min, None)
+            yield SpecificationEntry("step", f"{op.name}.{step.older}-{step.newer}", newer.min, None)
         for feature in self.features:
             kind = "encoding" if feature.kind in ENCODING_KINDS else "feature"
-            yield Entry(kind, feature.id, feature.introduced, None)
+            yield SpecificationEntry(kind, feature.id, feature.introduced, None)
         for default in self.defaults:
             used = [newer.min for _, step, _, newer in self.steps() if default.id in defaults_of(step)]
-            yield Entry("default", default.id, min(used, default=self.versions[0].version), None)
+            yield SpecificationEntry("default", default.id, min(used, default=self.versions[0].version), None)
         for each in self.versions:
-            yield Entry("version", str(each.version), each.version, each.version)
+            yield SpecificationEntry("version", str(each.version), each.version, each.version)
 
 
-def defaults_of(step: Step) -> set[str]:
-    """Return the ids of the defaults that ``step`` sets or looks for."""
+def defaults_of(step: OpStep) -> set[str]:
+    """Return the ids of the defaults that ``step`` sets or compares with."""
     return {*step.added.values(), *step.removed.values()}
 
 
 def load_specification(folder: Path | Traversable | None = None) -> Specification:
-    """Return what ``folder``, by default ours, says.
+    """Return the specification in ``folder``; by default, ours.
 
-    It has the layout of ``dialect_specs/``, and any file may be missing. Without ``versions.toml`` the versions are
-    those of StableHLO as we know them.
+    The folder has the layout of ``dialect_specs/``, and any file may be missing. Without ``versions.toml`` the versions
+    are the known versions of StableHLO.
 
     Raises:
-        InvalidSpecificationError: If there is no such folder, or it holds nothing, or a file in it cannot be read.
+        InvalidSpecificationError: If there is no such folder, it contains no specification, or a file cannot be read.
     """
     specs = folder or dialect_specs()
     if not any(specs.joinpath(*file.split("/")).is_file() for file in _FILES) and not files_in("vhlo/ops", specs):
         raise InvalidSpecificationError(
-            f"{specs} holds no specification: expected a folder with versions.toml, vhlo/ops/*.toml or the like"
+            f"{specs} contains no specification: expected a folder with versions.toml, vhlo/ops/*.toml or other files "
+            f"of dialect_specs/"
         )
     return Specification(
         specs,
@@ -215,7 +218,7 @@ def load_specification(folder: Path | Traversable | None = None) -> Specificatio
 
 @cache
 def known_specification() -> Specification:
-    """Return our specification, each file of which is read once, whoever asks first."""
+    """Return our specification; each of its files is read only once per process."""
     return Specification(
         dialect_specs(),
         known_versions(),
@@ -231,11 +234,18 @@ def known_specification() -> Specification:
 
 
 def structures_in(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield every attribute and type in a structure like those in ``defaults.toml``, the outer ones first."""
-    if isinstance(value, Mapping):
-        yield value
-        for inner in value.values():
-            yield from structures_in(inner)
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        for inner in value:
-            yield from structures_in(inner)
+    """Yield every attribute and type in a structure as in ``defaults.toml``, outer before inner.
+
+    One that is shared is yielded once: those of a file, written out, may be exponentially many.
+    """
+    pending, seen = [value], set[int]()
+    while pending:
+        each = pending.pop()
+        if isinstance(each, Mapping):
+            if id(each) not in seen:
+                seen.add(id(each))
+                yield each
+                pending += reversed(list(each.values()))
+        elif isinstance(each, Sequence) and not isinstance(each, str) and id(each) not in seen:
+            seen.add(id(each))
+            pending += reversed(each)

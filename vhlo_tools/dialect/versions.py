@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from vhlo_tools.dialect.data import check_entry, load_entries
+from vhlo_tools.dialect.data import COUNTED, check_entry, load_entries
 from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.version import Version
 
@@ -28,11 +28,11 @@ class VersionEntry:
 
     Attributes:
         version: The version, with patch 0.
-        date: When it came.
-        dated_by: What the date is of: upstream's ``tag``, its ``commit``, or the first ``release`` that had it.
-        bytecode: The version of MLIR bytecode that is written for it, 0 to 6.
-        brought: What it brought, in a sentence.
-        reads: The newest version of MLIR bytecode that its consumers read, where that is not ``bytecode``.
+        date: Its date.
+        dated_by: The source of the date: upstream's ``tag``, its ``commit``, or the first ``release`` with the version.
+        bytecode: The version of MLIR bytecode in which its artifacts are written, 0 to 6.
+        brought: What it introduced, in a sentence.
+        reads: The newest version of MLIR bytecode that its consumers read, where it differs from ``bytecode``.
     """
 
     version: Version
@@ -44,7 +44,7 @@ class VersionEntry:
 
 
 def load_versions(specs: Traversable | None = None) -> tuple[VersionEntry, ...]:
-    """Return the minor versions of the folder ``specs``, by default of ours."""
+    """Return the minor versions of the folder ``specs``; by default, of ``dialect_specs/``."""
     return load_entries("versions.toml", "version", _to_entry, specs)
 
 
@@ -60,17 +60,17 @@ def minimum_version() -> Version:
 
 
 def newest_version() -> Version:
-    """Return the newest minor version that the data knows, which the installed library may be behind or ahead of."""
+    """Return the newest minor version in the data; the installed library may be older or newer."""
     return known_versions()[-1].version
 
 
 def bytecode_version_of(version: Version) -> int:
     """Return the version of MLIR bytecode in which artifacts of ``version`` are written.
 
-    A version newer than the data is answered as the newest in it.
+    For a version newer than the data, this is that of the newest version in the data.
 
     Raises:
-        UnknownTargetError: If ``version`` is older than the first.
+        UnknownTargetError: If ``version`` is older than the first version in the data.
     """
     for entry in reversed(known_versions()):
         if entry.version <= version:
@@ -79,5 +79,6 @@ def bytecode_version_of(version: Version) -> int:
 
 
 def _to_entry(entry: dict[str, Any]) -> VersionEntry:
-    check_entry(entry, version=str, date=date, dated_by=str, bytecode=int, brought=str, reads=int)
+    dated_by = frozenset({"tag", "commit", "release"})
+    check_entry(entry, version=str, date=date, dated_by=dated_by, bytecode=COUNTED, brought=str, reads=COUNTED)
     return VersionEntry(**{**entry, "version": Version(entry["version"])})

@@ -1,4 +1,4 @@
-"""Ranges, steps and constraints in words, for people."""
+"""Human-readable text for version ranges, steps and constraints."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import json
 from collections.abc import Iterator, Sequence
 
 from vhlo_tools.dialect.defaults import Structure
-from vhlo_tools.dialect.ops import Constraint, Step
+from vhlo_tools.dialect.ops import Constraint, OpStep
 from vhlo_tools.version import Version
 
 __all__ = ["constraint_text", "joined", "life_text", "step_texts", "structure_text"]
 
 
 def life_text(low: Version | None, high: Version | None) -> str:
-    """Return a range of versions: ``0.9.0 to 1.4.0``, ``1.5.0 to current``."""
+    """Return a range of versions as text: ``0.9.0 to 1.4.0``, ``1.5.0 to current``."""
     return f"{low} to {high or 'current'}"
 
 
 def joined(names: Sequence[str], word: str = "and") -> str:
-    """Return names as in a sentence."""
+    """Return names as a list in a sentence: ``a, b and c``."""
     return f"{', '.join(names[:-1])} {word} {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def structure_text(value: Structure) -> str:
-    """Return a structure shortly: the case of an enum, the type of a type attribute, or all of it."""
+    """Return a structure as short text: the case of an enum, the type of a type attribute, or all of it as JSON."""
     if "case" in value:
         return str(value["case"])
     if set(value) == {"attribute", "type"}:
@@ -34,7 +34,7 @@ def structure_text(value: Structure) -> str:
 
 
 def constraint_text(constraint: Constraint) -> str:
-    """Return what a constraint refuses."""
+    """Return a description of what a constraint refuses."""
     if constraint.requires == "same_element_types":
         return "operands and results of different element types"
     if constraint.requires == "operands_do_not_mix":
@@ -45,12 +45,12 @@ def constraint_text(constraint: Constraint) -> str:
     return f"{structure_text(constraint.value) if constraint.value is not None else constraint.kind} as {names}"
 
 
-def step_texts(step: Step) -> Iterator[tuple[str, str, bool]]:
-    """Yield what a step does: in which direction, what, and whether that is a guard, which can refuse."""
+def step_texts(step: OpStep) -> Iterator[tuple[str, str, bool]]:
+    """Yield the parts of a step: the direction, the text, and whether the part is a guard, which can refuse."""
     for name, default in step.added.items():
         yield "upgrade", f"{name} is set to {default}", False
     for name in step.removed:
-        yield "upgrade", f"{name} is dropped", False
+        yield "upgrade", f"{name} is removed", False
     if not (step.added or step.removed):
         yield "upgrade", "only the name changes", False
     for name, default in step.removed.items():

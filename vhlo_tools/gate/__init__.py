@@ -1,21 +1,25 @@
-"""The gate as teams keep it: settings in a file, levels of features, what is known, and programs judged by them."""
+"""The CI gate: settings in a file, levels of features, a baseline of known findings, and evaluation of programs."""
 
-from vhlo_tools.gate.baseline import Baseline
-from vhlo_tools.gate.judging import Gate
-from vhlo_tools.gate.levels import LEVELS, Levels, LevelSetting
-from vhlo_tools.gate.reading import find_settings, load_settings, read_settings
-from vhlo_tools.gate.settings import COMMAND_LINE, Override, Settings
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "COMMAND_LINE",
-    "LEVELS",
-    "Baseline",
-    "Gate",
-    "LevelSetting",
-    "Levels",
-    "Override",
-    "Settings",
-    "find_settings",
-    "load_settings",
-    "read_settings",
-]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.gate.baseline import Baseline
+    from vhlo_tools.gate.evaluation import Gate
+    from vhlo_tools.gate.keys import KeyPlace, read_levels, read_patterns
+    from vhlo_tools.gate.levels import LEVELS, Levels, LevelSetting
+    from vhlo_tools.gate.reading import find_settings, load_settings, read_settings
+    from vhlo_tools.gate.settings import COMMAND_LINE, Override, Settings, key_of
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "baseline": ("Baseline",),
+            "evaluation": ("Gate",),
+            "keys": ("KeyPlace", "read_levels", "read_patterns"),
+            "levels": ("LEVELS", "LevelSetting", "Levels"),
+            "reading": ("find_settings", "load_settings", "read_settings"),
+            "settings": ("COMMAND_LINE", "Override", "Settings", "key_of"),
+        },
+    )

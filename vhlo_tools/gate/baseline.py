@@ -1,7 +1,7 @@
-"""The baseline: findings that are known, so that only new ones fail.
+"""The baseline: known findings, so that only new ones fail.
 
-Findings are compared by :class:`Identity`, which leaves lines and positions out, and by how many of a kind there are.
-Of more than are known, the last are taken to be new.
+Findings are compared by :class:`Identity`, which excludes lines and positions, and by their number. If there are more
+findings than known ones, the last of them are considered new.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
+from vhlo_tools.documents import read_json
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
+from vhlo_tools.mapping import open_regular
 from vhlo_tools.report import Identity, Question, identity_of
 
 __all__ = ["Baseline"]
@@ -27,11 +29,11 @@ _REQUIRED: Final = ("file", "target", "feature")
 
 
 class Baseline:
-    """A file of known findings, and what of it was seen in this run.
+    """A file of known findings, and the findings seen in this run.
 
     Args:
-        path: The file. Programs are named in it from its folder.
-        known: How many of each are known.
+        path: The file. Paths of programs in it are relative to its folder.
+        known: The number of known findings by identity.
     """
 
     def __init__(self, path: Path, known: Counter[Identity] | None = None) -> None:
@@ -45,25 +47,26 @@ class Baseline:
         """Return the baseline in a file.
 
         Raises:
-            SettingsError: If it is missing, or no baseline.
+            SettingsError: If it is missing, or is not a baseline.
         """
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            with open_regular(path) as file:
+                document = read_json(file.read())
         except FileNotFoundError as error:
-            raise SettingsError(f"{path}: there is no such baseline: --update-baseline writes it") from error
+            raise SettingsError(f"{path}: the baseline does not exist: --update-baseline writes it") from error
         except OSError as error:
             raise SettingsError(f"{path}: {error.strerror or error}") from error
-        except (ValueError, RecursionError) as error:
-            raise SettingsError(f"{path} is no baseline: expected JSON: {error}") from error
+        except ValueError as error:
+            raise SettingsError(f"{path} is not a baseline: expected JSON: {error}") from error
         return cls(path, _entries(document, path))
 
     def split(self, file: str, question: Question, findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
-        """Return the findings of a program that are new, and those that are known; notes are never known.
+        """Return the findings of a program that are new, and those that are known; notes are always new.
 
         Args:
-            file: The program, as it can be opened from here.
-            question: What was asked of it.
-            findings: All that was found.
+            file: The path of the program, relative to the working directory.
+            question: The question.
+            findings: All findings.
         """
         name = os.path.relpath(file, self.path.parent).replace(os.sep, "/")
         self._asked.add((name, question.spelling))
@@ -82,7 +85,7 @@ class Baseline:
         return new, known
 
     def stale(self) -> list[tuple[Identity, int]]:
-        """Return what is known and not there any more, with how many: of what was asked, and of files that are gone."""
+        """Return the known findings that were not seen, with their numbers, of evaluated files and of deleted files."""
         return [
             (identity, count - self._seen[identity])
             for identity, count in sorted(self._known.items())
@@ -90,17 +93,17 @@ class Baseline:
         ]
 
     def write(self) -> None:
-        """Write what was seen in this run, and what is known of files and targets that were not asked about.
+        """Write the findings seen in this run, and known findings of files and targets that were not evaluated.
 
         Raises:
-            OSError: If the file cannot be written; it is then as it was.
+            OSError: If the file cannot be written; it is then unchanged.
         """
         kept = {identity: count for identity, count in self._known.items() if self._is_kept(identity)}
         rows = [
             json.dumps({**{key: value for key, value in asdict(identity).items() if value}, "count": count})
             for identity, count in sorted({**kept, **self._seen}.items())
         ]
-        # One line for each, so that a difference of two baselines shows findings.
+        # One finding per line, so that line-based differences of baselines show findings.
         listed = "[\n" + ",\n".join(f"    {row}" for row in rows) + "\n  ]" if rows else "[]"
         text = f'{{\n  "format": {_FORMAT},\n  "findings": {listed}\n}}\n'
         write_atomically(self.path, [text.encode()], force=True)
@@ -113,7 +116,7 @@ class Baseline:
 
 def _entries(document: Any, path: Path) -> Counter[Identity]:
     if not isinstance(document, dict) or not isinstance(document.get("findings"), list):
-        raise SettingsError(f'{path} is no baseline: expected an object with "format" and "findings"')
+        raise SettingsError(f'{path} is not a baseline: expected an object with "format" and "findings"')
     if document.get("format") != _FORMAT:
         raise SettingsError(f"{path}: expected a baseline of format {_FORMAT}, found {document.get('format')!r}")
     known: Counter[Identity] = Counter()
@@ -127,7 +130,7 @@ def _entries(document: Any, path: Path) -> Counter[Identity]:
 def _entry(entry: Any, place: str) -> tuple[Identity, int]:
     problem = next(_problems(entry), None)
     if problem:
-        raise SettingsError(f"{place}: {problem}; --update-baseline writes the file anew once it is moved away")
+        raise SettingsError(f"{place}: {problem}; move it away, and write it again with --update-baseline")
     return Identity(**{key: value for key, value in entry.items() if key != "count"}), entry["count"]
 
 
@@ -143,4 +146,4 @@ def _problems(entry: Any) -> Iterator[str]:
         elif key not in _FIELDS:
             yield f"{key} is unknown: expected {', '.join(_FIELDS)} and count"
         elif not isinstance(value, str):
-            yield f"expected a text as {key}, found {value!r:.40}"
+            yield f"expected a string as {key}, found {value!r:.40}"

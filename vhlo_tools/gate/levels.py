@@ -1,4 +1,4 @@
-"""Levels of features: what a team forbids, is warned of, and allows."""
+"""Levels of features: denied, warned of, or allowed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["LEVELS", "LevelSetting", "Levels", "apply_levels", "level_of", "prob
 LevelSetting = Literal["deny", "warn", "allow"]
 LEVELS: Final[tuple[LevelSetting, ...]] = get_args(LevelSetting)
 
-#: Of ids of features, globs of such, or kinds. The id says more than a glob, a longer glob more than a shorter one, and
-#: any of these more than a kind; of two globs of one length, the stricter.
+#: Levels by ids of features, globs of ids, or kinds. An id takes precedence over a glob, a longer glob over a shorter
+#: one, and all of these over a kind; of two globs of the same length, the stricter level applies.
 Levels = Mapping[str, LevelSetting]
 
 _KINDS: Final = get_args(FindingKind)
@@ -26,7 +26,7 @@ _WILD: Final = "*?["
 
 
 def level_of(finding: Finding, layers: Sequence[Levels]) -> LevelSetting | None:
-    """Return what ``layers`` say of a finding, of which later ones win; ``None`` if they say nothing."""
+    """Return the level that ``layers`` set for a finding, of which later ones win; ``None`` if they set none."""
     for levels in reversed(layers):
         globs = [name for name in levels if _is_glob(name) and fnmatchcase(finding.feature, name)]
         globs.sort(key=lambda name: (-len(name), LEVELS.index(levels[name])))
@@ -37,7 +37,7 @@ def level_of(finding: Finding, layers: Sequence[Levels]) -> LevelSetting | None:
 
 
 def apply_levels(findings: Sequence[Finding], layers: Sequence[Levels]) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings that are left, with the levels of ``layers``, and those that are allowed."""
+    """Return the findings that are not allowed, with the levels of ``layers``, and those that are allowed."""
     left, allowed = [], []
     for finding in findings:
         setting = level_of(finding, layers)
@@ -49,19 +49,19 @@ def apply_levels(findings: Sequence[Finding], layers: Sequence[Levels]) -> tuple
 
 
 def problem_with(name: str) -> str | None:
-    """Return what is wrong with ``name`` as what a level is for; ``None`` if nothing is."""
+    """Return the error in ``name`` as the key of a level; ``None`` if it is valid."""
     if name in _KINDS:
         return None
     ids = [feature.id for feature in known_features()] + [explanation.id for explanation in known_explanations()]
     if _is_glob(name):
         if any(fnmatchcase(each.rstrip("*"), name) or _may_begin(name, each) for each in ids):
             return None
-        return f"{name!r} fits no feature: `vhlo spec list` shows them"
+        return f"{name!r} matches no feature: `vhlo spec list` shows them"
     if any(name == each or (each.endswith("*") and name.startswith(each[:-1])) for each in ids):
         return None
     near = get_close_matches(name, [*ids, *_KINDS], n=3) or [each for each in ids if name.lower() in each.lower()]
     hint = f"did you mean {' or '.join(near)}?" if near else "`vhlo spec list` shows them"
-    return f"{name!r} is no feature, no glob of features and no kind ({', '.join(_KINDS)}): {hint}"
+    return f"{name!r} is not a feature, a glob of features or a kind ({', '.join(_KINDS)}): {hint}"
 
 
 def _is_glob(name: str) -> bool:
@@ -69,5 +69,5 @@ def _is_glob(name: str) -> bool:
 
 
 def _may_begin(pattern: str, known: str) -> bool:
-    """Tell whether a glob is of some ids of those that ``known`` stands for, ``withdrawn_*``."""
+    """Return whether a glob matches some of the ids that ``known`` stands for, such as ``withdrawn_*``."""
     return known.endswith("*") and pattern.startswith(known[:-1])

@@ -1,25 +1,26 @@
-"""Files of settings: found from a folder upwards, read, and checked whole."""
+"""Reading of settings files: search from a folder upwards, parsing, and validation."""
 
 from __future__ import annotations
 
 import glob
 import os
-import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from vhlo_tools.documents import read_toml
 from vhlo_tools.errors import SettingsError
-from vhlo_tools.gate.keys import Place, read_table
-from vhlo_tools.gate.naming import Names, check_target
+from vhlo_tools.gate.keys import KeyPlace, read_table
 from vhlo_tools.gate.settings import Settings
+from vhlo_tools.gate.target_names import Names, check_target
+from vhlo_tools.mapping import open_regular
 
 __all__ = ["find_settings", "load_settings", "read_settings"]
 
 _OWN_FILE: Final = "vhlo-tools.toml"
 _PROJECT_FILE: Final = "pyproject.toml"
 _TABLE: Final = "vhlo-tools"
-#: What the table might be called by mistake, and would be passed over in silence.
+#: Likely misspellings of the table's name, which would otherwise be ignored silently.
 _MISTAKES: Final = ("vhlo_tools", "vhlo", "vhlotools")
 
 
@@ -28,8 +29,8 @@ def load_settings(start: Path | None = None, *, config: Path | None = None, isol
 
     Args:
         start: The folder where the search begins, by default the working directory.
-        config: The file to read in place of the one that is found.
-        isolated: Whether no file shall be read.
+        config: The file to read instead of searching.
+        isolated: Whether to read no file.
 
     Raises:
         SettingsError: If the file cannot be used.
@@ -41,12 +42,12 @@ def load_settings(start: Path | None = None, *, config: Path | None = None, isol
 
 
 def find_settings(start: Path) -> Path | None:
-    """Return the nearest file of settings from ``start`` upwards: ours, or a ``pyproject.toml`` with our table.
+    """Return the nearest settings file from ``start`` upwards: our own, or a ``pyproject.toml`` with our table.
 
     Raises:
-        SettingsError: If there is a ``pyproject.toml`` on the way that cannot be read.
+        SettingsError: If a ``pyproject.toml`` on the way cannot be read.
     """
-    start = Path(os.path.abspath(start))  # noqa: PTH100 - links stay what the user calls them
+    start = Path(os.path.abspath(start))  # noqa: PTH100 - keeps links unresolved, as the user names them
     for folder in (start, *start.parents):
         own, project = folder / _OWN_FILE, folder / _PROJECT_FILE
         if own.is_file():
@@ -57,19 +58,19 @@ def find_settings(start: Path) -> Path | None:
 
 
 def read_settings(file: Path) -> Settings:
-    """Return the settings in a file: all of it, or of a ``pyproject.toml`` its table ``[tool.vhlo-tools]``.
+    """Return the settings in a file: the whole file, or the table ``[tool.vhlo-tools]`` of a ``pyproject.toml``.
 
     Raises:
-        SettingsError: If it cannot be read, has no such table, or something in it is not as it must be.
+        SettingsError: If the file cannot be read, has no such table, or contains an invalid setting.
     """
-    file = Path(os.path.abspath(file))  # noqa: PTH100 - links stay what the user calls them
+    file = Path(os.path.abspath(file))  # noqa: PTH100 - keeps links unresolved, as the user names them
     shown = _shown(file)
     if file.name == _PROJECT_FILE:
-        table, place = _table_of(file), Place(shown, f"tool.{_TABLE}")
+        table, place = _table_of(file), KeyPlace(shown, f"tool.{_TABLE}")
         if table is None:
             raise SettingsError(f"{shown}: expected a table [tool.{_TABLE}], found none")
     else:
-        table, place = _toml(file), Place(shown)
+        table, place = _toml(file), KeyPlace(shown)
     values = read_table(table, place)
     sources = dict.fromkeys(values, shown)
     folder = file.parent
@@ -84,8 +85,8 @@ def read_settings(file: Path) -> Settings:
     return settings
 
 
-def _spellings(settings: Settings, place: Place) -> Iterator[tuple[Place, str, Names]]:
-    """Yield every target in the settings, with its place and the names that may stand in it."""
+def _spellings(settings: Settings, place: KeyPlace) -> Iterator[tuple[KeyPlace, str, Names]]:
+    """Yield every target in the settings, with its place and the names that it may contain."""
     for name, members in settings.targets.items():
         yield from _items(place.key("targets").key(name), members, {})
     tables = [place, *(place.key("overrides").item(index) for index in range(len(settings.overrides)))]
@@ -94,16 +95,16 @@ def _spellings(settings: Settings, place: Place) -> Iterator[tuple[Place, str, N
         yield from _items(table.key("readable-by"), readers, settings.targets)
 
 
-def _items(place: Place, members: Sequence[str], names: Names) -> Iterator[tuple[Place, str, Names]]:
+def _items(place: KeyPlace, members: Sequence[str], names: Names) -> Iterator[tuple[KeyPlace, str, Names]]:
     return ((place.item(index), member, names) for index, member in enumerate(members))
 
 
 def _from_here(folder: Path, path: str) -> str:
-    """Return a path or a glob of a file in ``folder`` as it can be opened from the working directory."""
+    """Return a path or a glob relative to ``folder`` as relative to the working directory."""
     here = os.path.relpath(folder)
     if here == ".":
         return path
-    joined = os.path.join(here, path)  # noqa: PTH118 - a glob is no path
+    joined = os.path.join(here, path)  # noqa: PTH118 - may be a glob, which is not a path
     return joined if os.path.lexists(joined) else os.path.join(glob.escape(here), path)  # noqa: PTH118
 
 
@@ -119,12 +120,17 @@ def _table_of(project: Path) -> dict[str, Any] | None:
 
 def _toml(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return read_toml(_content(file))
     except OSError as error:
         raise SettingsError(f"{_shown(file)}: {error.strerror or error}") from error
     except ValueError as error:
-        # Of the encoding or of TOML, which names the line.
+        # An error of the encoding or of the TOML syntax, with the line.
         raise SettingsError(f"{_shown(file)}: expected TOML: {error}") from error
+
+
+def _content(file: Path) -> bytes:
+    with open_regular(file) as opened:
+        return opened.read()
 
 
 def _shown(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""Settings of the gate, and what they are for one file."""
+"""Settings of the gate, and their values for a file."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ __all__ = ["COMMAND_LINE", "DEFAULT", "Override", "Settings", "fits", "key_of"]
 COMMAND_LINE: Final = "command line"
 DEFAULT: Final = "default"
 
-#: Folders that hold no programs of the user's own.
+#: Folders that do not contain programs of the user.
 _NO_PROGRAMS: Final = (".git", ".hg", ".nox", ".tox", ".venv", "__pycache__", "node_modules")
 _QUESTIONS: Final = ("target", "readable_by")
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What is otherwise for some files.
+    """Settings that differ for some files.
 
     Attributes:
-        paths: Which files: patterns as in ``.gitignore``, from the folder of the settings.
-        levels: Levels of features, beside those that hold for all files.
-        target: What the files shall be written for, if it is something else.
-        readable_by: What shall read them as they are, if it is something else.
-        source: Where this comes from.
+        paths: The files: patterns as in ``.gitignore``, relative to the folder of the settings.
+        levels: Levels of features, in addition to those for all files.
+        target: The targets of the files, if they differ.
+        readable_by: The consumers that must be able to read the files unchanged, if they differ.
+        source: The origin of the override.
     """
 
     paths: tuple[str, ...]
@@ -46,25 +46,28 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the gate asks, of which files, and what it makes of the answers.
+    """The settings of the gate: the questions, the files, and the treatment of findings.
 
     Attributes:
-        file: The file the settings come from, if they come from one.
-        folder: What paths in it are relative to: its folder, or the working directory.
-        paths: The files, folders and globs to check, as they can be opened from the working directory.
-        target: What the programs shall be written for: targets, or names of ``targets``.
-        readable_by: What shall read the programs as they are.
+        file: The file of the settings, if they come from one.
+        folder: The folder that paths in the file are relative to: its folder, or the working directory.
+        paths: The files, folders and globs to check, relative to the working directory.
+        target: The targets of the programs: targets, or names of ``targets``.
+        readable_by: The consumers that must be able to read the programs unchanged.
         targets: Named targets: the oldest of several.
         exclude: Files and folders to leave out, as in ``.gitignore``.
-        force_exclude: Whether files that are named one by one are left out as well.
+        force_exclude: Whether explicitly named files are left out as well.
         levels: Levels of features.
-        overrides: What is otherwise for some files; later ones win.
-        allow_other_dialects: Whether programs may keep ops of dialects beside StableHLO.
-        legalize: Whether what no artifact can hold may be rewritten.
-        as_of: The day that windows count back from; ``None`` is today.
-        baseline: The file of findings that are known.
+        overrides: Settings that differ for some files; later ones win.
+        allow_other_dialects: Whether programs may keep ops of dialects other than StableHLO.
+        legalize: Whether constructs that no artifact can contain may be rewritten.
+        expand: Whether features newer than a target may be rewritten with the same results, or for which features.
+        allow_relaxed: The features that may be rewritten with something given up; ``all`` for all of them.
+        forbid_expansions: The features that may not be rewritten.
+        as_of: The day from which windows count back; ``None`` is today.
+        baseline: The file of known findings.
         output_format: The format of the report.
-        sources: Of each setting that is not the default, where it comes from.
+        sources: The origin of each setting that is not the default.
     """
 
     file: Path | None = None
@@ -79,17 +82,20 @@ class Settings:
     overrides: tuple[Override, ...] = ()
     allow_other_dialects: bool = False
     legalize: bool = True
+    expand: bool | tuple[str, ...] = False
+    allow_relaxed: tuple[str, ...] = ()
+    forbid_expansions: tuple[str, ...] = ()
     as_of: date | None = None
     baseline: str | None = None
     output_format: str = "text"
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def with_command_line(self, levels: Levels, **given: Any) -> Settings:
-        """Return the settings as the command line changes them, which wins over the file.
+        """Return the settings with the changes of the command line, which takes precedence over the file.
 
         Args:
             levels: Levels of features, for all files.
-            **given: Settings; those that are ``None`` or empty were not given. Either question replaces both.
+            **given: Settings; ``None`` and empty values are ignored. Either question replaces both.
         """
         given = {name: value for name, value in given.items() if value is not None and value != ()}
         overrides = self.overrides
@@ -102,11 +108,11 @@ class Settings:
         return replace(self, **given, overrides=overrides, sources=sources)
 
     def source(self, name: str) -> str:
-        """Return where the setting of this field comes from."""
+        """Return the origin of the setting of a field."""
         return self.sources.get(name, DEFAULT)
 
     def values(self) -> dict[str, Any]:
-        """Return all settings by the names that they have in a file."""
+        """Return all settings by their keys in a file."""
         inner = ("file", "folder", "sources")
         return {key_of(each.name): getattr(self, each.name) for each in fields(self) if each.name not in inner}
 
@@ -121,12 +127,12 @@ class Settings:
         return target, readable_by, layers
 
     def is_excluded(self, path: str) -> bool:
-        """Tell whether a file that was found in a folder is left out."""
+        """Return whether a file found in a folder is left out."""
         return self._fits(path, self.exclude)
 
     @property
     def pruned(self) -> tuple[str, ...]:
-        """The names of folders that need not be walked through: of patterns, those without signs that mean more."""
+        """The names of folders that are not searched: the patterns without special characters, and default folders."""
         if any(pattern.startswith("!") for pattern in self.exclude):
             return _NO_PROGRAMS
         return (*_NO_PROGRAMS, *(pattern for pattern in self.exclude if not set(pattern) & set("/*?[]!#\\ ")))
@@ -142,21 +148,21 @@ class Settings:
 
 
 def key_of(name: str) -> str:
-    """Return what the setting of a field is called in a file."""
+    """Return the key of a field's setting in a file."""
     return name.replace("_", "-")
 
 
 def fits(path: str, patterns: tuple[str, ...]) -> bool:
-    """Tell whether a path, with forward slashes, is meant by patterns as in ``.gitignore``.
+    """Return whether a path, with forward slashes, matches patterns as in ``.gitignore``.
 
     Raises:
-        ValueError: If one of them is no pattern.
+        ValueError: If a pattern is invalid.
     """
     return _spec(patterns).match_file(path)
 
 
 @cache
 def _spec(patterns: tuple[str, ...]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec  # which few runs need
+    from pathspec import GitIgnoreSpec  # imported here because few runs need it
 
     return GitIgnoreSpec.from_lines(patterns)

@@ -1,6 +1,17 @@
-"""Recorded programs: artifacts with inputs and the outputs that they had, replayed on today's library."""
+"""Golden records: artifacts with inputs and their outputs, to be replayed with the installed library."""
 
-from vhlo_tools.golden.record import Record, StoredArray, read_record, records_in, write_record
-from vhlo_tools.golden.replay import Replayed, replay
+from typing import TYPE_CHECKING
 
-__all__ = ["Record", "Replayed", "StoredArray", "read_record", "records_in", "replay", "write_record"]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.golden.record import Record, StoredArray, read_record, records_in, write_record
+    from vhlo_tools.golden.replaying import Replayed, replay, replay_folder
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "record": ("Record", "StoredArray", "read_record", "records_in", "write_record"),
+            "replaying": ("Replayed", "replay", "replay_folder"),
+        },
+    )

@@ -1,7 +1,7 @@
-"""A record on disk: a folder with an artifact, its inputs and outputs as `.npy` files, and what was known of them.
+"""Records on disk: a folder with an artifact, its inputs and outputs as `.npy` files, and a manifest.
 
-`golden.json` names every file with its digest, so that a replay tells a record that was changed from a library that
-computes something else.
+The manifest `golden.json` lists every file with its digest, so that a replay distinguishes a modified record from
+different results.
 """
 
 from __future__ import annotations
@@ -9,18 +9,22 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from vhlo_tools.artifact import Artifact
+from vhlo_tools.documents import read_json
 from vhlo_tools.errors import GoldenError
-from vhlo_tools.interpreter import as_saved
+from vhlo_tools.execution import as_saved
+from vhlo_tools.golden.array_files import read_array, read_file
 from vhlo_tools.verification import Tolerance
 
 __all__ = ["MANIFEST", "Record", "StoredArray", "read_record", "records_in", "write_record"]
@@ -32,13 +36,13 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """An input or an output.
+    """A recorded input or output.
 
     Attributes:
-        place: Which one: its number, in tuples ``0.1``.
-        file: Its file, relative to the folder; ``None`` for a token, which has no value.
-        dtype: The type of its elements, which `.npy` files do not keep of the types of ml_dtypes.
-        sha256: The digest of the file.
+        place: The number of the value, within tuples as in ``0.1``.
+        file: The path of its file, relative to the folder; ``None`` for a token, which has no value.
+        dtype: The element type, which `.npy` files do not store for types of ml_dtypes.
+        sha256: The SHA-256 of the file.
     """
 
     place: str
@@ -49,17 +53,17 @@ class StoredArray:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was recorded.
+    """A recorded program with its inputs and outputs.
 
     Attributes:
-        folder: Where.
-        artifact_sha256: The digest of the artifact.
+        folder: The folder of the record.
+        artifact_sha256: The SHA-256 of the artifact.
         stablehlo: The version of the artifact.
-        inputs: Its inputs.
-        outputs: The outputs that it had.
-        engine: What it ran on.
-        library: The library that it ran with, and its StableHLO.
-        tolerance: How far outputs of a replay may be from these.
+        inputs: The inputs.
+        outputs: The outputs.
+        engine: The engine that computed the outputs.
+        library: The library that was installed, and its StableHLO version.
+        tolerance: The maximum distance between outputs of a replay and the recorded outputs.
     """
 
     folder: Path
@@ -73,74 +77,140 @@ class Record:
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """The name of the folder."""
         return self.folder.name
 
     def artifact(self) -> Artifact:
         """Return the artifact.
 
         Raises:
-            GoldenError: If it is not what was recorded.
-            MalformedArtifactError: If it is damaged, and was so when it was recorded.
+            GoldenError: If the file differs from the recorded one.
+            MalformedArtifactError: If it was already damaged when it was recorded.
         """
-        return Artifact(_read(self.folder / ARTIFACT, self.artifact_sha256), name=str(self.folder / ARTIFACT))
+        return Artifact(read_file(self.folder, ARTIFACT, self.artifact_sha256), name=str(self.folder / ARTIFACT))
 
     def values(self, stored: Sequence[StoredArray]) -> tuple[Any, ...]:
-        """Return inputs or outputs, nested as they were.
+        """Return inputs or outputs, with their original nesting.
 
         Raises:
-            GoldenError: If a file is not what was recorded.
+            GoldenError: If a file differs from the recorded one.
         """
-        return _nested([(tuple(map(int, each.place.split("."))), self._value(each)) for each in stored])
+        try:
+            return _nested([(tuple(map(int, each.place.split("."))), self._value(each)) for each in stored])
+        except IndexError as error:
+            places = ", ".join(each.place for each in stored)
+            raise GoldenError(f"{self.folder / MANIFEST} has values at the same place: {places:.200}") from error
 
     def _value(self, stored: StoredArray) -> np.ndarray[Any, Any] | None:
         if stored.file is None:
             return None
-        data = _read(self.folder / stored.file, stored.sha256)
+        data = read_file(self.folder, stored.file, stored.sha256)
         try:
-            array: np.ndarray[Any, Any] = np.load(io.BytesIO(data), allow_pickle=False)
-            return array.view(_dtype(stored.dtype)) if array.dtype.kind == "V" else array
-        except (ValueError, EOFError, TypeError) as error:
-            raise GoldenError(f"{self.folder / stored.file} is no array of {stored.dtype}: {error}") from error
+            return read_array(data, stored.dtype)
+        except ValueError as error:
+            raise GoldenError(f"{self.folder / stored.file} is not an array of {stored.dtype}: {error}") from error
+
+    @classmethod
+    def unreadable(cls, folder: Path) -> Record:
+        """Return a record of which nothing is known but its folder."""
+        return cls(folder, "", "", (), (), "", "", Tolerance())
 
 
 def records_in(folder: Path) -> list[Path]:
-    """Return the folders of records in ``folder``, by name.
+    """Return the folders of records in ``folder``, by name: those with a manifest, and those that cannot be read.
 
     Raises:
         GoldenError: If there are none.
-        OSError: If it cannot be read.
+        OSError: If the folder cannot be read.
     """
-    found = sorted(each.parent for each in folder.glob(f"*/{MANIFEST}"))
+    with os.scandir(folder) as entries:
+        found = sorted(Path(each.path) for each in entries if _is_record(each))
     if not found:
-        raise GoldenError(f"{folder} holds no records: make some with `vhlo golden record {folder} MODEL`")
+        raise GoldenError(f"{folder} contains no records: create some with `vhlo golden record {folder} MODEL`")
     return found
 
 
+def _is_record(entry: os.DirEntry[str]) -> bool:
+    # A name with a dot is that of a folder that is being written.
+    if entry.name.startswith("."):
+        return False
+    try:
+        if not entry.is_dir():
+            return False
+    except OSError:
+        return False  # a loop of links
+    try:
+        os.lstat(Path(entry.path) / MANIFEST)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        pass  # it may be a record: reading it says why it cannot be read
+    return True
+
+
 def read_record(folder: Path) -> Record:
-    """Read what is known of a record; its files are read when they are asked for.
+    """Read the manifest of a record; the other files are read on demand.
 
     Raises:
-        GoldenError: If it is not one, or of a newer format.
-        OSError: If it cannot be read.
+        GoldenError: If it is not a record, is a link to another folder, or has a newer format.
+        OSError: If the manifest cannot be read.
     """
     path = folder / MANIFEST
+    if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(folder.parent)):
+        raise GoldenError(f"{folder} leads to {os.path.realpath(folder)}, outside of the suite")
     try:
-        said = json.loads(path.read_bytes())
+        said = read_json(read_file(folder, MANIFEST))
+        if not isinstance(said, dict) or "format" not in said:
+            raise ValueError("expected an object with a format")
         if said["format"] != FORMAT:
             raise GoldenError(f"{path} has the format {said['format']}, expected {FORMAT}: install a newer vhlo_tools")
+        texts = {name: _text(said, name) for name in ("artifact_sha256", "stablehlo", "engine", "library")}
         return Record(
-            folder,
-            said["artifact_sha256"],
-            said["stablehlo"],
-            tuple(StoredArray(**each) for each in said["inputs"]),
-            tuple(StoredArray(**each) for each in said["outputs"]),
-            said["engine"],
-            said["library"],
-            Tolerance(**said["tolerance"]),
+            folder=folder,
+            inputs=tuple(map(_stored, said["inputs"])),
+            outputs=tuple(map(_stored, said["outputs"])),
+            tolerance=_tolerance(said["tolerance"]),
+            **texts,
         )
-    except (ValueError, KeyError, TypeError) as error:
-        raise GoldenError(f"{path} is no record: {type(error).__name__} {error}") from error
+    except KeyError as error:
+        raise GoldenError(f"{path} is not a record: it lacks {error}") from error
+    except (ValueError, TypeError) as error:
+        raise GoldenError(f"{path} is not a record: {error}") from error
+
+
+def _text(said: dict[str, Any], name: str) -> str:
+    found = said[name]
+    if not isinstance(found, str):
+        raise ValueError(f"{name} is {found!r:.50}, expected a string")
+    return found
+
+
+def _stored(said: Any) -> StoredArray:
+    if not isinstance(said, dict) or not said.keys() <= {"place", "file", "dtype", "sha256"}:
+        raise ValueError(f"{said!r:.50} is not an input or output")
+    place, file = _text(said, "place"), said["file"]
+    if not _PLACE.fullmatch(place):
+        raise ValueError(f"{place!r:.50} is not a place, such as 0 or 1.2")
+    if file is None:
+        return StoredArray(place, None)
+    name = _text(said, "file")
+    if Path(name).name != name or "\0" in name:
+        raise ValueError(f"{name!r:.200} is not the name of a file in the record")
+    return StoredArray(place, name, _text(said, "dtype"), _text(said, "sha256"))
+
+
+# Tuples are not nested deeper, and have fewer elements.
+_PLACE: Final = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){0,63}", re.ASCII)
+
+
+def _tolerance(said: Any) -> Tolerance:
+    names = [field.name for field in fields(Tolerance)]
+    if not isinstance(said, dict) or not said.keys() <= set(names):
+        raise ValueError(f"{said!r:.50} is not a tolerance")
+    for name, number in said.items():
+        if isinstance(number, bool) or not isinstance(number, int if name == "ulp" else int | float) or number < 0:
+            raise ValueError(f"the tolerance {name} is {number!r:.50}, expected a number that is not negative")
+    return Tolerance(**said)
 
 
 def write_record(
@@ -154,26 +224,26 @@ def write_record(
     tolerance: Tolerance,
     force: bool = False,
 ) -> Record:
-    """Write a record, whole or not at all.
+    """Write a record atomically.
 
     Args:
-        folder: Its folder.
+        folder: The folder of the record.
         artifact: The artifact.
-        inputs: Its inputs: arrays, ``None`` for tokens, tuples of these.
-        outputs: The outputs that it had.
-        engine: What it ran on.
-        library: The library that it ran with.
-        tolerance: How far outputs of a replay may be from these.
-        force: Whether a record of that name is replaced.
+        inputs: The inputs: arrays, ``None`` for tokens, tuples of these.
+        outputs: The outputs.
+        engine: The engine that computed the outputs.
+        library: The library that was installed.
+        tolerance: The maximum distance between outputs of a replay and the recorded outputs.
+        force: Whether an existing record of that name is replaced.
 
     Raises:
-        FileExistsError: If there is something of that name, and ``force`` is not set.
-        OSError: If it cannot be written.
+        FileExistsError: If the folder exists, unless ``force`` is set and it is a record.
+        OSError: If the record cannot be written.
     """
     if folder.exists() and not (force and (folder / MANIFEST).is_file()):
-        raise FileExistsError(17, "there is a record of that name: give another --name, or --force", str(folder))
+        raise FileExistsError(17, "a record with this name exists: give another --name, or --force", str(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Beside it, so that it gets its name when all of it is there.
+    # A temporary folder beside it, which is renamed when it is complete.
     made = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         data = bytes(artifact)
@@ -218,21 +288,8 @@ def _store(folder: Path, what: str, values: Sequence[Any], place: str = "") -> I
             yield StoredArray(here, name, str(array.dtype), hashlib.sha256(file.getvalue()).hexdigest())
 
 
-def _read(path: Path, sha256: str) -> bytes:
-    data = path.read_bytes()
-    if (found := hashlib.sha256(data).hexdigest()) != sha256:
-        raise GoldenError(f"{path} was changed after it was recorded: its SHA-256 is {found}, expected {sha256}")
-    return data
-
-
-def _dtype(name: str) -> np.dtype[Any]:
-    import ml_dtypes
-
-    return np.dtype(getattr(ml_dtypes, name, name))
-
-
 def _nested(leaves: Sequence[tuple[tuple[int, ...], Any]]) -> tuple[Any, ...]:
-    """Return values nested by their places, which are in order."""
+    """Return values nested by their positions, which are in order."""
     groups: dict[int, list[tuple[tuple[int, ...], Any]]] = {}
     for place, value in leaves:
         groups.setdefault(place[0], []).append((place[1:], value))

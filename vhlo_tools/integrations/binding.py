@@ -1,4 +1,4 @@
-"""Arguments of a program that become constants of it, because their values are known."""
+"""Binding of arguments of a program to known values, which become constants."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.weights import Tensor, TensorFile, element_named, restore
-from vhlo_tools.weights.record import Moved, Record
-from vhlo_tools.weights.tensors import Form, pack
+from vhlo_tools.externalization import Form, Moved, Provenance, StoredTensor, TensorFile, element_named, pack, restore
+from vhlo_tools.mapping import View
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,14 +18,14 @@ _MAIN: Final = "main"
 
 
 def bind_arguments(artifact: Artifact, values: Mapping[str, np.ndarray[Any, Any]]) -> Artifact:
-    """Make constants of the last arguments of ``main``, on the bytes of the artifact.
+    """Replace the last arguments of ``main`` by constants, on the bytes of the artifact.
 
     Args:
         artifact: The artifact, of any version.
         values: The values by name, in the order of the arguments.
 
     Raises:
-        InvalidInputError: If a value is not of the type of its argument.
+        InvalidInputError: If the type of a value is not that of its argument.
         MalformedArtifactError: If the artifact is damaged.
     """
     if not values:
@@ -43,29 +42,29 @@ def bind_arguments(artifact: Artifact, values: Mapping[str, np.ndarray[Any, Any]
                 argument=before + number,
                 tensor=name,
                 path=name,
-                # In the first block of the function, before all that stands there.
+                # At the start of the first block of the function.
                 position=(0, 0, number),
                 type=main.arguments[before + number],
                 element=element,
                 shape=value.shape,
                 form=form,
                 splat=bytes(held).hex() if form == "splat" else "",
-                digest=Tensor(element, value.dtype.itemsize, value.shape, form, held).identify()[1],
+                digest=StoredTensor(element, value.dtype.itemsize, value.shape, form, held).identify()[1],
             )
         )
-    # What was taken out of a program and what never was in it are put there in the same way.
-    metadata = Record(_MAIN, before, tuple(moved)).to_metadata()
+    # Binding new values is the same operation as restoring extracted constants.
+    metadata = Provenance(_MAIN, before, tuple(moved)).to_metadata()
     return restore(artifact, TensorFile(metadata, tensors, f"the values for {artifact.name}"))
 
 
-def _forms(value: np.ndarray[Any, Any]) -> tuple[Form, memoryview, memoryview]:
-    """Return how artifacts hold a value, all of its elements, and these in that form."""
+def _forms(value: np.ndarray[Any, Any]) -> tuple[Form, View, View]:
+    """Return the form in which artifacts store a value, the bytes of all its elements, and the bytes in that form."""
     import numpy as np
 
     data = memoryview(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data) if value.size else memoryview(b"")
     if value.dtype != np.bool_ or not value.size:
         return "whole", data, data
-    # MLIR takes one byte of equal bits for a splat, and bits of any other number for packed ones.
+    # MLIR reads one byte of equal bits as a splat, and any other number of bytes as packed bits.
     if value.all() or not value.any():
         return "splat", data, memoryview(b"\xff" if value.all() else b"\0")
     return "packed", data, pack(data)

@@ -1,15 +1,15 @@
-"""Donations that jax was told of and left out of its programs.
+"""Detection of donations that jax dropped.
 
-jax gives an argument away if an output of its type and shape, or at least of its size, is left for it, and drops the
-donation otherwise; of an argument that the function does not use it drops both. Source: ``_set_up_aliases`` in
-``jax/_src/interpreters/mlir.py`` and ``_dce_jaxpr`` in ``jax/_src/interpreters/pxla.py`` of jax-ml/jax. What was
-dropped stands in the ``args_info`` of a stage of the function and nowhere in the program; a ``jax.export.Exported`` and
-its file do not have it.
+jax donates an argument if an output of its type and shape, or at least of its size, is left for it, and drops the
+donation otherwise; for an argument that the function does not use jax drops the argument too. Source:
+``_set_up_aliases`` in ``jax/_src/interpreters/mlir.py`` and ``_dce_jaxpr`` in ``jax/_src/interpreters/pxla.py`` of
+jax-ml/jax. Dropped donations are recorded in the ``args_info`` of a stage of the function but not in the program; a
+``jax.export.Exported`` and its file do not contain them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from vhlo_tools.aliasing import DROPPED, Alias, Donor, finding_of
@@ -19,18 +19,26 @@ from vhlo_tools.findings import Finding
 __all__ = ["dropped_donations"]
 
 _REMEDY: Final = (
-    "donate what an output of the same type and shape can be written over, or leave it out of donate_argnums"
+    "donate only arguments that an output of the same type and shape can overwrite, or remove it from donate_argnums"
 )
 
 
-def dropped_donations(artifact: Artifact, args_info: Any, kept: Collection[int], *, before: int = 0) -> list[Finding]:
-    """Return warnings of arguments that jax was told to give away, and that the program keeps or does not take.
+def dropped_donations(
+    artifact: Artifact,
+    args_info: Any,
+    kept: Collection[int],
+    *,
+    before: int = 0,
+    names: Sequence[str] | None = None,
+) -> list[Finding]:
+    """Return a warning for each argument whose donation jax dropped: ``main`` keeps it without one, or lacks it.
 
     Args:
-        artifact: What jax made of the function.
+        artifact: The artifact of the lowered function.
         args_info: The ``args_info`` of the function's stage: its arguments, each with whether it is donated.
-        kept: Which arguments ``main`` takes, in the order in which they are flattened.
-        before: How many of those that it takes come before them and are no arguments of the function.
+        kept: The arguments of the function that ``main`` keeps, as indices into the flattened arguments.
+        names: The names of the arguments of the function, by default as jax writes them in files.
+        before: The number of indices before the function's own arguments, used by arguments that jax added.
     """
     import jax
 
@@ -45,13 +53,14 @@ def dropped_donations(artifact: Artifact, args_info: Any, kept: Collection[int],
         number = numbers.get(argument)
         if not info.donated or number in given:
             continue
-        why = "no output can be written over it" if number is not None else "the function does not use it"
-        message = f"{_called(jax, path)}, {info.dtype}{list(info.shape)}, is donated, and jax dropped that: {why}"
+        why = "no output can overwrite it" if number is not None else "the function does not use it"
+        called = _called(jax, path) if names is None else names[argument - before]
+        message = f"{called}, {info.dtype}{list(info.shape)}, is donated, but jax dropped the donation: {why}"
         found.append(finding_of(program, DROPPED, number, message, _REMEDY))
     return found
 
 
 def _called(jax: Any, path: Any) -> str:
-    """Return what files of jax call an argument: ``args[0]['w']``, ``kwargs['x']``."""
+    """Return the name of an argument as jax writes it in files: ``args[0]['w']``, ``kwargs['x']``."""
     first, *rest = path
     return f"{'kwargs' if first.idx else 'args'}{jax.tree_util.keystr(tuple(rest))}"

@@ -1,4 +1,4 @@
-"""What an integration needs and this package does not install by itself."""
+"""Optional packages that an integration needs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["require_extra"]
 
 
 def require_extra(extra: str, purpose: str, *packages: str) -> None:
-    """Return if ``packages`` can be imported, without importing them.
+    """Raise if one of ``packages`` is not installed; the packages are not imported.
 
     Args:
         extra: The extra of this distribution that installs them.
-        purpose: What needs them, as the message begins.
-        packages: Their import names.
+        purpose: The purpose of the packages, at the start of the message.
+        packages: The import names of the packages.
 
     Raises:
-        MissingExtraError: If one is missing.
+        MissingExtraError: If a package is missing.
     """
     missing = [package for package in packages if find_spec(package) is None]
     if missing:

@@ -1,21 +1,25 @@
-"""Functions that ``jax.jit`` lowered as programs."""
+"""Export of functions that ``jax.jit`` lowered."""
 
 from __future__ import annotations
 
-from datetime import date
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from vhlo_tools.artifact import Artifact
+from vhlo_tools.bindings import provider_of, xla
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError
 from vhlo_tools.findings import Finding
 from vhlo_tools.integrations.donations import dropped_donations
-from vhlo_tools.integrations.model import ExportedModel, serialize_module
+from vhlo_tools.integrations.exported_model import ExportedModel, serialize_module
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.program import ProgramSource
+    from vhlo_tools.program import ExportOptions, ProgramSource
 
 __all__ = ["open_lowered"]
+
+#: ``jax.export`` writes this attribute into every module, and artifacts for this window.
+_POLYMORPHISM: Final = "jax.uses_shape_polymorphism"
+_WINDOW: Final = "WEEK_4"
 
 
 def open_lowered(
@@ -23,47 +27,55 @@ def open_lowered(
     target: str | Version,
     *,
     weights: Literal["arguments", "constants"],
-    name: str | None,
-    allow_other_dialects: bool,
-    legalize: bool,
-    as_of: date | None,
-    provider: str | None,
+    name: str | None = None,
+    **options: Unpack[ExportOptions],
 ) -> ExportedModel:
-    """Export a ``jax.stages.Lowered``, as :class:`vhlo_tools.api.frontends.Exporter` asks for it.
+    """Export a ``jax.stages.Lowered``; implements :class:`vhlo_tools.api.frontends.Exporter`.
 
-    The findings of the artifact tell the donations that jax dropped.
+    The findings of the artifact list the donations that jax dropped.
 
     Raises:
-        InvalidInputError: If weights shall be arguments, which are where the function has them.
-        InvalidProgramError: If it has no form in StableHLO.
+        InvalidInputError: If ``weights`` is ``arguments``; the function itself determines where its weights are.
+        InvalidProgramError: If it was lowered to something other than StableHLO.
     """
     lowered: Any = source
     name = name or "the lowered function"
     if weights == "arguments":
-        raise InvalidInputError(f"{name} has its weights where the function has them: leave weights out")
+        raise InvalidInputError(f"the weights of {name} are determined by its function: omit weights")
     module = lowered.compiler_ir("stablehlo")
     if module is None:
         raise InvalidProgramError(f"{name} has no form in StableHLO: it was lowered for a backend without it")
-    artifact = serialize_module(
-        module,
-        target,
-        name=name,
-        allow_other_dialects=allow_other_dialects,
-        legalize=legalize,
-        as_of=as_of,
-        provider=provider,
-    )
+    artifact = serialize_module(_as_exported(module), target, name=name, **options)
     program = artifact.declared_aliases()
     inputs = tuple(each.name or f"argument{number}" for number, each in enumerate(program.parameters))
     outputs = tuple(each.name or f"output{number}" for number, each in enumerate(program.results))
     return ExportedModel(artifact.with_findings([*artifact.findings, *_dropped(lowered, artifact)]), inputs, outputs)
 
 
+def _as_exported(module: Any) -> Any:
+    """Return a module as the artifact that ``jax.export`` makes of it, so that both are the same program.
+
+    What has no such form is returned as it is: its serialization explains why.
+    """
+    provider = provider_of(module)
+    if provider is None:
+        return module
+    own = provider.clone(module)
+    if _POLYMORPHISM not in own.operation.attributes:
+        own.operation.attributes[_POLYMORPHISM] = provider.ir.BoolAttr.get(False, own.context)
+    version = provider.library.requirements[_WINDOW]
+    try:
+        data = xla.jax_artifact(provider.as_module(own), str(version))
+    except xla.XlaFailure:
+        return module
+    return Artifact(data, trusted=True)
+
+
 def _dropped(lowered: Any, artifact: Artifact) -> list[Finding]:
-    """Return the donations that were dropped, where this jax tells which arguments it kept."""
+    """Return the donations that were dropped, if this version of jax reports which arguments it kept."""
     lowering = getattr(lowered, "_lowering", None)
     kept = getattr(lowering, "compile_args", {}).get("kept_var_idx")
     if kept is None:
         return []
-    # Constants that jax made arguments.
+    # `const_args` are constants that jax turned into arguments.
     return dropped_donations(artifact, lowered.args_info, kept, before=len(getattr(lowering, "const_args", ())))

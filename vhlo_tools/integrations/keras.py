@@ -1,8 +1,8 @@
-"""Models of Keras 3 as portable artifacts, through whichever backend Keras runs on: JAX, PyTorch or TensorFlow.
+"""Keras 3 models as portable artifacts, through the backend of Keras: JAX, PyTorch or TensorFlow.
 
-With each of them ``main`` takes the inputs, in the order of ``keras.tree.flatten``, and then, if they are arguments,
-all of ``model.weights``, in that order and under the paths that Keras gives them. It returns the outputs, in the order
-of ``keras.tree.flatten``. Models run as in inference (``training=False``): what becomes of their weights is left out.
+With each backend ``main`` accepts the inputs, in the order of ``keras.tree.flatten``, followed, if they are arguments,
+by all of ``model.weights``, in that order and under the paths that Keras assigns. It returns the outputs, in the order
+of ``keras.tree.flatten``. Models run in inference mode (``training=False``): updates of their weights are omitted.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError
+from vhlo_tools.integrations.exported_model import ExportedModel, serialize_module
 from vhlo_tools.integrations.extras import require_extra
-from vhlo_tools.integrations.model import ExportedModel, serialize_module
+from vhlo_tools.integrations.keras_random import recorded_draws
 from vhlo_tools.integrations.naming import joined, unique
-from vhlo_tools.integrations.shapes import fixed_shapes
+from vhlo_tools.integrations.open_shapes import fixed_shapes
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from vhlo_tools.program import ExportOptions
 
 __all__ = ["export"]
 
@@ -31,19 +33,16 @@ _PURPOSE: Final = "exporting a Keras model"
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """How a program becomes an artifact, whatever the backend."""
+    """The settings for writing an artifact, common to all backends."""
 
     target: str | Version
     name: str
-    allow_other_dialects: bool
-    legalize: bool
-    as_of: date | None
-    provider: str | None
+    options: ExportOptions
 
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
-    """The shape and the type of an argument, in the words of Keras."""
+    """The shape and the type of an argument, the type by Keras's name."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -56,34 +55,28 @@ def export(
     weights: Literal["arguments", "constants"] = "constants",
     batch_size: int | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
-    legalize: bool = True,
-    allow_other_dialects: bool = False,
     name: str | None = None,
-    as_of: date | None = None,
-    provider: str | None = None,
+    **options: Unpack[ExportOptions],
 ) -> ExportedModel:
-    """Export a model of Keras 3, as it is in inference.
+    """Export a Keras 3 model in inference mode.
 
     Args:
         model: A model or a layer.
-        example_inputs: For each argument of its ``call`` an array, anything else with a shape and a dtype, or a nest of
-            these. A model that states its inputs needs none.
-        target: The version to write for, or what is to read it, in the grammar of targets.
-        weights: Whether its weights become constants, or arguments after the inputs.
-        batch_size: The size of the first dimension of inputs that leave it open, as those of models do.
-        shapes: The shapes of inputs that leave others open, by name.
-        legalize: Whether what portable artifacts cannot hold is rewritten.
-        allow_other_dialects: Whether ops of dialects beside StableHLO may stay.
-        name: What to call it in messages, by default the name of the model.
-        as_of: The day that windows in ``target`` count back from, by default today.
-        provider: The MLIR bindings whose versions count, by default the installed ones.
+        example_inputs: For each argument of its ``call`` an array, any other value with a shape and a dtype, or a nest
+            of these. A model that declares its inputs needs none.
+        target: The target version or consumer, in the target grammar.
+        weights: Whether the weights become constants, or arguments after the inputs.
+        batch_size: The size of the first dimension of inputs that leave it open, as most models do.
+        shapes: The shapes of inputs that leave other dimensions open, by name.
+        name: The name of the model in messages, by default its own name.
+        options: See :class:`vhlo_tools.program.ExportOptions`.
 
     Raises:
         MissingExtraError: If Keras or its backend is not installed.
-        InvalidInputError: If an input leaves its shape open, or there is no input of a name in ``shapes``.
-        InvalidProgramError: If the model does not say what its inputs are, or the backend cannot trace it.
-        UnsupportedFeatureError: If it holds what no artifact can hold.
-        DowngradeError: If it holds what the target does not have.
+        InvalidInputError: If the shape of an input remains open, or ``shapes`` names an input that does not exist.
+        InvalidProgramError: If the model does not declare its inputs, or the backend cannot trace it.
+        UnsupportedFeatureError: If it contains something that no artifact can represent.
+        DowngradeError: If it needs a feature newer than the target.
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
     """
     require_extra("keras", _PURPOSE, "keras")
@@ -101,21 +94,23 @@ def export(
     outputs: list[str] = []
 
     def flat(*tensors: Any) -> tuple[Any, ...]:
-        """Call the model with its inputs and its weights, and note what its outputs are called."""
+        """Call the model with its inputs and its weights, and record the names of its outputs."""
         inside = dict(zip(map(id, variables), tensors[len(inputs) :], strict=True))
-        # What is no weight, such as the state of a random generator, changes nothing in inference.
+        # Variables that are not weights, such as the state of a random generator, have no effect in inference.
         states = [[inside.get(id(each), each.value) for each in group] for group in _groups(model)]
-        given, options = arguments_of_model(tensors[: len(inputs)]), _options(model)
-        result, _ = model.stateless_call(*states, *given, **options)
+        given, keywords = arguments_of_model(tensors[: len(inputs)]), _options(model)
+        result, _ = model.stateless_call(*states, *given, **keywords)
         leaves = keras.tree.flatten_with_path(result)
         outputs[:] = unique(joined((tuple(map(str, path)) for path, _ in leaves), "output"))
         return tuple(leaf for _, leaf in leaves)
 
-    settings = _Settings(target, name, allow_other_dialects, legalize, as_of, provider)
+    settings = _Settings(target, name, options)
     backend = keras.backend.backend()
     if backend not in _BACKENDS:
         raise InvalidProgramError(f"Keras runs on {backend}: expected one of {', '.join(_BACKENDS)} as its backend")
-    artifact = _BACKENDS[backend](flat, arguments, settings)
+    with recorded_draws() as draws:
+        artifact = _BACKENDS[backend](flat, arguments, settings)
+    artifact = artifact.with_findings([*draws, *artifact.findings])
     exported = ExportedModel.named(artifact, inputs, tuple(outputs), values)
     return exported if weights == "arguments" else exported.bound()
 
@@ -128,11 +123,11 @@ def _inputs(
     shapes: Mapping[str, Sequence[int]],
     name: str,
 ) -> tuple[list[_Argument], tuple[str, ...], Callable[[Sequence[Any]], list[Any]]]:
-    """Return the inputs of a model, their names, and what makes the arguments of its ``call`` of them.
+    """Return the inputs of a model, their names, and a function that packs values as the arguments of its ``call``.
 
     Raises:
-        InvalidInputError: If one leaves its shape open.
-        InvalidProgramError: If the model does not say what its inputs are.
+        InvalidInputError: If the shape of an input remains open.
+        InvalidProgramError: If the model does not declare its inputs.
     """
     if examples:
         structure: Any = list(examples)
@@ -143,7 +138,7 @@ def _inputs(
     else:
         tensors = list(getattr(model, "inputs", None) or ())
         if not tensors:
-            raise InvalidProgramError(f"{name} does not say what its inputs are: give an example of each")
+            raise InvalidProgramError(f"{name} does not specify its inputs: give an example of each")
         structure = [_structure_of(model, tensors)]
         names = [each.name for each in tensors]
     unnamed = [each for each in tensors if not (hasattr(each, "shape") and hasattr(each, "dtype"))]
@@ -166,16 +161,16 @@ def _inputs(
 
 
 def _structure_of(model: Any, tensors: Sequence[Any]) -> Any:
-    """Return the nest in which a model takes its inputs."""
+    """Return the nested structure of a model's inputs."""
     try:
         return model.input
     except AttributeError:
-        # A Sequential, which has one input.
+        # A Sequential model, which has one input.
         return tensors[0] if len(tensors) == 1 else list(tensors)
 
 
 def _build(keras: Any, model: Any, inputs: Sequence[Any], name: str) -> None:
-    """Let a model make its weights, if it has not yet."""
+    """Make a model create its weights, if it is not built yet."""
     if model.built:
         return
     try:
@@ -185,20 +180,20 @@ def _build(keras: Any, model: Any, inputs: Sequence[Any], name: str) -> None:
 
 
 def _groups(model: Any) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the variables of a model as ``stateless_call`` takes them."""
+    """Return the variables of a model in the form that ``stateless_call`` accepts."""
     return model.trainable_variables, model.non_trainable_variables
 
 
 def _options(model: Any) -> dict[str, bool]:
-    """Return what makes a model run as in inference, where its ``call`` can be told."""
+    """Return the keyword argument for inference mode, if the ``call`` of the model accepts it."""
     parameters = inspect.signature(model.call).parameters.values()
     told = any(each.name == "training" or each.kind is each.VAR_KEYWORD for each in parameters)
     return {"training": False} if told else {}
 
 
 def _array(keras: Any, variable: Any) -> np.ndarray[Any, Any]:
-    """Return a copy of a weight, for the model may go on learning."""
-    # The copy is a tensor: variables of TensorFlow become arrays only with a warning.
+    """Return a copy of a weight, because the model may be trained further."""
+    # The tensor is copied first: converting a TensorFlow variable to an array emits a warning.
     value: np.ndarray[Any, Any] = keras.ops.convert_to_numpy(keras.ops.copy(variable.value))
     return value
 
@@ -210,23 +205,15 @@ def _through_jax(flat: _Flat, arguments: Sequence[_Argument], settings: _Setting
     require_extra("jax", f"{_PURPOSE} on JAX", "jax")
     import jax
 
-    # Of 64 bits JAX has none, unless it is told to.
+    # JAX replaces 64-bit types by 32-bit types unless configured otherwise.
     specs = [jax.ShapeDtypeStruct(each.shape, jax.dtypes.canonicalize_dtype(each.dtype)) for each in arguments]
-    # JAX would leave out weights that inference does not use.
+    # Otherwise JAX would drop weights that inference does not use.
     jitted = jax.jit(flat, keep_unused=True)
     try:
         module = jitted.lower(*specs).compiler_ir("stablehlo")
     except Exception as error:
         raise InvalidProgramError(f"JAX cannot trace {settings.name}: {_first_line(error)}") from error
-    return serialize_module(
-        module,
-        settings.target,
-        name=settings.name,
-        allow_other_dialects=settings.allow_other_dialects,
-        legalize=settings.legalize,
-        as_of=settings.as_of,
-        provider=settings.provider,
-    )
+    return serialize_module(module, settings.target, name=settings.name, **settings.options)
 
 
 def _through_tensorflow(flat: _Flat, arguments: Sequence[_Argument], settings: _Settings) -> Artifact:
@@ -236,29 +223,26 @@ def _through_tensorflow(flat: _Flat, arguments: Sequence[_Argument], settings: _
     from vhlo_tools.integrations import tensorflow
 
     specs = [tf.TensorSpec(each.shape, each.dtype) for each in arguments]
-    # What it captures beside its arguments is no weight.
+    # The tensors that it captures beside its arguments are not weights.
     return tensorflow.export(
         tf.function(flat, autograph=False),
         *specs,
         target=settings.target,
         weights="constants",
-        legalize=settings.legalize,
-        allow_other_dialects=settings.allow_other_dialects,
         name=settings.name,
-        as_of=settings.as_of,
-        provider=settings.provider,
+        **settings.options,
     ).artifact
 
 
 def _through_torch(flat: _Flat, arguments: Sequence[_Argument], settings: _Settings) -> Artifact:
-    require_extra("torch", f"{_PURPOSE} on PyTorch", "torch", "torch_mlir")
+    require_extra("torch", f"{_PURPOSE} on PyTorch", "torch")
     import keras
     import torch
 
     from vhlo_tools.integrations.torch import export as export_module
 
     class Flat(torch.nn.Module):  # type: ignore[misc]
-        """A module without parameters, for all that the model has are arguments."""
+        """A module without parameters, because all weights of the model are arguments."""
 
         def forward(self, *tensors: torch.Tensor) -> tuple[Any, ...]:
             return flat(*tensors)
@@ -270,11 +254,8 @@ def _through_torch(flat: _Flat, arguments: Sequence[_Argument], settings: _Setti
             examples,
             target=settings.target,
             weights="constants",
-            legalize=settings.legalize,
-            allow_other_dialects=settings.allow_other_dialects,
             name=settings.name,
-            as_of=settings.as_of,
-            provider=settings.provider,
+            **settings.options,
         ).artifact
 
 

@@ -26,7 +26,7 @@ def paths_of(structure: Any) -> Iterator[tuple[str, ...]]:
 
 
 def joined(paths: Iterable[tuple[str, ...]], stem: str) -> list[str]:
-    """Return paths as names: ``state.0``; one that begins with no name gets ``stem``: ``output0``, ``output1.mean``."""
+    """Return paths as names: ``state.0``; ``stem`` precedes a leading number: ``output0``, ``output1.mean``."""
     names = []
     for path in paths:
         first, *rest = path or ("0",)
@@ -35,7 +35,7 @@ def joined(paths: Iterable[tuple[str, ...]], stem: str) -> list[str]:
 
 
 def unique(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return names with numbers appended to those that were there before, or that are ``taken``."""
+    """Return names, with a number appended to each that occurred before or that is in ``taken``."""
     seen, result = set(taken), []
     for name in names:
         number, each = 0, name

@@ -1,4 +1,4 @@
-"""What variables of TensorFlow are called: their own names, after the path of the modules that hold them."""
+"""Names of TensorFlow variables: their own names, prefixed by the path of the modules that contain them."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import Any, Final
 
 __all__ = ["owner_of", "variable_names"]
 
-# What TensorFlow calls a variable without a name.
+# TensorFlow's name for a variable without a name.
 _UNNAMED: Final = "Variable"
-# What TensorFlow itself keeps on objects begins so.
+# The prefix of attributes that TensorFlow itself adds to objects.
 _OWN: Final = "_self_"
 
 
 def owner_of(function: Callable[..., Any]) -> Any:
-    """Return the object whose method a function is; ``None`` if it is none's."""
+    """Return the object that a method is bound to; ``None`` if the function is not a method."""
     python: Any = getattr(function, "python_function", function)
-    # Of a method that is a `tf.function`, TensorFlow keeps the bound method, and beside it what AutoGraph made of it.
+    # For a method that is a `tf.function`, TensorFlow keeps the bound method and the function that AutoGraph generated.
     methods: tuple[Any, ...] = (
         python,
         *(getattr(python, name, None) for name in ("__original_wrapped__", "__wrapped__")),
     )
     bound = next((each.__self__ for each in methods if hasattr(each, "__self__")), None)
-    # It is bound to a stand-in, for the object holds the method.
+    # The bound object is a proxy, because the object itself refers to the method.
     return getattr(bound, "target", bound)
 
 
 def variable_names(tf: Any, owner: Any, variables: Iterable[Any]) -> dict[int, str]:
     """Return the names of variables by the identities of their handles.
 
-    A name in which TensorFlow wrote a scope already, ``dense/kernel``, is complete. Otherwise that of the modules in
-    which ``owner`` holds the variable goes before it, ``encoder.layers.0.kernel``; and one without a name is called by
+    A name that already contains a TensorFlow scope, ``dense/kernel``, is complete. Otherwise the path of the modules
+    from ``owner`` to the variable is prefixed, ``encoder.layers.0.kernel``; a variable without a name gets the name of
     its attribute.
 
     Args:
         tf: TensorFlow.
-        owner: What holds modules and variables; what it does not hold has its own name.
+        owner: The object that contains modules and variables; other variables keep their own names.
         variables: The variables.
     """
     paths = dict(_held(tf, owner))
@@ -50,7 +50,7 @@ def variable_names(tf: Any, owner: Any, variables: Iterable[Any]) -> dict[int, s
 
 
 def _held(tf: Any, owner: Any) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Yield the identities of handles of variables with the shortest path to each."""
+    """Yield the identity of each variable's handle with the shortest path to the variable."""
     pending: deque[tuple[Any, tuple[str, ...]]] = deque([(owner, ())])
     seen = set[int]()
     while pending:

@@ -1,31 +1,31 @@
-"""Stores of programs: moved to another version file by file, and watched for the end of their compatibility windows."""
+"""Migration of stores of programs file by file, and monitoring of the ends of their compatibility windows."""
 
-from vhlo_tools.migration.discovery import SET_ASIDE
-from vhlo_tools.migration.journal import Journal, journal_path
-from vhlo_tools.migration.migration import Migration
-from vhlo_tools.migration.record import MigrationRecord, Status
-from vhlo_tools.migration.settings import Proof, Settings, Tools
-from vhlo_tools.migration.store import StoreFile, watch_store
-from vhlo_tools.migration.summary import MigrationSummary
-from vhlo_tools.migration.windows import WINDOWS, Reader, WindowName, horizon_end
-from vhlo_tools.migration.workers import Workers
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "SET_ASIDE",
-    "WINDOWS",
-    "Journal",
-    "Migration",
-    "MigrationRecord",
-    "MigrationSummary",
-    "Proof",
-    "Reader",
-    "Settings",
-    "Status",
-    "StoreFile",
-    "Tools",
-    "WindowName",
-    "Workers",
-    "horizon_end",
-    "journal_path",
-    "watch_store",
-]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.migration.file_record import MigrationRecord, Status
+    from vhlo_tools.migration.journal import Journal, journal_path
+    from vhlo_tools.migration.migration import Migration
+    from vhlo_tools.migration.request import MigrationSettings, Proof, Tools
+    from vhlo_tools.migration.store_files import SET_ASIDE
+    from vhlo_tools.migration.store_watch import StoreFile, watch_store
+    from vhlo_tools.migration.summary import MigrationSummary
+    from vhlo_tools.migration.windows import WINDOWS, ReadingReleases, WindowName, horizon_end
+    from vhlo_tools.migration.workers import Workers
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "file_record": ("MigrationRecord", "Status"),
+            "journal": ("Journal", "journal_path"),
+            "migration": ("Migration",),
+            "request": ("MigrationSettings", "Proof", "Tools"),
+            "store_files": ("SET_ASIDE",),
+            "store_watch": ("StoreFile", "watch_store"),
+            "summary": ("MigrationSummary",),
+            "windows": ("ReadingReleases", "WINDOWS", "WindowName", "horizon_end"),
+            "workers": ("Workers",),
+        },
+    )

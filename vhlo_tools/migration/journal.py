@@ -1,58 +1,47 @@
-"""What a migration knows of every file, on disk: a database of SQLite, from which an interrupted migration goes on.
+"""The journal of a migration: an SQLite database of the state of every file, for resuming an interrupted migration.
 
-Nothing of it is held in memory, however many files there are. What SQLite has committed survives the death of the
-process at any moment; it locks the file for as long as it is open, so that no two migrations work with one journal.
+The state is not kept in memory, so its size is not limited. What SQLite has committed survives a crash of the process
+at any moment; it locks the file for as long as it is open, so that no two migrations use the same journal.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from vhlo_tools.artifact import Kind
+from vhlo_tools.documents import read_json
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.migration.discovery import Found, Stamp, base_of
-from vhlo_tools.migration.record import MigrationRecord
-from vhlo_tools.migration.settings import Settings
+from vhlo_tools.formats import Kind
+from vhlo_tools.migration.file_record import MigrationRecord
+from vhlo_tools.migration.journal_file import NAME, damaged, discard_unusable, prepare, reset, unusable
+from vhlo_tools.migration.request import MigrationSettings
+from vhlo_tools.migration.store_files import FoundFile, Places, Stamp, base_of
 from vhlo_tools.version import Version
 
-__all__ = ["Intent", "Journal", "Task", "journal_path", "part_of", "remove_parts"]
+__all__ = ["Intent", "Journal", "Task", "journal_path", "part_of", "remove_forsaken", "remove_parts"]
 
-#: The name of the journal in the store, or in the folder of the results.
-NAME: Final = ".vhlo-migration"
-
-# The states of a file: to be worked on; about to be replaced; done with.
+# The states of a file: to be processed; about to be replaced; finished.
 _PLANNED, _INTENDED, _FINISHED = range(3)
 
-# Of these nothing has come, and another attempt may fare better.
+# Statuses without a result, for which another attempt may succeed.
 _WORTH_ANOTHER_ATTEMPT: Final = ("failed", "changed", "unreadable")
 
 _PAGE: Final = 256
 
-# How SQLite tells whose file it is: four letters, `vhlo`.
-_APPLICATION: Final = int.from_bytes(b"vhlo")
-
-_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS header (name TEXT PRIMARY KEY, value TEXT);
-CREATE TABLE IF NOT EXISTS files (
-    id INTEGER PRIMARY KEY, path BLOB, source BLOB, destination BLOB, kind TEXT, version TEXT,
-    size INTEGER, modified INTEGER, inode INTEGER, state INTEGER, status TEXT, record TEXT,
-    UNIQUE (destination, source)
-);
-"""
-
-# A file that is no longer as it was seen last is worked on anew. What a run has written beside others is none of the
-# files to work on when it is met by the next run.
+# A file that has changed since it was last examined is processed again. Results that a run has written beside other
+# files are not processed when the next run finds them.
 _ADD: Final = f"""
-INSERT INTO files (path, source, destination, kind, version, size, modified, inode, state)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, {_PLANNED} WHERE NOT EXISTS
+INSERT INTO files (path, source, destination, kind, version, size, modified, inode, is_link, is_outside, state)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, {_PLANNED} WHERE NOT EXISTS
     (SELECT 1 FROM files WHERE destination = ?2 AND source != ?2 AND status = 'moved')
 ON CONFLICT (destination, source) DO UPDATE SET
     kind = excluded.kind, version = excluded.version, size = excluded.size, modified = excluded.modified,
@@ -60,12 +49,15 @@ ON CONFLICT (destination, source) DO UPDATE SET
 WHERE size IS NOT excluded.size OR modified IS NOT excluded.modified OR inode IS NOT excluded.inode
 """
 
+# A file that two paths lead to is in the store if it is by one of them.
+_INSIDE: Final = "UPDATE files SET path = ?1, is_link = ?9, is_outside = ?10 WHERE source = ?2 AND is_outside > ?10"
+
 _NOTE: Final = """
 UPDATE files SET state = ?, status = ?, record = ?, size = ?, modified = ?, inode = ? WHERE id = ?
 """
 
-# Where several results would stand in one place none of them is written. One that stands there already has it, unless
-# others shall be replaced: whoever comes to write finds it there.
+# If several results have the same destination none of them is written. A file that is already there keeps its place,
+# unless `force` is set: processing finds it there.
 _CONFLICTS: Final = f"""
 SELECT id, path, destination FROM files AS one WHERE state = {_PLANNED} AND source != destination AND EXISTS
     (SELECT 1 FROM files AS other WHERE other.destination = one.destination AND other.id != one.id
@@ -75,24 +67,24 @@ SELECT id, path, destination FROM files AS one WHERE state = {_PLANNED} AND sour
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A file to work on.
+    """A file to process.
 
     Attributes:
-        number: Its number in the journal.
+        number: The number of the file in the journal.
         found: The file, as it was found.
     """
 
     number: int
-    found: Found
+    found: FoundFile
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A file that a migration was about to replace when it ended.
+    """A file that a migration was about to replace when it was interrupted.
 
     Attributes:
         task: The file.
-        record: What would have become of it.
+        record: The record that the file would have got.
     """
 
     task: Task
@@ -100,67 +92,101 @@ class Intent:
 
 
 def part_of(task: Task, key: str, run: int) -> str:
-    """Return where the result of a file stands before it is put in its place.
+    """Return the temporary path of the result of a file.
 
     Args:
         task: The file.
-        key: The word of the journal.
+        key: The identifier of the journal.
         run: The number of the run.
     """
     return str(Path(task.found.destination).parent / f".vhlo-{key}-{run}-{task.number}.part")
 
 
+_KEY: Final = re.compile("[0-9a-f]{8}")
+_RUNS: Final = re.compile("[0-9]{1,4}")
+_PART: Final = re.compile(r"\.vhlo-([0-9a-f]{8})-([0-9]+)-[0-9]+\.part")
+# No result waits so long, in seconds, for being moved to its destination.
+_FORSAKEN: Final = 86400
+
+
+def remove_forsaken(folder: str, key: str, run: int) -> None:
+    """Remove the temporary results in a folder that runs have left which were killed.
+
+    Those are the results of earlier runs with the same journal, which only one run uses at a time; and those of other
+    journals after a day.
+
+    Args:
+        folder: The folder.
+        key: The identifier of the journal.
+        run: The number of the run.
+    """
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            found = _PART.fullmatch(entry.name)
+            if found is None or not entry.is_file(follow_symlinks=False):
+                continue
+            is_old = time.time() - entry.stat(follow_symlinks=False).st_mtime > _FORSAKEN
+            if (found[1] == key and int(found[2]) < run) or (found[1] != key and is_old):
+                with suppress(OSError):
+                    os.unlink(entry.path)  # noqa: PTH108
+
+
 def remove_parts(task: Task, key: str, run: int) -> None:
-    """Remove the results that runs before this one had written when they were killed.
+    """Remove temporary results that killed processes have left for a file, in this run or an earlier one.
 
     Raises:
-        OSError: If one cannot be removed.
+        OSError: If a result cannot be removed.
     """
-    for earlier in range(1, run):
-        Path(part_of(task, key, earlier)).unlink(missing_ok=True)
+    for number in range(1, run + 1):
+        Path(part_of(task, key, number)).unlink(missing_ok=True)
 
 
 class Journal:
-    """What a migration knows of every file; as a context, which lets go of it.
+    """The state of every file of a migration, as a context manager that closes the journal.
 
     Args:
-        path: Where it is kept; ``None`` for a temporary one, from which nothing goes on.
-        settings: What the migration is asked to do.
-        restart: Whether one that stands there already is thrown away.
+        path: The path of the journal; ``None`` for a temporary one, which cannot be resumed.
+        settings: The settings of the migration.
+        restart: Whether to discard an existing journal.
 
     Attributes:
-        key: A word that no other journal has.
+        key: A unique identifier of the journal.
         run: The number of this run of the migration, from 1.
 
     Raises:
-        MigrationError: If another process works with it; if it is of a migration with other settings; if there is
-            something else at ``path``; or if it cannot be written.
+        MigrationError: If another process uses the journal; if it belongs to a migration with other settings; if the
+            file at ``path`` is not a journal; or if it cannot be written.
     """
 
-    def __init__(self, path: str | None, settings: Settings, *, restart: bool = False) -> None:
+    def __init__(self, path: str | None, settings: MigrationSettings, *, restart: bool = False) -> None:
         self.path = path
+        self._places = Places.of(settings)
+        self._follows_outside = settings.follow_outside
+        if restart and path is not None:
+            discard_unusable(path)
         try:
             self._database = sqlite3.connect(path or "", timeout=0, isolation_level="IMMEDIATE")
         except sqlite3.Error as error:
-            raise MigrationError(_unusable(path, error)) from error
+            raise MigrationError(unusable(path, error)) from error
         try:
-            _prepare(self._database)
-            # One that has come to its end is a record, until the next begins.
+            prepare(self._database)
+            # The journal of a completed migration is kept as a record until the next migration begins.
             if restart or self._header("ended"):
                 self._forget()
             self._begin(settings)
         except BaseException as error:
             self._database.close()
             if isinstance(error, sqlite3.Error):
-                raise MigrationError(_unusable(path, error)) from error
+                raise MigrationError(unusable(path, error)) from error
+            if isinstance(error, ValueError | LookupError | TypeError):
+                raise MigrationError(damaged(path, error)) from error
             raise
 
-    def _begin(self, settings: Settings) -> None:
-        pinned = json.loads(self._header("settings") or "null")
+    def _begin(self, settings: MigrationSettings) -> None:
+        pinned = read_json(self._header("settings") or "null")
         if pinned is not None and pinned != settings.pinned():
             raise MigrationError(_other_settings(self.path, pinned, settings.pinned()))
-        self.key = self._header("key") or secrets.token_hex(4)
-        self.run = int(self._header("run") or 0) + 1
+        self.key, self.run = self._identity()
         with self._database:
             values = {"settings": json.dumps(settings.pinned()), "key": self.key, "run": str(self.run)}
             self._database.executemany("INSERT OR REPLACE INTO header VALUES (?, ?)", values.items())
@@ -169,13 +195,30 @@ class Journal:
                 f"UPDATE files SET state = {_PLANNED} WHERE status IN ({marks})", _WORTH_ANOTHER_ATTEMPT
             )
 
+    def _identity(self) -> tuple[str, int]:
+        """Return the key and the number of this run, of which the names of temporary files are made.
+
+        Raises:
+            ValueError: If they are not what a run writes: a key could be a path, and every run costs time.
+        """
+        key, runs = self._header("key") or secrets.token_hex(4), self._header("run") or "0"
+        if not _KEY.fullmatch(key):
+            raise ValueError(f"the key is {key[:60]!r}")
+        if not _RUNS.fullmatch(runs):
+            raise ValueError(f"the number of runs is {runs[:60]!r}")
+        return key, int(runs) + 1
+
     def _forget(self) -> None:
-        """Forget all, and remove what was written for files that were not put in their places."""
-        key, run = self._header("key"), int(self._header("run") or 0)
-        for row in self._rows(f"state != {_FINISHED}"):
-            with suppress(OSError):
-                remove_parts(_task(row), key or "", run + 1)
-        self._database.executescript("DELETE FROM files; DELETE FROM header;")
+        """Clear the journal, and remove results that were not moved to their destinations."""
+        # What is damaged is forgotten all the same.
+        with suppress(ValueError, LookupError, TypeError, sqlite3.DatabaseError):
+            key, run = self._identity()
+            for row in self._rows(f"state != {_FINISHED}"):
+                task = self._checked(row)
+                if not self.refuses(task):
+                    with suppress(OSError):
+                        remove_parts(task, key, run)
+        reset(self._database)
 
     def __enter__(self) -> Self:
         return self
@@ -184,37 +227,39 @@ class Journal:
         self.close()
 
     def close(self) -> None:
-        """Let go of it; what it says stays where it is."""
+        """Close the journal; its file is kept."""
         self._database.close()
 
     def remove(self) -> None:
-        """Throw it away."""
+        """Delete the journal."""
         if self.path is not None:
-            # While the lock is held, and what is not yet in it after it.
+            # While the lock is held; the write-ahead log after the database.
             Path(self.path).unlink(missing_ok=True)
             Path(f"{self.path}-wal").unlink(missing_ok=True)
         self._database.close()
 
     def conclude(self) -> None:
-        """Keep it as a record of a migration that has come to its end."""
+        """Mark the migration as completed, and keep the journal as a record."""
         with self._database:
             self._database.execute("INSERT OR REPLACE INTO header VALUES ('ended', '1')")
 
     @property
     def is_empty(self) -> bool:
-        """Whether it knows of no file."""
+        """Whether the journal contains no files."""
         return self._database.execute("SELECT 1 FROM files").fetchone() is None
 
-    def add(self, files: Iterable[Found]) -> None:
-        """Take files to work on; those that are known, and have not changed since, stay as they are."""
+    def add(self, files: Iterable[FoundFile]) -> None:
+        """Add files to process; known files that have not changed keep their state."""
         with self._database:
-            self._database.executemany(_ADD, map(_row, files))
+            rows = [_row(each) for each in files]
+            self._database.executemany(_ADD, rows)
+            self._database.executemany(_INSIDE, (row for row in rows if not row[-1]))
 
     def conflicts(self, *, force: bool) -> Iterator[list[tuple[Task, str]]]:
-        """Yield files whose results would stand in one place, each with another one; they must be finished at once.
+        """Yield files whose results have the same destination, each with the path of another one; finish them at once.
 
         Args:
-            force: Whether results replace what stands in their place.
+            force: Whether results replace existing files.
         """
         while rows := self._database.execute(_CONFLICTS, {"force": force}).fetchall():
             found = []
@@ -227,32 +272,34 @@ class Journal:
             yield found
 
     def tasks(self, *, beside: bool) -> Iterator[Task]:
-        """Yield what there is to work on.
+        """Yield the files to process.
 
         Args:
-            beside: Whether files whose results stand elsewhere, or those that are replaced.
+            beside: Whether to yield the files with results elsewhere, or those that are replaced.
         """
-        for row in self._rows(f"(source != destination) = {beside:d} AND state = {_PLANNED}"):
-            yield _task(row)
+        with self._reading():
+            for row in self._rows(f"(source != destination) = {beside:d} AND state = {_PLANNED}"):
+                yield self._checked(row)
 
     def intents(self) -> Iterator[Intent]:
-        """Yield what an earlier run was about to replace."""
-        for row in self._rows(f"state = {_INTENDED}"):
-            yield Intent(_task(row), MigrationRecord.from_json(json.loads(row[-1])))
+        """Yield the files that an earlier run was about to replace."""
+        with self._reading():
+            for row in self._rows(f"state = {_INTENDED}"):
+                yield Intent(self._checked(row), MigrationRecord.from_json(read_json(row[-1])))
 
     def plan_again(self, tasks: Sequence[Task]) -> None:
-        """Take files back that were not replaced after all."""
+        """Schedule files again that were not replaced."""
         with self._database:
             self._database.executemany(
                 f"UPDATE files SET state = {_PLANNED} WHERE id = ?", ((task.number,) for task in tasks)
             )
 
     def intend(self, records: Iterable[tuple[Task, MigrationRecord]]) -> None:
-        """Note what is about to be replaced."""
+        """Record that files are about to be replaced."""
         self._note(_INTENDED, ((task, None, record) for task, record in records))
 
     def finish(self, records: Iterable[tuple[Task, Stamp | None, MigrationRecord]]) -> None:
-        """Note what has become of files, and what each looks like now."""
+        """Record the outcomes of files, and their present stamps."""
         self._note(_FINISHED, records)
 
     def _note(self, state: int, records: Iterable[tuple[Task, Stamp | None, MigrationRecord]]) -> None:
@@ -263,13 +310,22 @@ class Journal:
                 self._database.execute(_NOTE, values)
 
     def records(self) -> Iterator[MigrationRecord]:
-        """Yield what has become of files, by their paths."""
+        """Yield the records of finished files, ordered by path."""
         query = f"SELECT record FROM files WHERE state = {_FINISHED} ORDER BY path"
-        for (text,) in self._database.execute(query):
-            yield MigrationRecord.from_json(json.loads(text))
+        with self._reading():
+            for (text,) in self._database.execute(query):
+                yield MigrationRecord.from_json(read_json(text))
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Report content that no run has written as damage."""
+        try:
+            yield
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise MigrationError(damaged(self.path, error)) from error
 
     def totals(self) -> tuple[int, int]:
-        """Return how many files there are to work on, and how many bytes they have."""
+        """Return the number and the total size in bytes of the files to process."""
         query = f"SELECT count(*), ifnull(sum(size), 0) FROM files WHERE state = {_PLANNED}"
         files, size = self._database.execute(query).fetchone()
         return files, size
@@ -279,41 +335,40 @@ class Journal:
         return str(row[0]) if row else None
 
     def _rows(self, condition: str) -> Iterator[tuple[Any, ...]]:
-        # By pages, so that rows may be changed meanwhile.
+        # In pages, so that rows may be changed during the iteration.
         last = 0
         query = f"SELECT {_COLUMNS} FROM files WHERE {condition} AND id > ? ORDER BY id LIMIT {_PAGE}"
         while rows := self._database.execute(query, (last,)).fetchall():
             yield from rows
             last = rows[-1][0]
 
+    def refuses(self, task: Task) -> bool:
+        """Return whether nothing of a file may be read or written: it is outside of the paths of the migration."""
+        return task.found.is_outside and not self._follows_outside
+
+    def _checked(self, row: tuple[Any, ...]) -> Task:
+        """Return the file of a row, as outside of the paths of the migration if its paths are.
+
+        A journal may come with its store: it must not decide what is written where.
+        """
+        task = _task(row)
+        found = task.found
+        allowed = self._places.allow(os.path.realpath(found.source), os.path.realpath(found.destination))
+        return replace(task, found=replace(found, is_outside=found.is_outside or not allowed))
+
     def _task(self, number: int) -> Task:
-        return _task(self._database.execute(f"SELECT {_COLUMNS} FROM files WHERE id = ?", (number,)).fetchone())
+        return self._checked(self._database.execute(f"SELECT {_COLUMNS} FROM files WHERE id = ?", (number,)).fetchone())
 
 
-def _prepare(database: sqlite3.Connection) -> None:
-    """Make a database a journal, if it is empty or one already, and lock it."""
-    database.execute("PRAGMA locking_mode = EXCLUSIVE")
-    (owner,) = database.execute("PRAGMA application_id").fetchone()
-    if owner != _APPLICATION and database.execute("SELECT 1 FROM sqlite_master").fetchone():
-        raise sqlite3.DatabaseError("file is a database of something else")
-    # What is committed is safe from the death of the process at once, and from that of the machine a little later.
-    database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = NORMAL")
-    # The lock is taken with the first transaction that writes.
-    database.execute("BEGIN IMMEDIATE")
-    database.execute(f"PRAGMA application_id = {_APPLICATION}")
-    database.commit()
-    database.executescript(_TABLES)
+_COLUMNS: Final = "id, path, source, destination, kind, version, size, modified, inode, is_link, is_outside, record"
 
 
-_COLUMNS: Final = "id, path, source, destination, kind, version, size, modified, inode, record"
-
-
-def _row(found: Found) -> tuple[Any, ...]:
-    # Names of files are bytes, and not always text.
+def _row(found: FoundFile) -> tuple[Any, ...]:
+    # File names are bytes, and not always valid text.
     paths = (os.fsencode(each) for each in (found.path, found.source, found.destination))
     version = found.version and str(found.version)
-    return (*paths, found.kind and str(found.kind), version, *_stamp(found.stamp))
+    kind = found.kind and str(found.kind)
+    return (*paths, kind, version, *_stamp(found.stamp), int(found.is_link), int(found.is_outside))
 
 
 def _stamp(stamp: Stamp | None) -> tuple[int | None, int | None, int | None]:
@@ -321,21 +376,23 @@ def _stamp(stamp: Stamp | None) -> tuple[int | None, int | None, int | None]:
 
 
 def _task(row: tuple[Any, ...]) -> Task:
-    number, path, source, destination, kind, version, size, modified, inode, _ = row
+    number, path, source, destination, kind, version, size, modified, inode, is_link, is_outside, _ = row
     stamp = None if size is None else Stamp(size, modified, inode)
-    found = Found(
+    found = FoundFile(
         os.fsdecode(path),
         os.fsdecode(source),
         os.fsdecode(destination),
         stamp,
         kind and Kind(kind),
         version and Version(version),
+        bool(is_link),
+        bool(is_outside),
     )
     return Task(number, found)
 
 
-def journal_path(settings: Settings) -> str:
-    """Return where a migration keeps its journal: with its results, or in the folder of its first path."""
+def journal_path(settings: MigrationSettings) -> str:
+    """Return the path of a migration's journal: with its results, or in the folder of its first path."""
     folder = settings.output_dir or base_of(settings.paths[0])
     with suppress(OSError):
         if settings.output_dir:
@@ -345,18 +402,9 @@ def journal_path(settings: Settings) -> str:
 
 def _other_settings(path: str | None, begun: dict[str, Any], asked: dict[str, Any]) -> str:
     differing = [
-        f"{name} {begun.get(name)!r} and not {asked[name]!r}" for name in asked if begun.get(name) != asked[name]
+        f"{name} {begun.get(name)!r} instead of {asked[name]!r}" for name in asked if begun.get(name) != asked[name]
     ]
     return (
-        f"{path} is the journal of a migration that did not come to its end, begun with {'; '.join(differing)}: "
-        "finish it with the same options, or give --restart (restart=True) to begin anew; "
-        "--journal FILE keeps this one's journal elsewhere"
+        f"{path} is the journal of an unfinished migration with {'; '.join(differing)}: resume it with the same "
+        f"options, or discard it with --restart (restart=True); --journal FILE uses another journal"
     )
-
-
-def _unusable(path: str | None, error: sqlite3.Error) -> str:
-    if getattr(error, "sqlite_errorname", "") in ("SQLITE_BUSY", "SQLITE_LOCKED"):
-        return f"{path} is in use: another migration works with this journal; wait until it has ended"
-    if isinstance(error, sqlite3.OperationalError):
-        return f"the journal {path} cannot be written ({error}): --journal FILE (journal=) keeps it elsewhere"
-    return f"{path} is no journal of a migration ({error}): --journal FILE (journal=) keeps one elsewhere"

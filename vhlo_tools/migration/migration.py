@@ -1,4 +1,4 @@
-"""A migration from its beginning to its end: what there is to do, the work, and results put in their places."""
+"""A migration: finding files, processing them, and moving the results to their destinations."""
 
 from __future__ import annotations
 
@@ -11,94 +11,108 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from vhlo_tools.migration.discovery import Found, Stamp, found_at, hash_at
-from vhlo_tools.migration.execution import work_through
-from vhlo_tools.migration.journal import Journal, Task, remove_parts
-from vhlo_tools.migration.record import MigrationRecord, Status
-from vhlo_tools.migration.settings import Settings, Tools
-from vhlo_tools.migration.work import CHANGED, Prepared, Work, backup_reason
+from vhlo_tools.migration.file_record import MigrationRecord, Status
+from vhlo_tools.migration.journal import Journal, Task, remove_forsaken, remove_parts
+from vhlo_tools.migration.request import MigrationSettings, Tools
+from vhlo_tools.migration.scheduling import work_through
+from vhlo_tools.migration.store_files import FoundFile, Stamp, found_at, hash_at
+from vhlo_tools.migration.work import CHANGED, PreparedFile, Work, backup_reason
 from vhlo_tools.migration.workers import Workers
 
 __all__ = ["Migration"]
 
-# So many files or bytes go to a process at once.
+# The limits of a batch, in files and bytes.
 _FILES: Final = 32
 _BYTES: Final = 4 << 20
 _FOUND_AT_ONCE: Final = 512
 
-_DIED: Final = "the process that worked on it died: it may hold bytes that no reader survives, or need too much memory"
+_CRASHED: Final = "the process that migrated it crashed: the file may crash the reader, or need too much memory"
 
 
 class Migration:
     """One migration.
 
     Args:
-        settings: What it is asked to do.
-        tools: What does it to one program.
-        journal: Where it keeps what it knows, of which the migration makes use until it is closed.
+        settings: The settings of the migration.
+        tools: The operations on one program.
+        journal: The journal, which must remain open during the migration.
     """
 
-    def __init__(self, settings: Settings, tools: Tools, journal: Journal) -> None:
+    def __init__(self, settings: MigrationSettings, tools: Tools, journal: Journal) -> None:
         self._settings = settings
         self._tools = tools
         self._journal = journal
 
     def find(self) -> Iterator[int]:
-        """Find out what there is to do, and yield how many files were found every now and then.
+        """Find the files to migrate, and regularly yield the number of files found so far.
 
         Raises:
-            MigrationError: If one of the paths means no file.
+            MigrationError: If one of the paths matches no file.
         """
         for intent in self._journal.intents():
             self._settle(intent.task, intent.record)
         number = 0
+        swept: set[str] = set()
         for found in _found_in_batches(found_at(self._settings)):
             self._journal.add(found)
+            if self._journal.path is not None:
+                folders = {os.path.dirname(each.destination) for each in found} - swept  # noqa: PTH120
+                swept |= folders
+                for folder in folders:
+                    remove_forsaken(folder, self._journal.key, self._journal.run)
             number += len(found)
             yield number
         for conflicts in self._journal.conflicts(force=self._settings.force):
             self._journal.finish((task, None, self._conflicting(task, other)) for task, other in conflicts)
 
     def totals(self) -> tuple[int, int]:
-        """Return how many files there are to work on, and how many bytes they have."""
+        """Return the number and the total size in bytes of the files to process."""
         return self._journal.totals()
 
     def records(self) -> Iterator[MigrationRecord]:
-        """Yield what has become of all files so far, in this run or an earlier one, by their paths."""
+        """Yield the records of all finished files, of this run or an earlier one, ordered by path."""
         return self._journal.records()
 
     def plan(self, workers: Workers) -> Iterator[MigrationRecord]:
-        """Yield what would become of each file, as it is found out."""
+        """Yield the record that each file would get, on completion."""
         yield from self._run(workers, dry=True)
 
     def execute(self, workers: Workers) -> Iterator[MigrationRecord]:
-        """Bring each file to the target, and yield what has become of it."""
+        """Migrate each file, and yield its record on completion."""
         yield from self._run(workers, dry=False)
 
     def _run(self, workers: Workers, *, dry: bool) -> Iterator[MigrationRecord]:
         work = Work(self._settings, self._tools, self._journal.key, self._journal.run, dry)
         files, _ = self._journal.totals()
-        # Small stores are shared out too.
+        # Smaller batches distribute small stores over all processes too.
         most = max(1, min(_FILES, files // (workers.count * 4)))
-        # What is written beside comes to what may have been moved before.
+        # Results beside other files come last, because their destinations may be files that are migrated in place.
         for beside in (False, True):
             batches = _in_batches(self._journal.tasks(beside=beside), most)
             for tasks, results in work_through(workers, work, batches):
-                died = [Prepared(self._unread(task, "failed", _DIED)) for task in tasks] if results is None else []
-                yield from self._put(list(zip(tasks, results or died, strict=True)))
+                if results is None:
+                    results = [self._crashed(task) for task in tasks]
+                yield from self._put(list(zip(tasks, results, strict=True)))
 
-    def _put(self, batch: list[tuple[Task, Prepared]]) -> list[MigrationRecord]:
-        """Put results in their places, and note that before and afterwards."""
+    def _crashed(self, task: Task) -> PreparedFile:
+        """Return the outcome for a file whose process crashed, and remove partial results."""
+        if not self._journal.refuses(task):
+            with suppress(OSError):
+                remove_parts(task, self._journal.key, self._journal.run)
+        return PreparedFile(self._unread(task, "failed", _CRASHED))
+
+    def _put(self, batch: list[tuple[Task, PreparedFile]]) -> list[MigrationRecord]:
+        """Move results to their destinations, with journal entries before and after."""
         self._journal.intend((task, each.record) for task, each in batch if each.part)
         records = [self._replace(task, each) for task, each in batch]
-        # What the journal says shall not be ahead of what the disk holds.
+        # The journal must not record renames that are not on disk yet.
         for folder in {os.path.dirname(each.part) for _, each in batch if each.part}:  # noqa: PTH120
             _sync(folder)
         finished = list(zip((task for task, _ in batch), records, strict=True))
         self._journal.finish((task, self._stamp(task, record), record) for task, record in finished)
         return records
 
-    def _replace(self, task: Task, prepared: Prepared) -> MigrationRecord:
+    def _replace(self, task: Task, prepared: PreparedFile) -> MigrationRecord:
         found, record, part = task.found, prepared.record, prepared.part
         if part is None:
             return record
@@ -110,12 +124,12 @@ class Migration:
                     return replace(record, status="blocked", reason=reason, backup=None)
                 _keep(found.destination, record.backup)
             if record.output and not self._settings.force:
-                # Fails if somebody has written there meanwhile.
+                # Fails if another file has been created there in the meantime.
                 os.link(part, found.destination)
             else:
                 Path(part).replace(found.destination)
         except OSError as error:
-            reason = f"the result cannot be put in its place: {error.strerror or error}"
+            reason = f"the file cannot be replaced by the result: {error.strerror or error}"
             return replace(record, status="failed", reason=reason, backup=None)
         finally:
             with suppress(OSError):
@@ -123,7 +137,10 @@ class Migration:
         return record
 
     def _settle(self, task: Task, record: MigrationRecord) -> None:
-        """Find out whether an earlier run had still replaced a file that it was about to replace."""
+        """Determine whether an earlier run had replaced a file before it was interrupted, and update the journal."""
+        if self._journal.refuses(task):
+            self._journal.plan_again([task])
+            return
         with suppress(OSError):
             remove_parts(task, self._journal.key, self._journal.run)
         found = task.found
@@ -137,7 +154,7 @@ class Migration:
             self._journal.finish([(task, self._stamp(task, record), changed)])
 
     def _stamp(self, task: Task, record: MigrationRecord) -> Stamp | None:
-        """Return what a file looks like that was replaced."""
+        """Return the new stamp of a file that was replaced in place."""
         if record.status != "moved" or task.found.source != task.found.destination:
             return None
         with suppress(OSError):
@@ -146,20 +163,20 @@ class Migration:
 
     def _conflicting(self, task: Task, other: str) -> MigrationRecord:
         place = task.found.destination
-        reason = f"its result would stand at {place}, and so would that of {other}: move them one by one"
+        reason = f"its result has the same path, {place}, as that of {other}: migrate them separately"
         return self._unread(task, "blocked", reason)
 
     def _unread(self, task: Task, status: Status, reason: str) -> MigrationRecord:
-        """Return what becomes of a file of which no more is known than a glance told."""
+        """Return the record of a file that was not read, from the data found when listing it."""
         found = task.found
         record = MigrationRecord(found.path, status, self._settings.target, found.kind, found.version, reason=reason)
         return replace(record, size=found.stamp.size if found.stamp else 0)
 
 
 def _keep(path: str, backup: str) -> None:
-    """Keep a file under another name as well; where there are no hard links, as a copy."""
+    """Keep a file under another name as well; as a copy if hard links are not supported."""
     if os.path.lexists(backup):
-        return  # since a run that was killed
+        return  # created by a run that was killed
     try:
         os.link(path, backup)
     except OSError:
@@ -177,13 +194,13 @@ def _sync(folder: str) -> None:
             os.close(handle)
 
 
-def _found_in_batches(files: Iterator[Found]) -> Iterator[list[Found]]:
+def _found_in_batches(files: Iterator[FoundFile]) -> Iterator[list[FoundFile]]:
     while some := list(islice(files, _FOUND_AT_ONCE)):
         yield some
 
 
 def _in_batches(tasks: Iterator[Task], most: int) -> Iterator[list[Task]]:
-    """Yield tasks together, no more than ``most``, nor of many bytes."""
+    """Yield tasks in batches of at most ``most`` files, and of limited size in bytes."""
     batch: list[Task] = []
     size = 0
     for task in tasks:

@@ -1,24 +1,24 @@
-"""What became of all files together."""
+"""Summary of the outcomes of all files."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from vhlo_tools.migration.record import STATUSES, MigrationRecord
+from vhlo_tools.migration.file_record import STATUSES, MigrationRecord
 
 __all__ = ["MigrationSummary"]
 
 
 @dataclass(slots=True)
 class MigrationSummary:
-    """Counts of files and bytes, however many there were.
+    """Counts of files and bytes, in constant memory.
 
     Attributes:
-        files: How many files there are of each status.
-        sizes: How many bytes they had.
-        versions: How many files there were of each version; ``None`` of those that say none.
-        new_size: How many bytes the results have.
+        files: The number of files by status.
+        sizes: The total size of the files in bytes, by status.
+        versions: The number of files by version; ``None`` for files without a version.
+        new_size: The total size of the results in bytes.
     """
 
     files: Counter[str] = field(default_factory=Counter)
@@ -36,24 +36,24 @@ class MigrationSummary:
         self.new_size += record.new_size or 0
         if record.status == "move" and record.seconds is not None:
             self._seconds += record.seconds
-            # The work grows with the bytes, from what every file takes.
+            # The time is proportional to the bytes, plus a constant for each file.
             self._sampled += record.size + _EVERY_FILE
 
     @property
     def ok(self) -> bool:
-        """Whether every file is at the target, or can be brought there."""
+        """Whether every file is at the target version, or can be migrated to it."""
         return self.problems == 0
 
     @property
     def problems(self) -> int:
-        """How many files are not at the target, and cannot be brought there."""
+        """The number of files that are not at the target version and cannot be migrated to it."""
         return sum(number for status, number in self.files.items() if status not in ("move", "moved", "current"))
 
     def seconds(self, jobs: int = 1) -> float | None:
-        """Return how long the planned moves take, by those that were tried; ``None`` if none were.
+        """Return the estimated time of the planned migrations in seconds, from a sample; ``None`` without a sample.
 
         Args:
-            jobs: How many processes share the work.
+            jobs: The number of processes that share the work.
         """
         if not self._sampled:
             return None
@@ -61,7 +61,7 @@ class MigrationSummary:
         return self._seconds / self._sampled * work / jobs
 
     def as_json(self) -> dict[str, object]:
-        """Return it as JSON has it."""
+        """Return the summary as a JSON object."""
         return {
             "files": {status: self.files[status] for status in STATUSES if self.files[status]},
             "sizes": {status: self.sizes[status] for status in STATUSES if self.files[status]},

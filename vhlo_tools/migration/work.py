@@ -1,6 +1,6 @@
-"""The work on one file, in whatever process: everything but the last step, which puts the result in its place.
+"""Processing of one file, in any process, up to but not including the final rename.
 
-A result is written under a name of its own beside where it shall stand. Whoever keeps the journal renames it.
+A result is written under a temporary name beside its destination. The process with the journal renames it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from vhlo_tools.artifact import Artifact, Buffer, JaxContainer, Kind, is_saved_model, read_bytes, recognise
+from vhlo_tools.artifact import Artifact, JaxContainer, container_findings
 from vhlo_tools.errors import (
     AliasError,
     DowngradeError,
@@ -26,31 +26,38 @@ from vhlo_tools.errors import (
     VhloToolsError,
 )
 from vhlo_tools.files import joined, write_chunks
-from vhlo_tools.mapping import slices
-from vhlo_tools.migration.discovery import IN_PLACE, Stamp, hash_at
+from vhlo_tools.formats import (
+    Buffer,
+    Kind,
+    is_saved_model,
+    read_bytes,
+    recognise,
+)
+from vhlo_tools.mapping import Chunk, slices, view
+from vhlo_tools.migration.file_record import MigrationRecord, Status
 from vhlo_tools.migration.journal import Task, part_of, remove_parts
-from vhlo_tools.migration.record import MigrationRecord, Status
-from vhlo_tools.migration.settings import Settings, Tools
+from vhlo_tools.migration.request import MigrationSettings, Tools
+from vhlo_tools.migration.store_files import IN_PLACE, FoundFile, Stamp, hash_at
 from vhlo_tools.version import Version
 
-__all__ = ["CHANGED", "Prepared", "Work", "backup_reason"]
+__all__ = ["CHANGED", "PreparedFile", "Work", "backup_reason"]
 
-CHANGED: Final = "somebody else changed it while it was worked on: it was left as it is now"
+CHANGED: Final = "the file was changed by another process during the migration and was not replaced"
 
-# In a plan so many files at first, and one in so many later, are moved to see how long that takes.
+# A plan converts the first files, and one in so many of the others, to measure the time.
 _FIRST_SAMPLES = 16
 _SAMPLED = 128
 
-_Chunks = list[bytes | memoryview]
+_Chunks = list[Chunk]
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """A file that was worked on.
+class PreparedFile:
+    """A processed file.
 
     Attributes:
-        record: What has become of it, or will have once the result is in its place.
-        part: Where the result stands until then; ``None`` if there is none.
+        record: The record of the file; with ``part``, the record that applies once the result is at its destination.
+        part: The path of the result until then; ``None`` if there is no result.
     """
 
     record: MigrationRecord
@@ -59,68 +66,75 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Makes the results of files, and writes them beside where they shall stand.
+    """Processes files, and writes the results beside their destinations.
 
     Attributes:
-        settings: What the migration is asked to do.
-        tools: What does it to one program.
-        key: The word of the journal.
+        settings: The settings of the migration.
+        tools: The operations on one program.
+        key: The identifier of the journal.
         run: The number of this run.
-        dry: Whether only to find out what would come of it, and to write nothing.
+        dry: Whether to determine the outcome only, and to write nothing.
     """
 
-    settings: Settings
+    settings: MigrationSettings
     tools: Tools
     key: str
     run: int
     dry: bool
 
-    def __call__(self, tasks: Sequence[Task]) -> list[Prepared]:
-        """Work on some files; nothing that is wrong with one stops the others."""
+    def __call__(self, tasks: Sequence[Task]) -> list[PreparedFile]:
+        """Process files; an error in one does not affect the others."""
         return [self._one(task) for task in tasks]
 
-    def _one(self, task: Task) -> Prepared:
+    def _one(self, task: Task) -> PreparedFile:
         started = time.perf_counter()
         found = task.found
         size = found.stamp.size if found.stamp else 0
         record = MigrationRecord(found.path, "unreadable", self.settings.target, found.kind, found.version, size)
+        if found.is_link:
+            record = replace(record, leads_to=found.source)
+        if found.is_outside and not self.settings.follow_outside:
+            return PreparedFile(replace(record, status="blocked", reason=_outside(found)))
         opened: tuple[Kind, Buffer] | None = None
         try:
             remove_parts(task, self.key, self.run)
             opened = _opened(found.source, found.path)
             if Stamp.of(found.source) != found.stamp:
-                return Prepared(replace(record, status="changed", reason=CHANGED))
+                return PreparedFile(replace(record, status="changed", reason=CHANGED))
             kind, data = opened
-            record = replace(record, kind=kind, size=len(data), digest=_digest([memoryview(data)]))
+            record = replace(record, kind=kind, size=len(data), digest=_digest([view(data)]))
             before = _container(data, kind, found.path)
             record = replace(record, version=before.version if before else None)
             prepared = self._worked(task, record, data, kind, before)
-        except Exception as error:  # whatever it is, the next file is none the worse
-            return Prepared(_ended(record, error, reading=opened is None))
+        except Exception as error:  # an error in one file must not stop the others
+            return PreparedFile(_ended(record, error, reading=opened is None))
         if self.dry:
             return prepared
         return replace(prepared, record=replace(prepared.record, seconds=time.perf_counter() - started))
 
     def _worked(
         self, task: Task, record: MigrationRecord, data: Buffer, kind: Kind, before: Artifact | JaxContainer | None
-    ) -> Prepared:
+    ) -> PreparedFile:
         found, settings = task.found, self.settings
         beside = found.destination != found.source
+        if isinstance(before, JaxContainer) and (refused := container_findings(before.export, settings.consumers)):
+            reason = "the target cannot read the jax.export file, whatever the version of its artifact"
+            return PreparedFile(replace(record, status="blocked", findings=tuple(refused), reason=reason))
         chunks: _Chunks | None
         if before is not None and _is_at(before, settings.target):
             if not beside:
-                return Prepared(replace(record, status="current"))
-            chunks = [memoryview(data)]
+                return PreparedFile(replace(record, status="current"))
+            chunks = [view(data)]
         elif self.dry and not self._is_tried(task):
             chunks = None
             record = replace(record, findings=tuple(self.tools.blocking(data, kind, found.path, settings)))
             if any(each.level == "error" for each in record.findings):
-                return Prepared(replace(record, status="blocked"))
+                return PreparedFile(replace(record, status="blocked"))
         else:
             moved = self.tools.move(data, kind, found.path, settings)
             record = replace(record, findings=tuple(moved.findings))
             if self.dry:
-                # The first time has paid for what is only loaded once.
+                # The first call includes the time of imports and other initialization.
                 started = time.perf_counter()
                 moved = self.tools.move(data, kind, found.path, settings)
                 _write_nowhere(list(joined(moved.chunks)), Path(found.source).parent)
@@ -128,18 +142,18 @@ class Work:
             if settings.verify and not self.dry:
                 record = self._proven(record, kind, data, moved)
                 if record.status in ("mismatch", "unverified"):
-                    return Prepared(record)
-            # There are thousands of small ones, each of which would be a call.
+                    return PreparedFile(record)
+            # Small chunks are joined: an artifact may have thousands, and each would be a system call.
             chunks = list(joined(moved.chunks))
         if chunks is not None:
             record = replace(record, new_size=sum(map(len, chunks)), new_digest=_digest(chunks))
             there = hash_at(found.destination) if beside else record.digest
             if record.new_digest == there:
-                return Prepared(replace(record, status="current", output=found.destination if beside else None))
+                return PreparedFile(replace(record, status="current", output=found.destination if beside else None))
         return self._placed(task, record, chunks, beside=beside)
 
     def _is_tried(self, task: Task) -> bool:
-        """Tell whether a plan moves a file too: to see how long that takes, or whether it stands there already."""
+        """Return whether a plan converts a file too: to measure the time, or to compare it with an existing result."""
         beside = task.found.destination != task.found.source
         sampled = task.number <= _FIRST_SAMPLES or task.number % _SAMPLED == 0
         return sampled or (beside and Path(task.found.destination).exists())
@@ -152,25 +166,31 @@ class Work:
         except VhloToolsError as error:
             return replace(record, status="unverified", reason=f"it cannot be verified: {error}")
         if proof.verdict == "other results":
-            return replace(record, status="mismatch", reason=f"old and new give other results: {proof.reason}")
+            return replace(
+                record,
+                status="mismatch",
+                reason=f"the old and the new program compute different results: {proof.reason}",
+            )
         if proof.verdict == "unknown":
             return replace(record, status="unverified", reason=f"it cannot be verified: {proof.reason}")
         return replace(record, verified=proof.verdict, reason=proof.reason)
 
-    def _placed(self, task: Task, record: MigrationRecord, chunks: _Chunks | None, *, beside: bool) -> Prepared:
-        """Write the result, unless something stands where it or the backup shall be."""
+    def _placed(self, task: Task, record: MigrationRecord, chunks: _Chunks | None, *, beside: bool) -> PreparedFile:
+        """Write the result, unless another file is at its destination or at that of the backup."""
         found, suffix = task.found, self.settings.backup
         exists = os.path.lexists(found.destination)
         backup = found.destination + suffix if suffix and exists else None
         record = replace(record, output=found.destination if beside else None)
         if beside and exists and not self.settings.force:
-            reason = f"{found.destination} exists and is something else: --force (force=True) replaces it"
-            return Prepared(replace(record, status="blocked", reason=reason))
+            reason = f"{found.destination} exists and is another file: --force (force=True) replaces it"
+            return PreparedFile(replace(record, status="blocked", reason=reason))
         if backup and (kept := backup_reason(found.destination, backup)):
-            return Prepared(replace(record, status="blocked", reason=kept))
+            return PreparedFile(replace(record, status="blocked", reason=kept))
+        if self.dry and (why := _unwritable(found.destination)):
+            return PreparedFile(replace(record, status="failed", reason=why))
         record = replace(record, status="move" if self.dry else "moved", backup=backup)
         if self.dry or chunks is None:
-            return Prepared(record)
+            return PreparedFile(record)
         part = part_of(task, self.key, self.run)
         try:
             if beside:
@@ -178,28 +198,45 @@ class Work:
             _write(part, chunks, Path(found.source).stat())
             if Stamp.of(found.source) != found.stamp:
                 Path(part).unlink()
-                return Prepared(replace(record, status="changed", reason=CHANGED, backup=None))
+                return PreparedFile(replace(record, status="changed", reason=CHANGED, backup=None))
         except OSError as error:
             with suppress(OSError):
                 Path(part).unlink(missing_ok=True)
             reason = f"the result cannot be written: {error.strerror or error}"
-            return Prepared(replace(record, status="failed", reason=reason, backup=None))
-        return Prepared(record, part)
+            return PreparedFile(replace(record, status="failed", reason=reason, backup=None))
+        return PreparedFile(record, part)
+
+
+def _outside(found: FoundFile) -> str:
+    return (
+        f"a link leads to {found.destination}, outside of what is migrated: --follow-outside (follow_outside=True) "
+        f"writes there too, and --no-follow (follow=False) leaves links out"
+    )
+
+
+def _unwritable(destination: str) -> str | None:
+    """Return the reason why nothing can be written at a destination, if it is known."""
+    folder = Path(destination).parent
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    if os.access(folder, os.W_OK | os.X_OK):
+        return None
+    return f"the result cannot be written: {folder} is read-only"
 
 
 def backup_reason(path: str, backup: str) -> str | None:
-    """Return why an old file cannot be kept at ``backup``, if so: another stands there, which is never replaced."""
+    """Return why an old file cannot be kept at ``backup``, if so: another file is there, which is never replaced."""
     if not os.path.lexists(backup):
         return None
     with suppress(OSError):
         if os.path.samefile(path, backup) or hash_at(path) == hash_at(backup):  # noqa: PTH121
             return None
-    return f"the old file cannot be kept: {backup} exists and is another; remove it or choose another suffix"
+    return f"the backup cannot be written: {backup} exists and is another file; remove it or choose another suffix"
 
 
 def _opened(source: str, path: str) -> tuple[Kind, Buffer]:
     if is_saved_model(source):
-        raise InvalidProgramError(f"{path} is a SavedModel: `vhlo serialize` makes an artifact of it")
+        raise InvalidProgramError(f"{path} is a SavedModel: `vhlo serialize` converts it to an artifact")
     data = read_bytes(Path(source))
     return recognise(data, path), data
 
@@ -211,12 +248,12 @@ def _container(data: Buffer, kind: Kind, path: str) -> Artifact | JaxContainer |
 
 
 def _is_at(container: Artifact | JaxContainer, target: Version) -> bool:
-    """Tell whether all in a file is at the target, and not only its header says so."""
+    """Return whether all contents of a file conform to the target, and not only its header."""
     artifacts = container.artifacts if isinstance(container, JaxContainer) else (container,)
     return all(each.version == target and each.requirements().contradiction is None for each in artifacts)
 
 
-def _digest(chunks: Iterable[bytes | memoryview]) -> str:
+def _digest(chunks: Iterable[Chunk]) -> str:
     found = hashlib.sha256()
     for chunk in chunks:
         for piece in slices(chunk):
@@ -225,22 +262,22 @@ def _digest(chunks: Iterable[bytes | memoryview]) -> str:
 
 
 def _write(part: str, chunks: _Chunks, like: os.stat_result) -> None:
-    """Write a new file with the permissions, and where that may be the owner, of another."""
+    """Write a new file with the permissions and, if permitted, the owner of another."""
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         write_chunks(handle, chunks)
         with suppress(PermissionError):
             os.fchown(handle, like.st_uid, like.st_gid)
-        # After the owner, whose change takes some permissions away.
+        # After fchown, which clears some permission bits.
         os.fchmod(handle, like.st_mode & 0o7777)
-        # Or a power cut could take the old file and the new one.
+        # Otherwise a power failure could destroy both the old and the new file.
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
 def _write_nowhere(chunks: _Chunks, folder: Path) -> None:
-    """Write a file without a name, of which nothing stays, to see how long it takes; as far as that is possible."""
+    """Write a temporary file without a name, for measuring the time; errors are ignored."""
     with suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
         _digest(chunks)
         write_chunks(file.fileno(), chunks)
@@ -248,7 +285,7 @@ def _write_nowhere(chunks: _Chunks, folder: Path) -> None:
 
 
 def _ended(record: MigrationRecord, error: Exception, *, reading: bool) -> MigrationRecord:
-    """Return what becomes of a file on which the work ended with an error."""
+    """Return the record of a file whose processing raised an error."""
     status: Status = "failed"
     reason = str(error)
     if isinstance(error, AliasError | DowngradeError | UnsupportedFeatureError):
@@ -261,5 +298,5 @@ def _ended(record: MigrationRecord, error: Exception, *, reading: bool) -> Migra
     elif isinstance(error, MemoryError):
         reason = "there is not enough memory for it"
     elif not isinstance(error, VhloToolsError | VerificationError):
-        reason = f"an error of this package, which should be reported: {type(error).__name__}: {error}"
+        reason = f"an internal error of vhlo_tools, please report it: {type(error).__name__}: {error}"
     return replace(record, status=status, reason=reason)

@@ -1,7 +1,7 @@
-"""Where files are worked on: in this process, in processes of our own, or wherever a caller's executor does.
+"""Execution of the work on files: in this process, in child processes, or by a caller's executor.
 
-Processes are spawned, never forked, and end with this one however it ends: each waits on a pipe that nobody writes to,
-and that the system closes with this process.
+Child processes are spawned, never forked, and end with this process, whatever ends it: each waits on a pipe without
+writers, which the system closes when this process ends.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = ["Workers"]
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-#: So many batches are under way for each process, so that none waits for the next.
+#: The number of batches in progress per process, so that no process is idle.
 _AHEAD = 3
 
 
 class Workers:
-    """Where files are worked on, as a context: leaving it by an error ends the work at once.
+    """The executor of the work on files, as a context manager: leaving it by an error ends the work at once.
 
     Args:
-        executor: Any executor; it stays the caller's.
-        jobs: Without one, how many processes of our own; ``None`` for this process, one file after the other.
+        executor: Any executor; the caller remains its owner.
+        jobs: Without an executor, the number of child processes; ``None`` to process files one by one in this process.
     """
 
     def __init__(self, executor: Executor | None = None, jobs: int | None = None) -> None:
@@ -43,27 +43,27 @@ class Workers:
 
     @property
     def count(self) -> int:
-        """How many files are worked on at once, as far as that is known."""
+        """The number of files that are processed concurrently, as far as known."""
         if self._given is not None:
             return os.cpu_count() or 1
         return self._jobs or 1
 
     @property
     def window(self) -> int:
-        """How many batches to have under way."""
+        """The number of batches to keep in progress."""
         return 1 if self._given is None and self._jobs is None else _AHEAD * self.count
 
     @property
     def renewable(self) -> bool:
-        """Whether processes that have died can be replaced."""
+        """Whether processes that have crashed can be replaced."""
         return self._given is None
 
     def submit(self, function: Callable[_P, _T], *arguments: _P.args, **options: _P.kwargs) -> Future[_T]:
-        """Have ``function`` called.
+        """Submit a call of ``function``.
 
         Raises:
-            BrokenExecutor: If the processes have died.
-            MigrationError: If none can be started.
+            BrokenExecutor: If the processes have crashed.
+            MigrationError: If no process can be started.
         """
         if self._given is not None:
             return self._given.submit(function, *arguments, **options)
@@ -102,18 +102,18 @@ class Workers:
             pool.submit(_be_ready).result()
         except BrokenExecutor as error:
             raise MigrationError(
-                "no process can be started to work on files: a script that asks for some must do so below "
-                "`if __name__ == '__main__':`, for each of them imports it"
+                "no worker process can be started: a script that requests worker processes must do so below `if "
+                "__name__ == '__main__':`, because each of them imports it"
             ) from error
         return pool
 
 
 def _be_ready() -> None:
-    """Answer, which shows that the process runs."""
+    """Return; a result shows that the process has started."""
 
 
 def _begin(pipe: Connection) -> None:
-    """Make a new process end with the one that started it, which alone hears Ctrl-C."""
+    """Make a new process end with its parent, which alone handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
 

@@ -1,25 +1,45 @@
-"""Any accepted input becomes one thing: a program that can be turned into MLIR."""
+"""Loading of any accepted input as a program that can be converted to MLIR."""
 
-from vhlo_tools.program.aliases import read_module_aliases, write_module_aliases
-from vhlo_tools.program.inherent import PORTABLE, is_inherent
-from vhlo_tools.program.loading import LOADERS, ProgramSource, load_program, read_artifact
-from vhlo_tools.program.program import Program, explain_failure, place_of
-from vhlo_tools.program.screening import convert_hlo, screen_artifact
-from vhlo_tools.program.spelling import spell
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "LOADERS",
-    "PORTABLE",
-    "Program",
-    "ProgramSource",
-    "convert_hlo",
-    "explain_failure",
-    "is_inherent",
-    "load_program",
-    "place_of",
-    "read_artifact",
-    "read_module_aliases",
-    "screen_artifact",
-    "spell",
-    "write_module_aliases",
-]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.program.attribute_encoding import PORTABLE, encode_attributes, is_inherent
+    from vhlo_tools.program.common_options import CheckOptions, ExpandOptions, ExportOptions, LoadOptions, WriteOptions
+    from vhlo_tools.program.device_groups import (
+        channel_of,
+        groups_along,
+        ids_of,
+        mesh_groups,
+        mesh_name,
+        mesh_size,
+        meshes_of,
+        sizes_along,
+    )
+    from vhlo_tools.program.loading import LOADERS, ProgramSource, load_program, read_artifact
+    from vhlo_tools.program.module_aliases import read_module_aliases, write_module_aliases
+    from vhlo_tools.program.program import Program, explain_failure, names_in_utf8, place_of
+    from vhlo_tools.program.screening import convert_hlo, screen_artifact
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "attribute_encoding": ("PORTABLE", "encode_attributes", "is_inherent"),
+            "common_options": ("CheckOptions", "ExpandOptions", "ExportOptions", "LoadOptions", "WriteOptions"),
+            "device_groups": (
+                "channel_of",
+                "groups_along",
+                "ids_of",
+                "mesh_groups",
+                "mesh_name",
+                "mesh_size",
+                "meshes_of",
+                "sizes_along",
+            ),
+            "loading": ("LOADERS", "ProgramSource", "load_program", "read_artifact"),
+            "module_aliases": ("read_module_aliases", "write_module_aliases"),
+            "program": ("Program", "explain_failure", "names_in_utf8", "place_of"),
+            "screening": ("convert_hlo", "screen_artifact"),
+        },
+    )

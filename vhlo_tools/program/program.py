@@ -1,28 +1,32 @@
-"""A program: something that gives an MLIR module as often as one is needed."""
+"""Programs: named sources of MLIR modules, which can be loaded repeatedly."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider
-from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError
 from vhlo_tools.findings import SourceLocation
 
-__all__ = ["Program", "explain_failure", "place_of", "unreadable"]
+__all__ = ["Program", "explain_failure", "names_in_utf8", "place_of", "unreadable"]
+
+# What the bindings of jaxlib 0.10 and of 0.12 raise for text that is not UTF-8, of all kinds of names.
+_UNREADABLE = ("nanobind::detail::str_from_cstr", "nanobind::str(): conversion error", "a name contains a NUL byte")
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program of any accepted kind.
+    """A program in any accepted format.
 
     Attributes:
-        name: What to call it in messages.
-        provider: The bindings it is loaded with.
-        load: Gives the program as a ``builtin.module`` that belongs to whoever asked, who may rewrite it. It raises
-            :class:`InvalidProgramError` or :class:`MalformedArtifactError` where the program is not valid.
-        other_dialects: Dialects beside StableHLO that it holds already, and that therefore stay.
+        name: The name of the program in messages.
+        provider: The bindings that load the program.
+        load: Returns the program as a new ``builtin.module``, which the caller owns and may rewrite. It raises
+            :class:`InvalidProgramError` or :class:`MalformedArtifactError` if the program is not valid.
+        other_dialects: The dialects other than StableHLO that an artifact already contains, which therefore remain.
     """
 
     name: str
@@ -32,19 +36,36 @@ class Program:
 
 
 def place_of(location: SourceLocation | None, name: str) -> SourceLocation | None:
-    """Return ``location`` with ``-``, MLIR's name for an input without one, replaced by ``name``."""
+    """Return ``location`` with ``-``, MLIR's name for an input without a name, replaced by ``name``."""
     if location is None or location.file != "-":
         return location
     return SourceLocation(name, location.line, location.column)
 
 
+@contextmanager
+def names_in_utf8(name: str) -> Iterator[None]:
+    """Raise InvalidProgramError for errors about names that are not UTF-8, or contain a NUL byte.
+
+    Artifacts may contain such names. The bindings cannot read them, and engines look at every name.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if not any(words in str(error) for words in _UNREADABLE):
+            raise
+        raise InvalidProgramError(
+            f"{name} has a name that is not UTF-8, or contains a NUL byte, which the bindings of MLIR cannot read: "
+            "`vhlo inspect` shows names"
+        ) from error
+
+
 def explain_failure(name: str, provider: Provider, failure: MLIRFailure) -> str:
-    """Return what MLIR said of the program ``name``, with places, and with what the provider lacks for it."""
+    """Return MLIR's diagnostics for the program ``name``, with locations, and the dialects that the provider lacks."""
     lines = []
     for diagnostic in failure.diagnostics:
         place = place_of(diagnostic.source, name)
         lines.append(f"{place}: {diagnostic.message}" if place else diagnostic.message)
-    said = "; ".join(lines) or "MLIR gave no reason"
+    said = "; ".join(lines) or "MLIR reported no reason"
     missing = [dialect for dialect in provider.lacking if f"{dialect}." in said or f"'{dialect}'" in said]
     if missing:
         said += f" ({provider.prefix} does not have the dialect {', '.join(missing)}: use jaxlib.mlir)"
@@ -52,7 +73,7 @@ def explain_failure(name: str, provider: Provider, failure: MLIRFailure) -> str:
 
 
 def unreadable(artifact: Artifact, provider: Provider, failure: MLIRFailure) -> MalformedArtifactError:
-    """Return the error for an artifact that the library refuses."""
+    """Return the error for an artifact that the library rejects."""
     said = explain_failure(artifact.name, provider, failure)
     library = provider.library
     newer = ""

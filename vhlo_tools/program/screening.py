@@ -1,40 +1,64 @@
-"""Bytes from elsewhere are parsed in a child process first, because the C++ readers do not survive all damage.
+"""Trial parsing of untrusted bytes in a child process, because the C++ readers crash on some damaged files.
 
-One flipped bit in fifty ends the process that reads it, or makes it hang. What the child reads and lets go of cleanly,
-this process reads too.
+One in fifty flipped bits crashes the reading process, or makes it hang. Bytes that the child parses and releases
+without error are then parsed in this process too.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
+from contextlib import suppress
+from copy import copy
 from typing import Any, Final
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.bindings import MLIRFailure, Provider, xla
-from vhlo_tools.bindings.isolation import AVAILABLE, Limits, call
-from vhlo_tools.bindings.trial import PARSE_ONCE
-from vhlo_tools.errors import EngineError, EngineStartError, InvalidProgramError, MalformedArtifactError
+from vhlo_tools.bindings import PARSE_ONCE, MLIRFailure, Provider, isolation, xla
+from vhlo_tools.bytecode import File, decode_entry
+from vhlo_tools.errors import (
+    EngineCrashError,
+    EngineError,
+    EngineStartError,
+    InvalidProgramError,
+    MalformedArtifactError,
+)
+from vhlo_tools.program.constant_sizes import refuse_constants_of_other_sizes
 from vhlo_tools.program.program import unreadable
 
-__all__ = ["convert_hlo", "screen_artifact", "screen_source"]
+__all__ = ["convert_hlo", "is_deep", "refuse_wide_integers", "screen_artifact", "screen_source"]
 
-# What is read at less than so many bytes a second is not being read; constants are read at several hundred times that.
-_SECONDS: Final = 10.0
+# Below this rate reading is assumed to hang; constants are read several hundred times faster.
+_SECONDS: Final = 2.0
 _BYTES_PER_SECOND: Final = 4 << 20
+# How many times the limit a trial may take that gets no processor, on a busy machine.
+_PATIENCE: Final = 5.0
 
-# A context and a reader take some megabytes, and of a constant there are up to three copies.
+# A context and a reader need some megabytes, and there are up to three copies of a constant.
 _MEMORY: Final = 1 << 30
 _COPIES: Final = 8
 
+# The widest integer type that is read, in bits.
+_WIDEST: Final = 1 << 12
+
+# Text nested more deeply is tried in a child process: MLIR's parser recurses, and survives some thousand levels.
+_DEEPEST: Final = 200
+_NO_BRACKETS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|->', re.DOTALL)
+_NOT_BRACKETS: Final = bytes(set(range(256)).difference(b"()[]{}<>"))
+_STEPS: Final = {each: 1 if each in b"([{<" else -1 for each in b"()[]{}<>"}
+
 
 def screen_artifact(artifact: Artifact, provider: Provider) -> None:
-    """Let an artifact pass that can be read, and remember that it can; one that is trusted passes at once.
+    """Validate an artifact by parsing it in a child process, and mark it as trusted; skip trusted artifacts.
 
     Raises:
-        MalformedArtifactError: If the library refuses it, or does not survive reading it, or reads it for ever.
+        MalformedArtifactError: If the library rejects the artifact, crashes on it, or exceeds the time limit.
+        InvalidProgramError: If it contains an integer type that is too wide.
         EngineStartError: If no child process can be started.
     """
     if artifact.trusted:
         return
+    refuse_wide_integers(artifact.file, artifact.name)
+    refuse_constants_of_other_sizes(artifact.file)
     try:
         reason = _parsed(bytes(artifact), provider, portable=True)
     except MLIRFailure as failure:
@@ -46,12 +70,44 @@ def screen_artifact(artifact: Artifact, provider: Provider) -> None:
     artifact.trusted = True
 
 
-def screen_source(data: bytes, provider: Provider, name: str) -> None:
-    """Let bytecode or text of MLIR pass that can be read.
+def refuse_wide_integers(file: File, name: str) -> None:
+    """Raise if bytecode contains an integer type that is wider than any program needs.
+
+    MLIR allows 16,777,215 bits, and takes seconds to print one number of them; no version of StableHLO has an integer
+    of more than 64.
+
+    Types that are damaged are left to the library, which reports them.
 
     Raises:
-        MLIRFailure: If the library refuses it.
-        InvalidProgramError: If the library does not survive reading it, or reads it for ever.
+        InvalidProgramError: If there is one.
+    """
+    width = 0
+    with suppress(MalformedArtifactError):
+        for entry in file.types:
+            value = decode_entry(file, "type", entry) if file.dialect(entry.dialect) == "builtin" else None
+            if value is not None and value.name == "integer":
+                # The lowest two bits are the signedness (mlir/include/mlir/IR/BuiltinDialectBytecode.td).
+                width = max(width, int(str(value.fields[0])) >> 2)
+    if width > _WIDEST:
+        raise InvalidProgramError(f"{name} contains an integer type of {width} bits: at most {_WIDEST} are read")
+
+
+def is_deep(text: bytes | bytearray | memoryview) -> bool:
+    """Return whether text of MLIR is nested so deeply that its parser may overflow the stack."""
+    depth = 0
+    for each in _NO_BRACKETS.sub(b"", text).translate(None, _NOT_BRACKETS):
+        depth = max(0, depth + _STEPS[each])
+        if depth > _DEEPEST:
+            return True
+    return False
+
+
+def screen_source(data: bytes, provider: Provider, name: str) -> None:
+    """Validate MLIR bytecode or text by parsing it in a child process.
+
+    Raises:
+        MLIRFailure: If the library rejects it.
+        InvalidProgramError: If the library crashes on it, or exceeds the time limit.
         EngineStartError: If no child process can be started.
     """
     if reason := _parsed(data, provider, portable=False):
@@ -59,49 +115,79 @@ def screen_source(data: bytes, provider: Provider, name: str) -> None:
 
 
 def convert_hlo(function: str, data: str | bytes, name: str, *, trusted: bool) -> Any:
-    """Return what a function of :mod:`vhlo_tools.bindings.xla` makes of a program.
+    """Return the result of a function of :mod:`vhlo_tools.bindings.xla` for a program.
 
     Args:
-        function: Its name.
+        function: The name of the function.
         data: The program.
-        name: What to call it in messages.
-        trusted: Whether that is done in this process.
+        name: The name of the program in messages.
+        trusted: Whether to call the function in this process.
 
     Raises:
-        XlaFailure: If XLA refuses it.
-        InvalidProgramError: If XLA does not survive it, or takes for ever.
+        XlaFailure: If XLA rejects the program.
+        InvalidProgramError: If XLA crashes on it, or exceeds the time limit.
         EngineStartError: If no child process can be started.
     """
-    if trusted or not AVAILABLE:
+    if trusted or not isolation.AVAILABLE:
         return getattr(xla, function)(data)
-    size = len(data)
-    limits = Limits(seconds=_SECONDS + size / _BYTES_PER_SECOND, memory=_MEMORY + _COPIES * size)
+    whole = data.encode(errors="surrogateescape") if isinstance(data, str) else data
     try:
-        return call(f"{xla.__name__}:{function}", data, limits=limits)
-    except EngineStartError as error:
-        raise EngineStartError(f"{error}; trusted=True, or --trusted, goes without") from error
+        return _tried(f"{xla.__name__}:{function}", whole, data)
+    except EngineStartError:
+        raise
     except EngineError as error:
-        raise InvalidProgramError(
-            f"XLA does not survive {name}, as it showed where that does no harm: {error}"
-        ) from error
+        raise InvalidProgramError(f"XLA crashes or hangs on {name} (tried in a child process): {error}") from error
 
 
 def _explained(name: str, provider: Provider, reason: EngineError) -> str:
     return (
-        f"{name} is damaged, and {provider.library.name} does not survive reading it, as it showed where that does no "
-        f"harm: {reason}; make or fetch the file again"
+        f"{name} is damaged: {provider.library.name} crashes or hangs when reading it (tried in a child process): "
+        f"{reason}; regenerate or download the file again"
     )
 
 
 def _parsed(data: bytes, provider: Provider, *, portable: bool) -> EngineError | None:
-    """Return what happened to the process that read ``data``, or ``None`` if nothing did."""
-    if not AVAILABLE:
+    """Return the error of the child process that parsed ``data``, or ``None`` if it succeeded."""
+    if not isolation.AVAILABLE:
         return None
-    limits = Limits(seconds=_SECONDS + len(data) / _BYTES_PER_SECOND, memory=_MEMORY + _COPIES * len(data))
     try:
-        call(PARSE_ONCE, provider.prefix, memoryview(data), portable, limits=limits)
-    except EngineStartError as error:
-        raise EngineStartError(f"{error}; trusted=True, or --trusted, goes without") from error
+        _tried(PARSE_ONCE, data, provider.prefix, memoryview(data), portable)
+    except EngineStartError:
+        raise
     except EngineError as error:
         return error
     return None
+
+
+#: The errors of crashes and time-outs, by the function and the digest of the data: a second call fails at once.
+_failed: Final[dict[tuple[str, bytes], EngineError]] = {}
+#: The sizes of such data, so that other data needs no digest.
+_sizes: Final[set[int]] = set()
+_MOST_FAILED: Final = 10_000
+
+
+def _tried(function: str, data: bytes, *arguments: object) -> Any:
+    """Call a function in a child process, with limits that grow with the data that it reads.
+
+    Raises:
+        EngineStartError: If no child process can be started.
+        EngineError: If it crashes or exceeds a limit, now or in an earlier call with the same data.
+        BaseException: What the function raises.
+    """
+    key = (function, hashlib.sha256(data).digest()) if len(data) in _sizes else None
+    if key in _failed:
+        raise copy(_failed[key])
+    seconds = _SECONDS + len(data) / _BYTES_PER_SECOND
+    limits = isolation.Limits(seconds=seconds, memory=_MEMORY + _COPIES * len(data), patience=_PATIENCE)
+    try:
+        return isolation.call(function, *arguments, limits=limits)
+    except EngineStartError as error:
+        raise EngineStartError(f"{error}; trusted=True (--trusted) parses in this process instead") from error
+    except EngineError as error:
+        # One that was killed by another process, such as by the system for want of memory, says nothing of the data.
+        killed = isinstance(error, EngineCrashError) and error.signal == "SIGKILL"
+        if len(_failed) < _MOST_FAILED and not killed:
+            # A copy has no traceback, whose frames would keep the data.
+            _failed[function, hashlib.sha256(data).digest()] = copy(error)
+            _sizes.add(len(data))
+        raise

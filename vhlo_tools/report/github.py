@@ -1,6 +1,6 @@
-"""Findings as commands of GitHub's runners, which show them as annotations beside the lines of a change.
+"""Findings as commands of GitHub's runners, which show them as annotations in the diff of a change.
 
-The commands and what must be escaped in them are those of actions/toolkit, packages/core/src/command.ts.
+The commands and their escape sequences are those of actions/toolkit, packages/core/src/command.ts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from vhlo_tools.findings import Finding
+from vhlo_tools.printable import printable, printable_lines
 from vhlo_tools.report.model import Answer, Scope, Verdict
 from vhlo_tools.report.places import path_from, source_path
 
@@ -21,19 +22,19 @@ _IN_PROPERTIES: Final = _IN_MESSAGES | str.maketrans({":": "%3A", ",": "%2C"})
 
 
 def github_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield a command for each finding that is not known, and for each file that could not be judged."""
+    """Yield a command for each new finding, and for each file that could not be evaluated."""
     for answer in answers:
         if answer.error is not None:
             path = path_from(scope.folder, answer.path)
-            yield _command("error", answer.error, file=path, title="vhlo: cannot be judged")
+            yield _command("error", answer.error, file=path, title="vhlo: cannot be checked")
         for verdict in answer.verdicts:
             yield from (_finding(scope, answer, verdict, finding) for finding in _merged(verdict.new))
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Return findings that read the same as one: several ops may come from one line.
+    """Merge findings that would be displayed identically: several ops may come from one line.
 
-    What is said of the encoding is said of the whole file, wherever it was noticed: once, at the first place.
+    A finding about the encoding applies to the whole file: it is reported once, at the first place.
     """
     merged: dict[Finding, Finding] = {}
     for finding in findings:
@@ -60,5 +61,6 @@ def _finding(scope: Scope, answer: Answer, verdict: Verdict, finding: Finding) -
 
 
 def _command(command: str, message: str, **properties: str | int) -> str:
-    said = ",".join(f"{key}={str(value).translate(_IN_PROPERTIES)}" for key, value in properties.items() if value)
-    return f"::{command} {said}::{message.translate(_IN_MESSAGES)}\n"
+    given = {key: printable(str(value)) for key, value in properties.items() if value}
+    said = ",".join(f"{key}={value.translate(_IN_PROPERTIES)}" for key, value in given.items())
+    return f"::{command} {said}::{printable_lines(message).translate(_IN_MESSAGES)}\n"

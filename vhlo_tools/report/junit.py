@@ -1,6 +1,6 @@
 """Findings as a JUnit report: a test case for each program and question.
 
-There is no standard of the format; this keeps to what the schemas of Jenkins and Maven Surefire have in common.
+The format has no standard; this module writes the common part of the schemas of Jenkins and Maven Surefire.
 """
 
 from __future__ import annotations
@@ -10,24 +10,25 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 from xml.etree import ElementTree
 
+from vhlo_tools.printable import printable_lines
 from vhlo_tools.report.model import Answer, Scope, Verdict
 from vhlo_tools.report.text import verdict_lines
 
 __all__ = ["junit_report"]
 
 _SUITE: Final = "vhlo check"
-# Whatever XML 1.0 has no form for, not even escaped (section 2.2, Characters).
+# Characters that XML 1.0 cannot represent, not even escaped (section 2.2, Characters).
 _ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield the document: errors of programs are failures, and files that could not be judged are errors."""
+    """Yield the document: errors of programs are failures, and files that could not be evaluated are errors."""
     root = ElementTree.Element("testsuites", name=_SUITE)
     suite = ElementTree.SubElement(root, "testsuite", name=_SUITE)
     for answer in answers:
         if answer.error is not None:
             case = _case(suite, answer, "readable")
-            _say(case, "error", "cannot be judged", answer.error, type="unreadable")
+            _say(case, "error", "cannot be checked", answer.error, type="unreadable")
         for verdict in answer.verdicts:
             _add(_case(suite, answer, str(verdict.question)), answer, verdict)
     counts = {
@@ -48,7 +49,7 @@ def _case(suite: ElementTree.Element, answer: Answer, name: str) -> ElementTree.
 
 def _add(case: ElementTree.Element, answer: Answer, verdict: Verdict) -> None:
     first, *lines = verdict_lines(answer.path, verdict)
-    text = "\n".join(lines)
+    text = printable_lines("\n".join(lines))
     if verdict.ok:
         if text:
             ElementTree.SubElement(case, "system-out").text = _legal(text)

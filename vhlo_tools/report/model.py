@@ -1,4 +1,4 @@
-"""What there is to report: questions, and what each program answers to them."""
+"""The data of a report: questions, and the answers of each program."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Answer", "Question", "Scope", "Verdict", "is_refused"]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a program.
+    """A question about a program.
 
     Attributes:
         target: The version or consumer.
-        reading: Whether the bytes are to be read as they are; otherwise the program is to be written for it.
+        reading: Whether the artifact must be readable unchanged; otherwise the program must be writable for the target.
     """
 
     target: Target
@@ -29,19 +29,19 @@ class Question:
 
     @property
     def spelling(self) -> str:
-        """What was asked for, which stays the same from day to day: the version that ``12w`` means does not."""
+        """The question as asked, which does not depend on the day, unlike the version that ``12w`` stands for."""
         return f"read by {self.target.spelling}" if self.reading else self.target.spelling
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one program answers to one question.
+    """The answer of one program to one question.
 
     Attributes:
         question: The question.
-        new: What was found and is not known.
-        known: What was found, and stands in the baseline.
-        allowed: What was found, and the settings allow.
+        new: The findings that are neither known nor allowed.
+        known: The findings in the baseline.
+        allowed: The findings that the settings allow.
     """
 
     question: Question
@@ -51,18 +51,18 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing stands in the way that is not known or allowed."""
+        """Whether there are no new errors."""
         return not is_refused(self.new)
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of one program.
+    """The answers of one program.
 
     Attributes:
-        path: The file, as it can be opened from here; ``-`` is stdin.
-        verdicts: One for each question that was asked of it.
-        error: Why it could not be judged, if so.
+        path: The path of the file, relative to the working directory; ``-`` is stdin.
+        verdicts: The verdict on each question.
+        error: The reason why the program could not be evaluated, if so.
     """
 
     path: str
@@ -71,12 +71,12 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """Whether it was judged, and nothing stands in the way."""
+        """Whether the program was evaluated, and has no new errors."""
         return self.error is None and all(each.ok for each in self.verdicts)
 
     @property
     def findings(self) -> Iterator[tuple[Verdict, Finding]]:
-        """Yield what is not known, each with the verdict it belongs to."""
+        """Yield the new findings, each with its verdict."""
         for verdict in self.verdicts:
             for finding in verdict.new:
                 yield verdict, finding
@@ -84,13 +84,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a report is about.
+    """The scope of a report.
 
     Attributes:
-        paths: The files, as they can be opened from here.
-        questions: All questions that are asked of any of them, in order.
-        folder: The folder that relative paths begin at, those in programs included.
-        baseline: The file of what is known, if there is one.
+        paths: The paths of the files, relative to the working directory.
+        questions: All questions about any of the files, in order.
+        folder: The folder that relative paths start from, including those recorded in programs.
+        baseline: The file of known findings, if there is one.
     """
 
     paths: Sequence[str]
@@ -100,5 +100,5 @@ class Scope:
 
 
 def is_refused(findings: Sequence[Finding]) -> bool:
-    """Tell whether any of ``findings`` is an error."""
+    """Return whether any of ``findings`` is an error."""
     return any(finding.level == "error" for finding in findings)

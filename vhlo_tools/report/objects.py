@@ -1,4 +1,4 @@
-"""Findings as objects of JSON: all in one document, or one on each line."""
+"""Findings as JSON objects: all in one document, or one per line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
 
 
 def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield a flat object for each finding that is not known, and for each file that could not be judged."""
+    """Yield a flat object for each new finding, and for each file that could not be evaluated."""
     for answer in answers:
         if answer.error is not None:
             yield _line(type="error", file=answer.path, message=answer.error)

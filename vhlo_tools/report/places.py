@@ -1,4 +1,4 @@
-"""Where findings are shown: files as paths from a folder, and as URIs."""
+"""Paths of files in reports: relative to a folder, and as URIs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["as_uri", "path_from", "source_path"]
 
 
 def path_from(folder: Path, path: str) -> str:
-    """Return ``path`` from ``folder``, with forward slashes, if it is beneath; otherwise absolute."""
-    absolute = Path(os.path.abspath(folder / path))  # noqa: PTH100 - links stay what the user calls them
+    """Return ``path`` relative to ``folder``, with forward slashes, if it is below it; otherwise absolute."""
+    absolute = Path(os.path.abspath(folder / path))  # noqa: PTH100 - keeps links unresolved, as the user names them
     beneath = absolute.is_relative_to(folder)
     return (absolute.relative_to(folder) if beneath else absolute).as_posix()
 
 
 def source_path(folder: Path, path: str, finding: Finding) -> str:
-    """Return the file to show ``finding`` in: the user's source, or where there is none the program ``path``."""
+    """Return the file to report ``finding`` in: the user's source, or the program ``path`` if it is unknown."""
     return path_from(folder, finding.location.file if finding.location else path)
 
 
 def as_uri(path: str) -> str:
-    """Return a path as a URI: a reference from a folder, or ``file:`` if it is absolute."""
+    """Return a path as a URI: a relative reference, or a ``file:`` URI if it is absolute."""
     return PurePath(path).as_uri() if PurePath(path).is_absolute() else quote(os.fsencode(path))

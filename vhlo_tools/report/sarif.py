@@ -9,28 +9,28 @@ from pathlib import Path
 from typing import Any, Final
 
 from vhlo_tools.findings import Finding
-from vhlo_tools.report.fingerprints import Identity, fingerprints, identity_of
+from vhlo_tools.report.fingerprinting import Identity, fingerprints, identity_of
 from vhlo_tools.report.model import Answer, Scope, Verdict
 from vhlo_tools.report.places import as_uri, path_from, source_path
-from vhlo_tools.report.rules import Rule, rule_of
+from vhlo_tools.report.sarif_rules import SarifRule, rule_of
 
 __all__ = ["sarif_report"]
 
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-# The name that GitHub knows for the top of the repository.
+# GitHub's name of the root of the repository.
 _ROOT: Final = "%SRCROOT%"
 _UNREADABLE: Final = {
     "id": "unreadable",
     "name": "Unreadable",
-    "shortDescription": {"text": "The file cannot be judged"},
+    "shortDescription": {"text": "The file cannot be checked"},
     "defaultConfiguration": {"level": "error"},
 }
 _FINGERPRINT: Final = "vhloFinding/v1"
 
 
 def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield the document: one run, with the rules that findings are of, and every finding as a result."""
-    files, rules = _Files(scope.folder), dict[str, tuple[int, Rule]]()
+    """Yield the document: one run, with the rules of the findings, and every finding as a result."""
+    files, rules = _Files(scope.folder), dict[str, tuple[int, SarifRule]]()
     results: list[dict[str, Any]] = []
     identities: list[Identity] = []
     notifications = []
@@ -70,7 +70,7 @@ def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
 
 
 class _Files:
-    """The programs of a run, each with its index."""
+    """The programs of a run, with an index for each."""
 
     def __init__(self, folder: Path) -> None:
         self.root = as_uri(str(folder)).removesuffix("/") + "/"
@@ -78,7 +78,7 @@ class _Files:
         self._indexes: dict[str, int] = {}
 
     def add(self, path: str) -> None:
-        """Give ``path`` the next index."""
+        """Assign the next index to ``path``."""
         self._indexes[path] = len(self._indexes)
 
     def artifacts(self) -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ class _Files:
         return [{"location": self.location(path), "roles": ["analysisTarget"]} for path in self._indexes]
 
     def location(self, path: str) -> dict[str, Any]:
-        """Return where a file is, from the top of the repository if it is beneath; programs have an index."""
+        """Return the location of a file, relative to the root if it is below it; with the index of a program."""
         shown = path_from(self._folder, path)
         base = {} if Path(shown).is_absolute() else {"uriBaseId": _ROOT}
         index = {"index": self._indexes[path]} if path in self._indexes else {}
@@ -130,7 +130,7 @@ def _result(
     if scope.baseline is not None and state != "allowed":
         result["baselineState"] = "unchanged" if state == "known" else "new"
     if state == "known":
-        result["suppressions"] = [_suppression(f"known: it stands in {scope.baseline}")]
+        result["suppressions"] = [_suppression(f"known: it is listed in {scope.baseline}")]
     elif state == "allowed":
         result["suppressions"] = [_suppression("allowed by the settings")]
     return result
@@ -171,7 +171,7 @@ def _notification(files: _Files, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: SarifRule) -> dict[str, Any]:
     introduced = {"introduced": rule.introduced} if rule.introduced else {}
     return {
         "id": rule.id,

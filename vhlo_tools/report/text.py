@@ -1,4 +1,4 @@
-"""Findings as text that reads well in 80 columns."""
+"""Findings as text for 80 columns."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from vhlo_tools.findings import SHOWN_PLACES, Finding, group_findings
+from vhlo_tools.printable import printable_lines
 from vhlo_tools.report.model import Answer, Question, Scope, Verdict
 
 __all__ = ["finding_lines", "text_report", "verdict_lines", "wrapped"]
@@ -16,13 +17,13 @@ _WIDTH: Final = 80
 
 
 def text_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield each program with its reasons as it comes; with several questions a table of all, and then the reasons."""
+    """Yield each program with its findings; for several questions a table of all programs, followed by findings."""
     lines = _table(scope, answers) if len(scope.questions) > 1 else _reasons(answers, brief=False)
-    return (f"{line}\n" for line in lines)
+    return (f"{printable_lines(line)}\n" for line in lines)
 
 
 def verdict_lines(path: str, verdict: Verdict) -> Iterator[str]:
-    """Yield what a program answers to one question."""
+    """Yield the verdict of a program on one question."""
     counts = ((len(group_findings(verdict.known)), "known"), (len(group_findings(verdict.allowed)), "allowed"))
     hidden = [(number, state) for number, state in counts if number]
     said = f" ({', '.join(f'{number} {state}' for number, state in hidden)})" if hidden else ""
@@ -30,13 +31,13 @@ def verdict_lines(path: str, verdict: Verdict) -> Iterator[str]:
 
 
 def finding_lines(path: str, question: object, findings: Sequence[Finding], said: str = "") -> Iterator[str]:
-    """Yield findings by feature: how many there are, and of each what it is, where, and what to do.
+    """Yield findings by feature: their numbers, and for each the message, the places and the remedy.
 
     Args:
         path: The file of the program.
-        question: What it was judged for.
-        findings: What was found.
-        said: What else to say in the first line.
+        question: The question that they answer.
+        findings: The findings.
+        said: Additional text for the first line.
     """
     yield f"{path}: {_counts(findings)} for {question}{said}"
     yield from _groups(findings)
@@ -45,7 +46,7 @@ def finding_lines(path: str, question: object, findings: Sequence[Finding], said
 def _reasons(answers: Iterable[Answer], *, brief: bool) -> Iterator[str]:
     for answer in answers:
         if answer.error is not None:
-            yield f"{answer.path}: cannot be judged"
+            yield f"{answer.path}: cannot be checked"
             yield from wrapped(answer.error, "  ")
         for verdict in answer.verdicts:
             if not brief or any((verdict.new, verdict.known, verdict.allowed)):
@@ -101,14 +102,14 @@ def _groups(findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _place(finding: Finding) -> str:
-    """Return the user's line where there is one, and the place in the program otherwise."""
+    """Return the line in the user's source if known, and the place in the program otherwise."""
     where = str(finding.location) if finding.location else finding.path or "in the file"
     function = f" in @{finding.function}" if finding.function and finding.location else ""
     return f"{where}{function}"
 
 
 def wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
-    """Return ``text`` as lines of 80 columns, the first with ``indent``, the others with ``hanging`` if it is given."""
+    """Return ``text`` as lines of 80 columns, the first with ``indent``, the others with ``hanging`` if given."""
     return textwrap.wrap(
         text,
         _WIDTH,

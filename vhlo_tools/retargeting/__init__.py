@@ -1,6 +1,17 @@
-"""Artifacts moved up and down between versions on their bytes, without MLIR."""
+"""Retargeting: artifacts are upgraded and downgraded on their bytes, without MLIR."""
 
-from vhlo_tools.retargeting.engine import retarget_file
-from vhlo_tools.retargeting.locations import with_plain_locations
+from typing import TYPE_CHECKING
 
-__all__ = ["retarget_file", "with_plain_locations"]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.retargeting.engine import retarget_file
+    from vhlo_tools.retargeting.locations import with_plain_locations
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "engine": ("retarget_file",),
+            "locations": ("with_plain_locations",),
+        },
+    )

@@ -1,29 +1,38 @@
-"""A file moved to another version: its ops by the steps of the specification, its layout by its bytecode version."""
+"""Retargeting of a file: its ops by the steps of the specification, its layout by its bytecode version."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final
 
-from vhlo_tools.bytecode import PROPERTIES_SINCE, Block, File, Operation, Place, visit
-from vhlo_tools.compat.structures import Structures
+from vhlo_tools.bytecode import (
+    PROPERTIES_SINCE,
+    AttributeLayout,
+    Attributes,
+    Block,
+    File,
+    Operation,
+    Place,
+    Tables,
+    collect_garbage,
+    visit,
+)
+from vhlo_tools.compat import Structures
 from vhlo_tools.dialect import (
     OpVersion,
+    Structure,
     bytecode_version_of,
+    downgrade,
     find_op,
     find_op_version,
     known_default,
     known_feature,
     property_slots,
-    stepping,
+    upgrade,
 )
-from vhlo_tools.dialect.defaults import Structure
 from vhlo_tools.errors import InvalidProgramError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding
-from vhlo_tools.retargeting.layout import AttributeLayout, Attributes
-from vhlo_tools.retargeting.leftovers import clear_leftovers
 from vhlo_tools.retargeting.locations import locate_arguments, make_locations_plain
-from vhlo_tools.retargeting.tables import Tables
 from vhlo_tools.version import Version
 
 __all__ = ["retarget_file"]
@@ -32,16 +41,16 @@ _PRODUCER: Final = "StableHLO_v"
 
 
 def retarget_file(file: File, target: Version) -> list[Finding]:
-    """Bring ``file``, an artifact taken apart, to the version ``target``; it is edited in place.
+    """Retarget ``file``, a decoded artifact, to the version ``target``; it is edited in place.
 
-    That it can be there must be known: see :meth:`vhlo_tools.compat.Requirements.findings`.
+    Callers must check first that this is possible: see :meth:`vhlo_tools.compat.Requirements.findings`.
 
     Returns:
-        Notes on what it lost, which is no more than how precise its locations are.
+        Notes on information that was lost, which can only be the precision of its locations.
 
     Raises:
-        DowngradeError: If an op cannot be there after all.
-        UnsupportedFeatureError: If an op is gone by then, or its attributes cannot be moved in bytes.
+        DowngradeError: If an op cannot be in ``target`` after all.
+        UnsupportedFeatureError: If ``target`` no longer has an op, or an op's attributes cannot be moved in bytes.
         MalformedArtifactError: If the file is damaged.
     """
     tables = Tables(file)
@@ -53,8 +62,8 @@ def retarget_file(file: File, target: Version) -> list[Finding]:
     file.version = bytecode_version_of(target)
     locate_arguments(file, tables)
     if dropped:
-        clear_leftovers(file, tables, dropped)
-    # Taken apart, so that what is aligned in them will be, wherever they come to stand.
+        collect_garbage(file, tables, dropped)
+    # Decoded, so that the alignment of resources is restored at their new offsets.
     _ = file.resources
     file.producer = f"{_PRODUCER}{target}"
     return findings
@@ -62,12 +71,12 @@ def retarget_file(file: File, target: Version) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """How the ops of one name move.
+    """The conversion of the ops of one name.
 
     Attributes:
-        version: The op version that they are of.
-        to: The one that they become.
-        computed: Whether what they gain depends on their operands.
+        version: Their op version.
+        to: Their new op version.
+        computed: Whether attributes that they gain depend on their operands.
     """
 
     version: OpVersion
@@ -76,7 +85,7 @@ class _Move:
 
 
 class _Ops:
-    """Moves the ops of a file."""
+    """Retargeting of the ops of a file."""
 
     def __init__(self, file: File, target: Version, tables: Tables, layout: AttributeLayout) -> None:
         self._file = file
@@ -89,7 +98,7 @@ class _Ops:
         self._dropped: set[int] = set()
 
     def move(self) -> frozenset[int]:
-        """Move every op, and return the attributes that ops have lost on the way."""
+        """Convert every op, and return the attributes that ops no longer have."""
         file = self._file
         names = range(len(file.dialects.ops))
         self._moves = {index: move for index in names if (move := self._move_of(file.op_name(index))) is not None}
@@ -99,7 +108,7 @@ class _Ops:
             return op.name in self._moves or (everywhere and (op.attributes is not None or op.properties is not None))
 
         if self._moves or everywhere:
-            # Names change only afterwards, for they say how attributes are kept.
+            # Names change afterwards, because they determine how attributes are stored.
             visit(file.ir, self._operation, _ignored, wanted)
         for index, move in self._moves.items():
             renamed = replace(file.dialects.ops[index], name=self._tables.string(move.to.name))
@@ -108,7 +117,7 @@ class _Ops:
         return frozenset(self._dropped)
 
     def _move_of(self, name: str) -> _Move | None:
-        """Return how the ops called ``name`` move; ``None`` if they stay as they are."""
+        """Return the conversion of the ops called ``name``; ``None`` if they remain unchanged."""
         dialect, _, short = name.partition(".")
         version = find_op_version(short) if dialect == "vhlo" else None
         op = find_op(version.op) if version else None
@@ -133,22 +142,22 @@ class _Ops:
         op.properties, op.attributes = self._done[key]
 
     def _attributes(self, place: Place, move: _Move | None, values: list[int]) -> tuple[int | None, int | None]:
-        """Return where the attributes of an op stand from now on."""
+        """Return the indices of the new properties and the new dictionary of an op."""
         op = place.op
         slots = property_slots(self._file.op_name(op.name))
         inherent, discardable = self._layout.read(op, slots)
         if move is not None:
             inherent = self._moved(op, move, inherent, values)
             slots = property_slots(f"vhlo.{move.to.name}")
-            # As in the library, what an op defines counts, and not what stands beside it under the same name.
+            # As in the library, an inherent attribute replaces a discardable attribute of the same name.
             discardable = {name: index for name, index in discardable.items() if name not in inherent}
         return self._layout.write(inherent, discardable, slots, op)
 
     def _moved(self, op: Operation, move: _Move, inherent: Attributes, values: list[int]) -> Attributes:
-        """Return the inherent attributes of an op after its steps; those that stay keep their index."""
+        """Return the inherent attributes of an op after its steps; unchanged ones keep their index."""
         operands = [values[index] for index in op.operands]
         before = self._structures.operation(move.version.name, inherent, operands, op.results, len(op.regions))
-        step = stepping.upgrade if self._target > move.version.min else stepping.downgrade
+        step = upgrade if self._target > move.version.min else downgrade
         try:
             after = step(before, self._target).attributes
         except (InvalidProgramError, ValueError) as error:
@@ -162,4 +171,4 @@ class _Ops:
 
 
 def _ignored(block: Block, around: Place | None) -> None:
-    """Arguments of blocks are the same in all versions."""
+    """Ignore block arguments, which are the same in all versions."""

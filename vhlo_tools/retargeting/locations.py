@@ -1,23 +1,21 @@
-"""Locations as readers of a version take them."""
+"""Conversion of locations to forms that readers of a version accept."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from vhlo_tools.bytecode import Entry, File, Value, decode, encode
-from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE, Block, walk
+from vhlo_tools.bytecode import OPTIONAL_LOCATIONS_SINCE, Block, Entry, File, Tables, Value, decode, encode, walk
 from vhlo_tools.dialect import encodings_of, known_feature
 from vhlo_tools.findings import Finding
-from vhlo_tools.retargeting.tables import Tables
 from vhlo_tools.version import Version
 
 __all__ = ["locate_arguments", "make_locations_plain", "with_plain_locations"]
 
 
 def make_locations_plain(file: File, target: Version) -> list[Finding]:
-    """Turn every location with a range into its start, for readers that know no ranges; and say so.
+    """Replace every location with a range by its start, for readers without ranges, and return a note about it.
 
-    They are changed where they stand in the table, so that those around them, and attributes, follow.
+    The entries are changed in place in the table, so that locations and attributes that contain them follow.
     """
     encodings = {each.name: each for each in encodings_of("builtin", "attribute").values()}
     old = frozenset(code << 1 | 1 for code in encodings_of("builtin", "attribute")) - {
@@ -43,8 +41,8 @@ def make_locations_plain(file: File, target: Version) -> list[Finding]:
             feature=ranges.id,
             level="note",
             kind=ranges.kind,
-            message=f"source locations that span a range became those of its start: readers older than "
-            f"{ranges.introduced} know no ranges",
+            message=f"source locations with a range were reduced to its start: readers older than {ranges.introduced} "
+            f"do not support ranges",
             introduced=ranges.introduced,
             target=target,
             count=changed,
@@ -53,13 +51,13 @@ def make_locations_plain(file: File, target: Version) -> list[Finding]:
 
 
 def with_plain_locations(data: bytes, target: Version) -> bytes:
-    """Return an artifact as :func:`make_locations_plain` leaves it; the very same where that has nothing to do."""
+    """Return an artifact after :func:`make_locations_plain`; the same object if nothing changes."""
     file = decode(data)
     return encode(file) if make_locations_plain(file, target) else data
 
 
 def locate_arguments(file: File, tables: Tables) -> None:
-    """Give every block argument a location, if the version of the format asks for one."""
+    """Add a location to every block argument without one, if the version of the format requires it."""
     if file.version >= OPTIONAL_LOCATIONS_SINCE:
         return
     for item in walk(file.ir):

@@ -1,20 +1,23 @@
-"""Programs compared by what they compute."""
+"""Verification of programs by a comparison of their results."""
 
-from vhlo_tools.verification.bisection import Divergence, find_divergence
-from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
-from vhlo_tools.verification.drawing import Drawing, draw_inputs
-from vhlo_tools.verification.verify import Round, VerificationReport, compare_outputs, verify_executables
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Comparison",
-    "Divergence",
-    "Drawing",
-    "Round",
-    "Tolerance",
-    "VerificationReport",
-    "compare",
-    "compare_outputs",
-    "draw_inputs",
-    "find_divergence",
-    "verify_executables",
-]
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.verification.bisection import Divergence, find_divergence
+    from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
+    from vhlo_tools.verification.drawing import Drawing, draw_inputs
+    from vhlo_tools.verification.rounds import Round, VerificationReport, compare_outputs, verify_executables
+    from vhlo_tools.verification.schedule import drawings
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "bisection": ("Divergence", "find_divergence"),
+            "comparison": ("Comparison", "Tolerance", "compare"),
+            "drawing": ("Drawing", "draw_inputs"),
+            "rounds": ("Round", "VerificationReport", "compare_outputs", "verify_executables"),
+            "schedule": ("drawings",),
+        },
+    )

@@ -1,4 +1,4 @@
-"""Where two programs part: the first op that is given the same in both and gives something else."""
+"""Search for the divergence of two programs: the first op with equal operands in both and different results."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.interpreter import ARGUMENT, Executable, Probe, ProbedValue, ProbeSite
+from vhlo_tools.bindings import CALLEES
+from vhlo_tools.execution import ARGUMENT, CONTROL_FLOW, Executable, Probe, ProbedValue, ProbeSite
 from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
-from vhlo_tools.verification.matching import Key, key_of, matching_sites
+from vhlo_tools.verification.value_matching import Key, key_of, matching_sites
 
 __all__ = ["Divergence", "find_divergence"]
 
-#: Ops that give what ops within them gave, or in functions that they call: these are to be named.
-_ENTERED: Final = frozenset({
-    "func.call", "stablehlo.case", "stablehlo.composite", "stablehlo.if", "stablehlo.while"
-})  # fmt: skip
+#: Ops that return results of nested or called ops: those are to be reported instead.
+_ENTERED: Final = CONTROL_FLOW | CALLEES.keys()
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """The first op of two programs that is given the same in both, as far as that is known, and gives something else.
+    """The first op of two programs that has, as far as is known, equal operands in both and different results.
 
     Attributes:
         before: The result of the op in the first program.
-        after: The same in the second.
-        iteration: The iterations, counted from zero, of the loops around it, from the outermost.
-        comparison: How far apart the two are.
-        inputs_agree: Whether what it is given agrees. If there is no such op, it is the first that gives something
-            else: it takes other values, or values of ops that only one of the programs has.
+        after: The same result in the second program.
+        iteration: The iterations, counted from zero, of the enclosing loops, from the outermost.
+        comparison: The comparison of the two results.
+        inputs_agree: Whether the operands agree. If there is no such op, this is the first with different results: its
+            operands differ, or are results of ops that only one of the programs has.
     """
 
     before: ProbeSite
@@ -45,10 +44,10 @@ class Divergence:
 
     def __str__(self) -> str:
         turn = f" in iteration {list(self.iteration)} of the loops around it" if self.iteration else ""
-        given = "the same" if self.inputs_agree else "something else, though all before it agrees that both have"
+        given = "agree" if self.inputs_agree else "differ, or are results of ops that only one program has"
         return "\n".join(
             [
-                f"the programs part at {self.before.op}{turn}: it is given {given}, and its results do not agree",
+                f"the programs diverge at {self.before.op}{turn}: its operands {given}, its results do not agree",
                 *(f"  {which}: {_described(site)}" for which, site in (("first", self.before), ("second", self.after))),
                 f"  {self.comparison}",
             ]
@@ -58,19 +57,19 @@ class Divergence:
 def find_divergence(
     before: Executable, after: Executable, inputs: Sequence[Any], tolerance: Tolerance
 ) -> Divergence | None:
-    """Return where two programs part; ``None`` if all that both compute agrees.
+    """Return the divergence of two programs; ``None`` if all values that both compute agree.
 
     Args:
-        before: The program whose values are expected, on the engine ``reference``.
-        after: The program whose values are compared with these, on the same.
-        inputs: What both are given.
-        tolerance: How far apart floats may be.
+        before: The program with the expected values, on the engine ``reference``.
+        after: The program whose values are compared with these, on the engine ``reference``.
+        inputs: The inputs of both.
+        tolerance: The tolerance for floats.
 
     Raises:
-        EngineError: If one of them cannot be run.
+        EngineError: If a program cannot be run.
     """
     with TemporaryDirectory() as folder:
-        # In files, for there may be many.
+        # In files, because there may be many values.
         one, other = (
             _Trace(executable, inputs, Path(folder) / name)
             for name, executable in (("before", before), ("after", after))
@@ -100,7 +99,7 @@ class _Trace:
     """All values of a run.
 
     Attributes:
-        values: The values, in the order in which they came.
+        values: The values, in the order of their production.
         sites: The first value of each result of an op.
     """
 
@@ -115,12 +114,12 @@ class _Trace:
         self.sites = [value for value in first if value.site.op != ARGUMENT]
 
     def number(self, key: Key, turn: int) -> int | None:
-        """Return the number of the value that a site gave at its turn ``turn``, if it came to that."""
+        """Return the number of value ``turn`` of a site; ``None`` if the site produced fewer values."""
         numbers = self._numbers[key]
         return numbers[turn] if turn < len(numbers) else None
 
     def operands(self, number: int) -> list[ProbedValue]:
-        """Return what the op of a value was given, but for what is no tensor."""
+        """Return the operands of the op of a value, as far as they are tensors."""
         found = []
         for operand in self.values[number].site.operands:
             numbers = self._numbers.get(operand, [])
@@ -130,7 +129,7 @@ class _Trace:
 
 
 def _agree(one: Sequence[ProbedValue], other: Sequence[ProbedValue], tolerance: Tolerance) -> bool:
-    """Tell whether ops are given the same."""
+    """Return whether the operands of two ops agree."""
     pairs = zip(one, other, strict=False)
     return len(one) == len(other) and all(compare(b.read(), a.read(), tolerance, "").passed for a, b in pairs)
 

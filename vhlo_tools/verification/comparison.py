@@ -1,4 +1,4 @@
-"""Outputs compared: how far apart they are, where most, and whether that is near enough."""
+"""Comparison of outputs: the distance of their elements, its maximum, and whether it is within a tolerance."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["Comparison", "Tolerance", "compare"]
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far apart two floats may be. One that is within ``ulp``, or within the other two together, is near enough.
+    """The tolerance for floats: a float must be within ``ulp``, or within the sum of the other two.
 
     Integers and booleans must be equal.
 
     Attributes:
-        ulp: So many units in the last place, of the float type that is compared.
-        relative: So much of the absolute value of what is expected.
-        absolute: So much beside that.
+        ulp: The distance in units in the last place of the compared float type.
+        relative: The distance relative to the absolute expected value.
+        absolute: The absolute distance, added to the relative one.
     """
 
     ulp: int = 4
@@ -37,21 +37,21 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What the comparison of an output found.
+    """The result of the comparison of an output.
 
     Attributes:
-        place: Which output it is: its number, in tuples ``0.1``.
+        place: The number of the output, in tuples ``0.1``.
         dtype: The type of its elements.
         shape: Its shape.
-        differing: How many elements are not equal.
-        outside: How many of these are too far apart.
-        max_ulp: The largest distance in units in the last place; ``None`` of what are no floats.
-        max_absolute: The largest absolute difference, of numbers that are finite.
-        max_relative: The largest difference relative to what is expected, of numbers that are finite and not zero.
-        worst: The index of the element that is farthest from what is expected; ``None`` if all are equal.
+        differing: The number of elements that are not equal.
+        outside: The number of elements outside of the tolerance.
+        max_ulp: The largest distance in units in the last place; ``None`` for elements that are not floats.
+        max_absolute: The largest absolute difference, among finite numbers.
+        max_relative: The largest difference relative to the expected value, among finite numbers other than zero.
+        worst: The index of the element with the largest distance; ``None`` if all are equal.
         found: That element.
-        expected: What it is compared with.
-        mismatch: How shapes or types differ, which says that nothing was compared.
+        expected: The expected element at that index.
+        mismatch: The difference of shapes or types, if these prevented a comparison.
     """
 
     place: str
@@ -69,7 +69,7 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
-        """Whether the output is near enough."""
+        """Whether the output is within the tolerance."""
         return self.mismatch is None and not self.outside
 
     def __str__(self) -> str:
@@ -80,8 +80,8 @@ class Comparison:
             return f"{head}, equal"
         number = f"{self.differing} of {int(np.prod(self.shape))} differ"
         if self.outside:
-            number += f", {self.outside} too much"
-        ulp = "" if self.max_ulp is None else f" {self.max_ulp} ulp," if self.max_ulp < _FARTHEST else " no number,"
+            number += f", {self.outside} beyond the tolerance"
+        ulp = "" if self.max_ulp is None else f" {self.max_ulp} ulp," if self.max_ulp < _FARTHEST else " NaN,"
         return (
             f"{head}, {number}: at most{ulp} {self.max_absolute:.3g} absolute, {self.max_relative:.3g} relative; "
             f"most at {list(self.worst or ())}: {self.found}, expected {self.expected}"
@@ -94,18 +94,18 @@ _FARTHEST: Final = 2**64 - 1
 def compare(
     found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], tolerance: Tolerance, place: str
 ) -> Comparison:
-    """Return how far an output is from what is expected.
+    """Compare an output with the expected one.
 
     Args:
         found: The output.
-        expected: What it shall be.
-        tolerance: How far apart they may be.
-        place: Which output it is.
+        expected: The expected output.
+        tolerance: The tolerance for floats.
+        place: The number of the output.
     """
     if found.dtype != expected.dtype or found.shape != expected.shape:
         mismatch = f"it is {found.dtype}{list(found.shape)}, expected {expected.dtype}{list(expected.shape)}"
         return Comparison(place, str(found.dtype), found.shape, mismatch=mismatch)
-    if found.size == 0 or found.tobytes() == expected.tobytes():
+    if found.tobytes() == expected.tobytes():
         floats = is_float(found.dtype) or is_complex(found.dtype)
         return Comparison(place, str(found.dtype), found.shape, max_ulp=0 if floats else None)
     if is_float(found.dtype) or is_complex(found.dtype):
@@ -115,7 +115,7 @@ def compare(
 
 def _compare_integers(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], place: str) -> Comparison:
     unequal = found != expected
-    # Differences of 64 bits fit no type of numpy; as floats they are near enough to be shown.
+    # Differences of 64 bits exceed all integer types of numpy; float64 is precise enough for reports.
     absolute = np.abs(found.astype(np.float64) - expected.astype(np.float64))
     return _comparison(found, expected, place, unequal, unequal, absolute, None)
 
@@ -129,10 +129,10 @@ def _compare_floats(
     with np.errstate(invalid="ignore", over="ignore"):
         absolute = np.abs(wide[0] - wide[1])
         near = absolute <= tolerance.absolute + tolerance.relative * np.abs(wide[1])
-    # Of infinities no difference is known, and one of a sign is as good as another of it.
+    # Infinities have no difference; those of the same sign are equal by their distance in ulp.
     near &= np.isfinite(wide[0]) & np.isfinite(wide[1])
     outside = (ulp > tolerance.ulp) & ~near
-    # The distance of the largest number from infinity is one: as close as numbers get, and yet not near.
+    # The largest number is one ulp from infinity, and yet outside of the tolerance.
     outside |= np.isinf(wide[0]) ^ np.isinf(wide[1])
     absolute = np.where(np.isfinite(absolute), absolute, 0)
     return _comparison(found, expected, place, ulp != 0, outside, absolute, ulp)
@@ -148,9 +148,9 @@ def _comparison(
     ulp: np.ndarray[Any, Any] | None,
 ) -> Comparison:
     if not unequal.any():
-        # Bits of zeros, or of what is no number.
+        # The signs of zeros or the bits of NaNs differ.
         return Comparison(place, str(found.dtype), found.shape, max_ulp=None if ulp is None else 0)
-    # Of those that are too far apart, if there are any, the farthest.
+    # The element with the largest distance, among those outside of the tolerance if there are any.
     measure = (absolute if ulp is None else ulp.astype(np.float64)) + 1
     flat = int(np.argmax(np.where(outside, measure, 0) if outside.any() else np.where(unequal, measure, 0)))
     index = tuple(int(each) for each in np.unravel_index(flat, unequal.shape))[: found.ndim]

@@ -1,37 +1,36 @@
-"""What values suit an argument: those that the ops it comes to are made for.
+"""Domains of arguments: the values for which the ops that use an argument are intended.
 
-Source of the domains: the semantics of each op in the specification of StableHLO. Out of them the ops have results too,
-but mostly none that tell programs apart: what is no number, and indices that are clamped to the last.
+Source of the domains: the semantics of each op in the specification of StableHLO. Outside of them the ops have results
+too, but mostly ones that do not distinguish programs: NaN, and indices that are clamped to the last one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, get_args
 
 from vhlo_tools.bindings import Operation
+from vhlo_tools.execution import OP_TRAITS, DomainKind, ops_where
 
-__all__ = ["Domain", "domain_of"]
+__all__ = ["INDEX_RULES", "Domain", "domain_of"]
 
-Kind = Literal["any", "shift", "nonzero", "positive", "above-one", "unit", "definite", "index"]
-
-#: The narrower, the later: of several that ops ask for, the last is taken.
-_ORDER: Final = ("any", "shift", "nonzero", "positive", "above-one", "unit", "definite", "index")
+#: In ascending order of precedence: if ops require several domains, the last one applies.
+_ORDER: Final[tuple[DomainKind, ...]] = get_args(DomainKind)
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """Values that suit an argument.
+    """The values that an argument may have.
 
     Attributes:
         kind: ``shift`` is below the number of bits, ``unit`` from -1 to 1, ``definite`` positive definite matrices,
             ``index`` from 0 to below ``end``.
-        end: The end of indices.
+        end: The end of the range of indices.
     """
 
-    kind: Kind = "any"
+    kind: DomainKind = "any"
     end: int = 0
 
     def narrowed(self, other: Domain) -> Domain:
@@ -41,11 +40,13 @@ class Domain:
         return max(self, other, key=lambda each: _ORDER.index(each.kind))
 
 
+_Rule = Callable[[Operation, int], Domain]
+
 _MOST_VALUES: Final = 2000
 
 
 def domain_of(argument: Any, functions: dict[str, Operation]) -> Domain:
-    """Return what suits an argument of a block.
+    """Return the domain of an argument of a block.
 
     Args:
         argument: The argument.
@@ -66,9 +67,9 @@ def domain_of(argument: Any, functions: dict[str, Operation]) -> Domain:
 
 
 def _same_values(op: Operation, number: int, functions: dict[str, Operation]) -> Iterator[Any]:
-    """Yield values that are made of those of an operand, or are them."""
+    """Yield values with the same domain as an operand: derived from it, or equal to it."""
     name = str(op.name)
-    if name in _MOVING:
+    if name in _KEEP_DOMAINS:
         yield op.results[0]
     elif name == "stablehlo.optimization_barrier":
         yield op.results[number]
@@ -82,25 +83,19 @@ def _same_values(op: Operation, number: int, functions: dict[str, Operation]) ->
             yield called.regions[0].blocks[0].arguments[number]
 
 
-_MOVING: Final = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        *("broadcast_in_dim", "concatenate", "convert", "dynamic_broadcast_in_dim", "dynamic_reshape", "reshape"),
-        *("dynamic_slice", "gather", "pad", "real_dynamic_slice", "reverse", "select", "slice", "transpose"),
-    )
-) | {"mhlo.copy"}
+_KEEP_DOMAINS: Final = ops_where(lambda traits: traits.keeps_domain)
 
 
-def _plain(kind: Kind) -> Callable[[Operation, int], Domain]:
+def _plain(kind: DomainKind) -> _Rule:
     return lambda op, number: Domain(kind)
 
 
-def _slice_start(first: int, sizes: int | None) -> Callable[[Operation, int], Domain]:
+def _slice_start(first: int, sizes: int | None) -> _Rule:
     """Return the rule for starts of slices.
 
     Args:
-        first: The number of the operand that is the first start.
-        sizes: The number of the operand that has the shape of the slice; the result has it if there is none.
+        first: The number of the first operand that is a start.
+        sizes: The number of the operand with the shape of the slice; ``None`` if the result has that shape.
     """
 
     def rule(op: Operation, number: int) -> Domain:
@@ -115,15 +110,15 @@ def _slice_start(first: int, sizes: int | None) -> Callable[[Operation, int], Do
     return rule
 
 
-def _indices(attribute: str, field: str) -> Callable[[Operation, int], Domain]:
-    """Return the rule for indices into the dimensions that a field of an attribute names."""
+def _indices(attribute: str, field: str) -> _Rule:
+    """Return the rule for indices into the dimensions that a field of an attribute lists."""
     listed = re.compile(rf"{field} = \[([\d, ]*)\]")
 
     def rule(op: Operation, number: int) -> Domain:
-        kind = op.operands[0].type
+        type_ = op.operands[0].type
         said = listed.search(str(op.attributes[attribute]))
-        axes = [int(each) for each in said[1].split(",") if each.strip()] if said else range(kind.rank)
-        sizes = [1 if kind.is_dynamic_dim(axis) else kind.get_dim_size(axis) for axis in axes]
+        axes = [int(each) for each in said[1].split(",") if each.strip()] if said else range(type_.rank)
+        sizes = [1 if type_.is_dynamic_dim(axis) else type_.get_dim_size(axis) for axis in axes]
         return Domain("index", max(1, min(sizes, default=1)))
 
     return rule
@@ -133,36 +128,20 @@ def _branches(op: Operation, number: int) -> Domain:
     return Domain("index", len(op.regions))
 
 
-def _named(kinds: dict[Kind, tuple[str, ...]]) -> dict[tuple[str, int | None], Callable[[Operation, int], Domain]]:
-    return {(name, None): _plain(kind) for kind, names in kinds.items() for name in names}
-
-
-#: By op and operand, ``None`` for any operand.
-_DOMAINS: Final[dict[tuple[str, int | None], Callable[[Operation, int], Domain]]] = {
-    **_named(
-        {
-            "positive": (
-                *("stablehlo.log", "stablehlo.sqrt", "stablehlo.rsqrt", "chlo.digamma", "chlo.lgamma", "chlo.zeta"),
-                *("chlo.polygamma", "stablehlo.log_plus_one"),
-            ),
-            "unit": ("chlo.acos", "chlo.asin", "chlo.atanh", "chlo.erf_inv"),
-            "above-one": ("chlo.acosh",),
-            "definite": ("stablehlo.cholesky",),
-        }
-    ),
-    ("stablehlo.power", 0): _plain("positive"),
-    ("stablehlo.divide", 1): _plain("nonzero"),
-    ("stablehlo.remainder", 1): _plain("nonzero"),
-    ("stablehlo.triangular_solve", 0): _plain("definite"),
-    **{
-        (f"stablehlo.{name}", 1): _plain("shift")
-        for name in ("shift_left", "shift_right_arithmetic", "shift_right_logical")
-    },
+#: The ranges of indices, by op and operand.
+INDEX_RULES: Final[Mapping[tuple[str, int | None], _Rule]] = {
     ("stablehlo.case", 0): _branches,
     ("stablehlo.dynamic_slice", None): _slice_start(1, None),
     ("stablehlo.dynamic_update_slice", None): _slice_start(2, 1),
     ("stablehlo.gather", 1): _indices("dimension_numbers", "start_index_map"),
     ("stablehlo.dynamic_gather", 1): _indices("dimension_numbers", "start_index_map"),
-    # One operand at the least, which its indices follow.
+    # With one input; several inputs shift the operand number of the indices.
     ("stablehlo.scatter", 1): _indices("scatter_dimension_numbers", "scatter_dims_to_operand_dims"),
+}
+
+#: Rules by op and operand, ``None`` for any operand.
+_DOMAINS: Final[Mapping[tuple[str, int | None], _Rule]] = {
+    (name, number): INDEX_RULES[name, number] if kind == "index" else _plain(kind)
+    for name, traits in OP_TRAITS.items()
+    for number, kind in traits.domains.items()
 }

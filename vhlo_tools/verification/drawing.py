@@ -1,40 +1,54 @@
-"""Inputs drawn from a seed: values that suit their type, and the ops that they come to."""
+"""Random inputs from a seed, in the domains of the argument types and of the ops that use the arguments."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.interpreter import ArgumentType, Executable, functions_of, main_of, nested_values, parse_value_type
+from vhlo_tools.bindings import functions_of
+from vhlo_tools.errors import EngineError
+from vhlo_tools.execution import (
+    ArgumentType,
+    Executable,
+    main_of,
+    nested_values,
+    parse_value_type,
+)
 from vhlo_tools.verification.domains import Domain, domain_of
 from vhlo_tools.verification.floats import is_complex, is_float
 
 __all__ = ["Drawing", "draw_inputs"]
 
-#: How many of the elements are edges, if there shall be some.
+#: The fraction of elements that are edge cases, if these are requested.
 _EDGES: Final = 0.25
-#: Integers are small, as sizes, counts and classes are.
+#: The limit of integers, which are small like sizes, counts and classes.
 _LARGEST_INTEGER: Final = 8
+#: The limit of an input in bytes while it is drawn, and of its dimensions, which is that of numpy.
+_LARGEST: Final = 8 << 30
+_MOST_DIMENSIONS: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """How inputs are drawn.
+    """The parameters of random inputs.
 
     Attributes:
-        seed: The seed: the same draws the same.
-        edges: Whether a quarter of the elements are zeros of both signs, ones, the smallest and largest of the type,
-            and of floats subnormal numbers.
-        non_finite: Whether infinities and what is no number are among them.
-        size: What dimensions are whose size the program leaves open.
+        seed: The seed; equal seeds yield equal inputs.
+        edges: Whether a quarter of the elements are edge cases: zeros of both signs, ones, the smallest and largest
+            values of the type, and for floats subnormal numbers.
+        non_finite: Whether infinities and NaN are among the edge cases.
+        size: The size of dynamic dimensions.
+        scale: The factor of floats whose domain has no fixed limits: their standard deviation.
     """
 
     seed: int = 0
     edges: bool = False
     non_finite: bool = False
     size: int = 3
+    scale: float = 1.0
 
 
 def draw_inputs(executable: Executable, drawing: Drawing) -> tuple[Any, ...]:
@@ -42,39 +56,55 @@ def draw_inputs(executable: Executable, drawing: Drawing) -> tuple[Any, ...]:
 
     Args:
         executable: The program.
-        drawing: How to draw.
+        drawing: The parameters.
+
+    Raises:
+        EngineError: If an argument has more dimensions than numpy has, or takes more memory than is there, or than
+            8 GiB while it is drawn.
     """
     functions = functions_of(executable.module)
     main = main_of(executable.module, executable.name)
     chance = np.random.default_rng(drawing.seed)
     drawn: list[Any] = []
     for argument in main.regions[0].blocks[0].arguments:
-        kind = parse_value_type(str(argument.type))
-        if not isinstance(kind, ArgumentType):
+        type_ = parse_value_type(str(argument.type))
+        if not isinstance(type_, ArgumentType):
             drawn.append(None)
             continue
         shape = tuple(
             size if size is not None else drawing.size if bound is None else min(bound, drawing.size)
-            for size, bound in zip(kind.shape, kind.bounds, strict=True)
+            for size, bound in zip(type_.shape, type_.bounds, strict=True)
         )
-        drawn.append(_draw(chance, kind, shape, domain_of(argument, functions), drawing))
+        # Numbers are drawn in 64 bits.
+        size = math.prod(shape) * max(type_.dtype.itemsize, 8)
+        if len(shape) > _MOST_DIMENSIONS or size > _LARGEST:
+            raise EngineError(
+                f"argument {len(drawn)} of {executable.name} has {len(shape)} dimensions and takes {size} bytes: "
+                f"inputs of at most {_MOST_DIMENSIONS} dimensions and {_LARGEST} bytes are drawn"
+            )
+        try:
+            drawn.append(_draw(chance, type_, shape, domain_of(argument, functions), drawing))
+        except MemoryError as error:
+            raise EngineError(
+                f"there is not enough memory to draw argument {len(drawn)} of {executable.name}, {size} bytes"
+            ) from error
     return nested_values(iter(drawn), executable.signature.parameters)
 
 
 def _draw(
-    chance: np.random.Generator, kind: ArgumentType, shape: tuple[int, ...], domain: Domain, drawing: Drawing
+    chance: np.random.Generator, type_: ArgumentType, shape: tuple[int, ...], domain: Domain, drawing: Drawing
 ) -> np.ndarray[Any, Any]:
-    dtype = kind.dtype
+    dtype = type_.dtype
     if is_complex(dtype):
         array = np.empty(shape, dtype)
-        array.real, array.imag = (_floats(chance, shape, domain) for _ in range(2))
+        array.real, array.imag = (_floats(chance, shape, domain, drawing.scale) for _ in range(2))
         return array
     floating = is_float(dtype)
     if dtype.name == "float8_e8m0fnu":
-        # It has powers of two, and nothing else.
+        # The type has only powers of two.
         array = np.exp2(chance.integers(-3, 4, shape)).astype(dtype)
     elif floating:
-        array = np.asarray(_floats(chance, shape, domain)).astype(dtype)
+        array = np.asarray(_floats(chance, shape, domain, drawing.scale)).astype(dtype)
     elif dtype == np.bool_:
         return np.asarray(chance.integers(0, 2, shape).astype(dtype))
     else:
@@ -87,16 +117,18 @@ def _draw(
     return array
 
 
-def _floats(chance: np.random.Generator, shape: tuple[int, ...], domain: Domain) -> np.ndarray[Any, Any]:
-    drawn = np.asarray(chance.normal(size=shape))
+def _floats(chance: np.random.Generator, shape: tuple[int, ...], domain: Domain, scale: float) -> np.ndarray[Any, Any]:
+    drawn = np.asarray(chance.normal(size=shape)) * scale
+    # So far from zero, whatever the scale.
+    least = 0.125 * min(scale, 1.0)
     if domain.kind == "unit":
         return np.asarray(chance.uniform(-1, 1, shape))
     if domain.kind == "positive":
-        return np.abs(drawn) + 0.125
+        return np.abs(drawn) + least
     if domain.kind == "above-one":
         return np.abs(drawn) + 1.0
     if domain.kind == "nonzero":
-        return np.asarray(np.where(drawn < 0, drawn - 0.125, drawn + 0.125))
+        return np.asarray(np.where(drawn < 0, drawn - least, drawn + least))
     if domain.kind == "definite" and len(shape) >= 2 and shape[-1] == shape[-2]:
         return drawn @ np.swapaxes(drawn, -1, -2) + shape[-1] * np.eye(shape[-1])
     return drawn
@@ -109,21 +141,30 @@ def _integers(
     if domain.kind == "index":
         return chance.integers(0, min(domain.end, high + 1), shape)
     if domain.kind == "shift":
-        return chance.integers(0, min(8 * dtype.itemsize, high + 1), shape)
+        return chance.integers(0, _bits(dtype), shape)
     drawn = chance.integers(max(low, -_LARGEST_INTEGER), min(high, _LARGEST_INTEGER) + 1, shape)
     return np.asarray(np.where(drawn == 0, 1, drawn)) if domain.kind in ("nonzero", "positive") else drawn
 
 
-def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the smallest and the largest integer of a type."""
+def _about(dtype: np.dtype[Any]) -> Any:
     import ml_dtypes
 
-    about: Any = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+    return ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+
+
+def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Return the smallest and the largest integer of a type."""
+    about = _about(dtype)
     return int(about.min), int(about.max)
 
 
+def _bits(dtype: np.dtype[Any]) -> int:
+    """Return the number of bits of an integer type, which may be fewer than those of its bytes."""
+    return int(_about(dtype).bits)
+
+
 def _edges(dtype: np.dtype[Any], domain: Domain, drawing: Drawing) -> np.ndarray[Any, Any]:
-    """Return the values at the edges of a type that suit a domain."""
+    """Return the edge cases of a type that are in a domain."""
     if not is_float(dtype):
         low, high = _range(dtype)
         numbers = dict.fromkeys(each for each in (low, low + 1, -1, 0, 1, high - 1, high) if low <= each <= high)
@@ -146,8 +187,9 @@ def _edges(dtype: np.dtype[Any], domain: Domain, drawing: Drawing) -> np.ndarray
 def _suits(value: float, domain: Domain, dtype: np.dtype[Any]) -> bool:
     if value != value:
         return True
+    if domain.kind == "shift":
+        return 0 <= value < _bits(dtype)
     return {
-        "shift": 0 <= value < 8 * dtype.itemsize,
         "nonzero": value != 0,
         "positive": value > 0,
         "above-one": value >= 1,

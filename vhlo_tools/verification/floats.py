@@ -1,4 +1,4 @@
-"""How far floats are apart: in units in the last place, for every float type that numpy and ml_dtypes have."""
+"""Distances of floats in units in the last place, for every float type of numpy and ml_dtypes."""
 
 from __future__ import annotations
 
@@ -9,46 +9,46 @@ import numpy as np
 __all__ = ["is_complex", "is_float", "parts", "ulp_distance"]
 
 _BITS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-#: Types without a sign, whose bits are in the order of their values.
+#: Unsigned types, whose bits are in the order of their values.
 _UNSIGNED: Final = frozenset({"float8_e8m0fnu"})
-#: How many bits a float has where that is less than its bytes.
+#: The number of bits of floats that have fewer bits than their bytes.
 _NARROW: Final = {"float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6}
 
-#: The distance of a number from what is none.
+#: The distance of a number from NaN.
 _FARTHEST: Final = np.iinfo(np.uint64).max
 
 
 def is_complex(dtype: np.dtype[Any]) -> bool:
-    """Tell whether a type has a real and an imaginary part."""
+    """Return whether a type has a real and an imaginary part."""
     return dtype.kind == "c"
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Tell whether a type is a float, of numpy's own or of ml_dtypes."""
+    """Return whether a type is a float type, of numpy or of ml_dtypes."""
     return dtype.kind == "f" or "float" in dtype.name
 
 
 def parts(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array of complex numbers as one of floats with one dimension more, and any other as it is."""
+    """Return a complex array as an array of floats with an additional last dimension, and any other array unchanged."""
     if not is_complex(array.dtype):
         return array
     return np.stack([array.real, array.imag], axis=-1)
 
 
 def ulp_distance(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return how many floats lie between those of two arrays of one type.
+    """Return the distance in units in the last place between the elements of two arrays of one type.
 
-    Zeros of both signs are the same, and so are all that are no numbers; one of these is farthest from every number.
+    Zeros of both signs are equal, and so are all NaNs; a NaN has the largest distance from every number.
 
     Args:
         found: The floats.
-        expected: Those that they are compared with, of the same type and shape.
+        expected: The floats to compare with, of the same type and shape.
 
     Returns:
         The distances, as ``uint64``.
     """
     one, other = _ordered(found), _ordered(expected)
-    # The difference of two of 64 bits may need 64 without a sign: it wraps around to just that.
+    # A difference of signed 64-bit integers may need 64 unsigned bits: it wraps around to exactly that.
     with np.errstate(over="ignore"):
         distance = np.where(one > other, one - other, other - one).astype(np.uint64)
     nans = _isnan(found), _isnan(expected)
@@ -57,13 +57,13 @@ def ulp_distance(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) ->
 
 
 def _isnan(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    # What is no number is not even itself, in every type.
+    # In every type, only NaN is not equal to itself.
     found: np.ndarray[Any, Any] = np.asarray(array != array)
     return found
 
 
 def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return integers that are in the order of floats, without gaps."""
+    """Return integers in the order of the floats, without gaps."""
     array = np.ascontiguousarray(array)
     bits = array.view(_BITS[array.dtype.itemsize])
     if array.dtype.name in _UNSIGNED:

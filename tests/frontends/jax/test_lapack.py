@@ -15,7 +15,7 @@ import pytest
 from jax.scipy import linalg
 
 import vhlo_tools as vt
-from vhlo_tools.interpreter.known_calls import known_handler
+from vhlo_tools.execution.reference.known_calls import known_handler
 
 TYPES = ["float32", "float64", "complex64", "complex128"]
 

@@ -1,4 +1,4 @@
-"""What JAX's primitives compute, on both engines: a share of scripts/numerical_suite.py."""
+"""What JAX's primitives compute, on both engines: a share of tests/conformance/numerical_suite.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SUITE = Path(__file__).parents[3] / "scripts" / "numerical_suite.py"
+SUITE = Path(__file__).parents[2] / "conformance" / "numerical_suite.py"
 
 
 def run_suite(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -100,7 +100,7 @@ def test_the_whole_is_what_jax_makes_of_it(partitioner: str, name: str, engine: 
 
 def test_too_few_devices_are_told(written: Path) -> None:
     with pytest.raises(
-        vt.EngineError, match="device 0 has no part of|as many replicas and partitions as it was made for"
+        vt.EngineError, match="device 0 has no part of|the number of replicas and partitions that it was compiled for"
     ):
         vt.run(written / "shardy psum.mlir", [np.load(written / "x.npy")], engine="reference")
 

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from exported_models import check_model
+from exported_models import check_model, results_of
 from keras import layers
 
 import vhlo_tools as vt
@@ -189,6 +189,42 @@ def test_exporting_changes_no_weights_and_later_training_no_export() -> None:
     assert all(np.array_equal(one, other) for one, other in zip(before, exported.weights.values(), strict=True))
 
 
+class Sampling(layers.Layer):
+    """What a variational autoencoder does, in inference as well."""
+
+    def __init__(self, seed: int | None = 1) -> None:
+        super().__init__(name="sampling")
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(self, x: Any) -> Any:
+        return x + keras.random.normal(keras.ops.shape(x), seed=self.seed_generator)
+
+
+@pytest.mark.parametrize("weights", ["arguments", "constants"])
+def test_random_numbers_in_inference_are_a_finding(weights: Any) -> None:
+    x = layers.Input((4,), name="x")
+    model = keras.Model(x, Sampling()(layers.Dense(4)(x)))
+    if keras.backend.backend() == "torch":
+        # Keras hides the generator from torch.export.
+        with pytest.raises(vt.InvalidProgramError, match="torch.export cannot export functional"):
+            export(model, batch_size=2, weights=weights)
+        return
+    exported = export(model, batch_size=2, weights=weights)
+    (finding,) = (each for each in exported.findings if each.feature == "random_state")
+    assert (finding.level, finding.op) == ("warning", "keras.random.normal")
+    assert "draws from the state of" in finding.message
+    assert finding.location is not None
+    assert finding.location.file == __file__
+    first, second = (results_of(exported, [normal(2, 4)])[0] for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+def test_random_numbers_of_training_alone_are_no_finding() -> None:
+    x = layers.Input((4,), name="x")
+    model = keras.Model(x, layers.GaussianNoise(0.5)(layers.Dropout(0.5)(x)))
+    assert not [each for each in export(model, batch_size=2).findings if each.feature == "random_state"]
+
+
 @dataclass(frozen=True)
 class Refusal:
     """How an export is asked for, and what is said."""
@@ -201,9 +237,9 @@ class Refusal:
 @pytest.mark.parametrize(
     "refusal",
     [
-        Refusal((), {}, r"the input features has the shape \(\?, 4\), .*: say batch_size"),
+        Refusal((), {}, r"the input features has the shape \(\?, 4\), .*: specify batch_size"),
         Refusal((), {"shapes": {"x": (1, 4)}}, "sequential has no input x: its inputs are features"),
-        Refusal((), {"shapes": {"features": (1, 5)}}, r"which \(1, 5\) does not fit"),
+        Refusal((), {"shapes": {"features": (1, 5)}}, r"which \(1, 5\) does not match"),
         Refusal(("four",), {}, "an example input of sequential is a str: expected an array"),
     ],
 )
@@ -214,9 +250,7 @@ def test_inputs_that_are_refused(refusal: Refusal) -> None:
 
 
 def test_a_model_that_does_not_say_what_its_inputs_are() -> None:
-    with pytest.raises(
-        vt.InvalidProgramError, match="custom does not say what its inputs are: give an example of each"
-    ):
+    with pytest.raises(vt.InvalidProgramError, match="custom does not specify its inputs: give an example of each"):
         export(Custom())
 
 

@@ -15,9 +15,9 @@ from exported_models import close
 from xla_cpu import run_on_xla
 
 import vhlo_tools as vt
-from vhlo_tools.artifact.saved_model import read_saved_model
 from vhlo_tools.cli.main import main
-from vhlo_tools.weights import read_tensors
+from vhlo_tools.externalization import read_tensors
+from vhlo_tools.formats.saved_model import read_saved_model
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
 
@@ -62,8 +62,8 @@ def test_serialize_writes_the_weights_beside_it(saved: Path, tmp_path: Path) -> 
     assert main(["serialize", str(saved), *arguments]) == 0
     held = read_tensors(weights.read_bytes(), "weights").tensors
     assert set(held) == {"kernel", "count"}
-    count = np.frombuffer(held["count"], np.int32).reshape(())
-    kernel = np.frombuffer(held["kernel"], np.float32).reshape(4, 4)
+    count = np.frombuffer(bytes(held["count"]), np.int32).reshape(())
+    kernel = np.frombuffer(bytes(held["kernel"]), np.float32).reshape(4, 4)
     (alias,) = vt.open_artifact(output).inventory().aliases
     results = run_on_xla(output.read_bytes(), [X[0], count, kernel])
     close(results, [X[0] > 0, X[0] * 3, np.array(8, np.int32)], 0)
@@ -75,7 +75,8 @@ def test_refusals_have_an_exit_code_and_a_line(saved: Path, tmp_path: Path, capf
     for arguments, said in (
         (
             [],
-            "the input x has the shape (?, 4), and a program is compiled for one without unknown sizes: say batch_size",
+            "the input x has the shape (?, 4), but a program is compiled for a shape without unknown sizes: "
+            "specify batch_size",
         ),
         (["--signature", "train"], "has no signature 'train'; its signatures are: serving_default, step"),
         (["--signature", "step"], "assigns to count, which cannot be constants"),
@@ -101,7 +102,7 @@ def test_inspect_and_check(saved: Path, capsys: pytest.CaptureFixture[str]) -> N
         for tensor in (*signature.inputs, *signature.outputs):
             assert (tensor.type, tensor.shape) == (specs[tensor.name].dtype.name, tuple(specs[tensor.name].shape))
     assert main(["check", str(saved), "--target", "1.0.0"]) == 2
-    assert "cannot be judged" in capsys.readouterr().out
+    assert "cannot be checked" in capsys.readouterr().out
 
 
 def test_nothing_is_said_where_nothing_is_wrong(saved: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Steps of TensorFlow with their variables given away: they stay in place, and become what TensorFlow makes of them."""
+"""Steps of TensorFlow with their variables donated: they stay in place, and become what TensorFlow makes of them."""
 
 from __future__ import annotations
 

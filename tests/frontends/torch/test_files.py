@@ -17,7 +17,8 @@ from torch import nn
 from xla_cpu import run_on_xla
 
 import vhlo_tools as vt
-from vhlo_tools.artifact import Kind, inspect_bytes, recognise
+from vhlo_tools.artifact import inspect_bytes
+from vhlo_tools.formats import Kind, recognise
 
 
 class Classifier(nn.Module):
@@ -104,6 +105,22 @@ def test_the_command_line(program: torch.export.ExportedProgram, path: Path, tmp
     (scores,) = run_on_xla(whole.read_bytes(), [X.numpy()])
     np.testing.assert_allclose(scores, expected(program), rtol=1e-6)
     assert vhlo("check", path, "--target", "1.0.0").returncode == 0
+
+
+def test_the_importer_on_the_command_line(program: torch.export.ExportedProgram, path: Path, tmp_path: Path) -> None:
+    output = tmp_path / "model.mlirbc"
+    result = vhlo("serialize", path, "--importer", "torch-mlir", "--import-timeout", 300, "-o", output)
+    assert (result.returncode, result.stderr) == (0, "")
+    (scores,) = run_on_xla(output.read_bytes(), [X.numpy()])
+    np.testing.assert_allclose(scores, expected(program), rtol=1e-6)
+    assert vt.diff(output, vt.serialize(path, importer="torch-mlir")) == []
+    assert vt.diff(output, vt.serialize(path, importer="torchax")) != []
+
+    refused = vhlo("serialize", path, "--importer", "torch-mlir", "--import-memory", "0.001", "-o", "-")
+    assert refused.returncode == 2
+    assert "(--import-memory), or install and use the importer torchax" in refused.stderr
+    other = vhlo("serialize", output, "--importer", "torchax", "-o", tmp_path / "other.mlirbc")
+    assert (other.returncode, "is not a framework's program" in other.stderr) == (2, True)
 
 
 def test_a_damaged_file(path: Path, tmp_path: Path) -> None:

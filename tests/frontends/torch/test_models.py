@@ -197,7 +197,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[Any, ...]]] = {
 
 
 def numpy_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    from vhlo_tools.integrations.torch.values import as_numpy
+    from vhlo_tools.integrations.torch.numpy_arrays import as_numpy
 
     return as_numpy(tensor, "an input")
 
@@ -214,24 +214,31 @@ def compare(results: Any, expected: Any) -> None:
         np.testing.assert_allclose(result.astype(kind), array.astype(kind), rtol=allowed, atol=allowed)
 
 
+both_importers = pytest.mark.parametrize("importer", ["torchax", "torch-mlir"])
+
+
+# Of torch.export, about what an LSTM does itself.
+@pytest.mark.filterwarnings("ignore:The tensor attributes? .*_flat_weights")
+@both_importers
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model(name: str) -> None:
+def test_a_model(name: str, importer: Any) -> None:
     torch.manual_seed(7)
     build, inputs = MODELS[name]
     model = build().eval()
     expected = model(*inputs)
-    newest = export(model, inputs)
+    program = torch.export.export(model, inputs)
+    newest = export(program, importer=importer)
     values = [numpy_of(each) for each in inputs]
     compare(run_on_xla(bytes(newest.artifact), values), expected)
 
     oldest = newest.artifact.requirements().downgradable_to
-    old = export(model, inputs, target=oldest)
+    old = export(program, target=oldest, importer=importer)
     assert old.artifact.version == oldest
     assert vt.require(old.artifact, oldest)
     compare(run_on_xla(bytes(old.artifact), values), expected)
 
     if model.state_dict():
-        apart = export(model, inputs, weights="arguments", target=oldest)
+        apart = export(program, weights="arguments", target=oldest, importer=importer)
         assert {*apart.weights} <= {*model.state_dict()}
         assert apart.artifact.version == oldest
         compare(run_on_xla(bytes(apart.artifact), [*values, *apart.weights.values()]), expected)
@@ -273,15 +280,17 @@ def dynamic() -> dict[str, tuple[nn.Module, tuple[Any, ...], Any, tuple[Any, ...
     }  # fmt: skip
 
 
+@both_importers
 @pytest.mark.parametrize("name", dynamic())
-def test_dynamic_shapes(name: str) -> None:
+def test_dynamic_shapes(name: str, importer: Any) -> None:
     """XLA takes static shapes only, so the reference interpreter runs these, with other sizes than the example's."""
     torch.manual_seed(7)
     model, inputs, shapes, others = dynamic()[name]
     model.eval()
-    newest = export(model, inputs, dynamic_shapes=shapes)
+    program = torch.export.export(model, inputs, dynamic_shapes=shapes)
+    newest = export(program, importer=importer)
     oldest = newest.artifact.requirements().downgradable_to
-    old = export(model, inputs, dynamic_shapes=shapes, target=oldest)
+    old = export(program, target=oldest, importer=importer)
     assert old.artifact.version == oldest
     for each in (inputs, others):
         for exported in (newest, old):

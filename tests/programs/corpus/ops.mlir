@@ -1,4 +1,4 @@
-// Small programs that together use every op with structure of its own; `scripts/make_corpus.py` lets old releases write
+// Small programs that together use every op with structure of its own; `tests/corpus_tools/make_corpus.py` lets old releases write
 // them. Everything is in the generic form, which releases of all ages parse; `array<i64: ...>` is respelled for those
 // that want dense attributes instead. Each program starts after a line with its name.
 

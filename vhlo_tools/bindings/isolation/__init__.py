@@ -1,11 +1,11 @@
-"""Calls in warm child processes with limits: what ends, hangs or fills a process there does no harm here.
+"""Calls in warm child processes with limits: a crash, a hang or memory exhaustion there does not affect the caller.
 
-``call("package.module:function", ...)`` is all of it. The function runs in a process that was forked from one which has
-imported the bindings and nothing else, and that is kept for the next call.
+The entry point is ``call("package.module:function", ...)``. The function runs in a child that was forked from a process
+which has imported only the bindings, and the child is kept for later calls.
 """
 
 from vhlo_tools.bindings.isolation.limits import MEMORY, OUTPUT, SECONDS, Limits
-from vhlo_tools.bindings.isolation.notes import note, wear_out
-from vhlo_tools.bindings.isolation.pool import AVAILABLE, call, close, warm
+from vhlo_tools.bindings.isolation.pool import AVAILABLE, call, close, start, warm
+from vhlo_tools.bindings.isolation.status import note, wear_out
 
-__all__ = ["AVAILABLE", "MEMORY", "OUTPUT", "SECONDS", "Limits", "call", "close", "note", "warm", "wear_out"]
+__all__ = ["AVAILABLE", "MEMORY", "OUTPUT", "SECONDS", "Limits", "call", "close", "note", "start", "warm", "wear_out"]

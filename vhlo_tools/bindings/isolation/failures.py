@@ -1,17 +1,19 @@
-"""What becomes of a call that came to no good end."""
+"""The errors for calls in a child process that fail."""
 
 from __future__ import annotations
 
+import re
 import signal
 from typing import Final
 
 from vhlo_tools.bindings.isolation.limits import Limits, readable_size
-from vhlo_tools.bindings.isolation.messages import Answer
+from vhlo_tools.bindings.isolation.replies import Failed, OutOfMemory, Raised, TooLarge, unpack_error
 from vhlo_tools.errors import EngineCrashError, EngineError, EngineTimeoutError
+from vhlo_tools.printable import printable_lines
 
 __all__ = ["crash", "failure", "timeout"]
 
-# What the C++ library, LLVM and Python say when there is no memory left.
+# Texts that the C++ library, LLVM and Python print when memory runs out.
 _SIGNS_OF_NO_MEMORY: Final = (
     "bad_alloc",
     "out of memory",
@@ -20,38 +22,43 @@ _SIGNS_OF_NO_MEMORY: Final = (
     "MemoryError",
 )
 
-# In a message; the error has more of it.
+# What comes before a stack trace: messages of XLA (`F1122 12:00:00 7 file.cc:1] Check failed`), of LLVM and of C++.
+_FATAL: Final = re.compile(
+    r"^(?:F\d{4} \S+ +\d+ (.*)|(LLVM ERROR: .*)|(terminate called after .*)|(.*Assertion `.*failed.*))$", re.MULTILINE
+)
+
+# The number of characters of output in a message; the error has more.
 _QUOTED: Final = 400
 
 
 def crash(
     exit_code: int | None, op: str | None, output: str, limits: Limits, how: str | None = None
 ) -> EngineCrashError:
-    """Return the error for a child that died.
+    """Return the error for a child that crashed.
 
     Args:
-        exit_code: What it ended with, negative for a signal, if that is known.
-        op: What it was doing, if it had said.
-        output: The last that it wrote.
-        limits: What it might take.
-        how: What it did, if it did not die by itself.
+        exit_code: The exit code, negative for a signal, if known.
+        op: The op in progress, if the child had recorded one.
+        output: The end of the child's output.
+        limits: The limits of the call.
+        how: The failure, if it is not a crash.
     """
     name = None if how else signal_name(exit_code)
     if how:
         exit_code = None
     elif name is not None:
-        how = f"died of {name}"
+        how = f"crashed with {name}"
     elif exit_code is not None:
         how = f"ended with the exit code {exit_code}"
     else:
-        how = "is gone"
+        how = "has disappeared"
     message = f"the child process {how}{_while(op)}"
     if limits.memory is not None and any(sign in output for sign in _SIGNS_OF_NO_MEMORY):
         message += f": it ran out of memory; {_memory_rule(limits.memory)}"
     elif name == "SIGKILL":
-        message += ": perhaps the system ended it, as it does when memory runs out"
-    if said := output.strip():
-        message += f"; it wrote: {said if len(said) <= _QUOTED else '...' + said[-_QUOTED:]}"
+        message += ": the system may have terminated it because memory ran out"
+    if said := _last_words(output):
+        message += f"; it wrote: {said}"
     return EngineCrashError(
         message,
         signal=name,
@@ -61,37 +68,50 @@ def crash(
     )
 
 
-def timeout(op: str | None, limits: Limits) -> EngineTimeoutError:
-    """Return the error for a child that was ended after its time."""
+def _last_words(output: str) -> str:
+    """Return the message of a fatal error in a child's output, or the end of the output."""
+    if fatal := list(_FATAL.finditer(output)):
+        said = next(each for each in fatal[-1].groups() if each).strip()
+        return said if len(said) <= _QUOTED else said[:_QUOTED] + "..."
+    said = output.strip()
+    return said if len(said) <= _QUOTED else "..." + said[-_QUOTED:]
+
+
+def timeout(op: str | None, limits: Limits, cpu_seconds: float | None) -> EngineTimeoutError:
+    """Return the error for a child that was terminated at its time limit."""
     return EngineTimeoutError(
-        f"the child process was ended after {limits.seconds:.3g} s{_while(op)} (Limits.seconds)",
+        f"the child process was terminated after {limits.seconds:.3g} s{_while(op)} (Limits.seconds)",
         seconds=limits.seconds,
         op=op,
+        cpu_seconds=cpu_seconds,
     )
 
 
-def failure(function: str, answer: Answer, op: str | None, limits: Limits) -> BaseException:
-    """Return the error for an answer that is no result."""
-    if answer.kind == "raised":
-        error: BaseException = answer.value
-        return error
-    if answer.kind == "out of memory" and limits.memory is not None:
-        return EngineError(f"the child process ran out of memory{_while(op)}; {_memory_rule(limits.memory)}")
-    if answer.kind == "out of memory":
-        return EngineError(f"the child process ran out of memory{_while(op)}: the system gave it no more")
-    if answer.kind == "too large":
-        allowed = readable_size(limits.output or 0)
+def failure(function: str, outcome: object, op: str | None, limits: Limits) -> BaseException:
+    """Return the error for an outcome without a result.
+
+    Raises:
+        ValueError: If the outcome contains no valid error.
+    """
+    if isinstance(outcome, Raised):
+        return unpack_error(outcome)
+    if isinstance(outcome, OutOfMemory):
+        rule = "the system did not provide more" if limits.memory is None else _memory_rule(limits.memory)
         return EngineError(
-            f"the results take {readable_size(answer.value)}, and may take no more than {allowed} (Limits.output)"
+            f"the child process ran out of memory{_while(op)}{':' if limits.memory is None else ';'} {rule}"
         )
-    name, message, trace = answer.value
-    error = EngineError(f"{function} failed in the child process{_while(op)}: {name}: {message}")
-    error.add_note(f"In the child process:\n{trace}")
+    if isinstance(outcome, TooLarge):
+        allowed = readable_size(limits.output or 0)
+        return EngineError(f"the results are {readable_size(outcome.size)}; the limit is {allowed} (Limits.output)")
+    if not isinstance(outcome, Failed):
+        raise ValueError("it contains no outcome")
+    error = EngineError(f"{function} failed in the child process{_while(op)}: {outcome.name}: {outcome.message}")
+    error.add_note(f"In the child process:\n{printable_lines(outcome.trace)}")
     return error
 
 
 def signal_name(exit_code: int | None) -> str | None:
-    """Return the name of the signal that a process died of, or ``None`` if it died of none."""
+    """Return the name of the signal that terminated a process, or ``None`` if it was not a signal."""
     if exit_code is None or exit_code >= 0:
         return None
     try:
@@ -105,4 +125,4 @@ def _while(op: str | None) -> str:
 
 
 def _memory_rule(memory: int) -> str:
-    return f"a call may take {readable_size(memory)} (Limits.memory)"
+    return f"the limit of a call is {readable_size(memory)} (Limits.memory)"

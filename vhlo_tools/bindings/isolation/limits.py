@@ -1,36 +1,79 @@
-"""What one call in a child process may take."""
+"""Resource limits of a call in a child process."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["MEMORY", "OUTPUT", "SECONDS", "Limits", "readable_size"]
+__all__ = ["MEMORY", "OUTPUT", "SECONDS", "Deadline", "Limits", "readable_size"]
 
-#: How long a call may run, in seconds, if nothing else is said.
+#: The default time limit of a call, in seconds.
 SECONDS: Final = 60.0
 
-#: How many bytes of memory a call may take, if nothing else is said.
+#: The default memory limit of a call, in bytes.
 MEMORY: Final = 4 << 30
 
-#: How many bytes a call may return, if nothing else is said.
+#: The default limit of the size of a call's result, in bytes.
 OUTPUT: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one call may take; ``None`` is without limit.
+    """The limits of a call; ``None`` means unlimited.
 
     Attributes:
-        seconds: How long it may run, once the child process is ready.
-        memory: How many bytes of data the child may hold beyond what it holds before the call (``RLIMIT_DATA``). Arrays
-            and views among the arguments are shared with the caller and do not count. Kept on Linux.
-        output: How many bytes it may return, pickled values and arrays together.
+        seconds: The time limit, counted from when the child process is ready.
+        memory: The bytes of data that the child may allocate in addition to those before the call (``RLIMIT_DATA``).
+            Arrays and views among the arguments are shared with the caller and do not count. Enforced on Linux.
+        output: The maximum size of the result in bytes, pickled values and arrays together.
+        patience: How many times ``seconds`` a child may take that has had less than ``seconds`` of a processor, because
+            the machine is busy or has suspended it. Only where the system tells the time of a child (Linux).
     """
 
     seconds: float | None = SECONDS
     memory: int | None = MEMORY
     output: int | None = OUTPUT
+    patience: float = 1.0
+
+
+class Deadline:
+    """The end of a call.
+
+    Args:
+        limits: The limits of the call, which begins now.
+        cpu_seconds: Returns the time that the child has had of a processor; ``None`` if it is unknown.
+    """
+
+    def __init__(self, limits: Limits, cpu_seconds: Callable[[], float | None]) -> None:
+        self._seconds = limits.seconds
+        self._cpu_seconds = cpu_seconds
+        self._before = cpu_seconds()
+        now = time.monotonic()
+        self._end = now + (limits.seconds or 0)
+        self._last = now + limits.patience * (limits.seconds or 0)
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left, at most 0 at the end; ``None`` if there is no end."""
+        if self._seconds is None:
+            return None
+        now = time.monotonic()
+        if now >= self._end and now < self._last and (used := self.used) is not None:
+            self._end = min(self._last, now + max(self._seconds - used, 0))
+        return self._end - now
+
+    @property
+    def used(self) -> float | None:
+        """The seconds that the child has had of a processor during the call."""
+        now = self._cpu_seconds()
+        return None if self._before is None or now is None else now - self._before
+
+    def postpone(self, seconds: float) -> None:
+        """Add time that does not count."""
+        self._end += seconds
+        self._last += seconds
 
 
 def readable_size(size: int) -> str:

@@ -1,4 +1,4 @@
-"""The child processes of this process: one for each call at a time, kept for the next."""
+"""The pool of child processes: one per concurrent call, reused by later calls."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import atexit
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -13,56 +14,68 @@ from vhlo_tools.bindings.isolation.limits import Limits
 from vhlo_tools.bindings.isolation.process import Server, Worker
 from vhlo_tools.errors import EngineStartError
 
-__all__ = ["AVAILABLE", "call", "close", "warm"]
+__all__ = ["AVAILABLE", "call", "close", "start", "warm"]
 
-#: Whether this system can isolate calls: it must be able to fork.
+#: Whether this system can isolate calls, which requires fork.
 AVAILABLE: Final = hasattr(os, "fork")
 
-# So many children stay for later calls, and so many bytes of shared memory with them.
+# The number of idle children kept for later calls, and the bytes of shared memory kept with them.
 _IDLE: Final = 4
 _SHARED: Final = 512 << 20
 
 
 def call(function: str, *arguments: object, limits: Limits | None = None) -> Any:
-    """Call a function in a warm child process, of which this process takes no harm.
+    """Call a function in a warm child process, whose failures do not affect this process.
 
-    Nothing is started before the first call. Calls from several threads run at once, each in a child of its own, and a
-    child is used again by the next call. Children end with this process, however that ends. What they write on stdout
-    and stderr is part of the error if they die, and is otherwise thrown away.
+    No process is started before the first call. Calls from several threads run concurrently, each in a child of its
+    own, and later calls reuse the children. Children end with this process, whatever ends it. Their output on stdout
+    and stderr becomes part of the error if they crash, and is discarded otherwise.
 
     Args:
-        function: What to call, ``package.module:function``; the child imports the module.
-        arguments: What has a pickle. Arrays of numpy, of any dtype but Python objects, and views of bytes may stand
-            anywhere in it: large ones cross in shared memory, and are read-only in the child and only valid during the
-            call.
-        limits: What it may take, by default :class:`Limits`.
+        function: The function, as ``package.module:function``; the child imports the module.
+        arguments: Picklable values. They may contain numpy arrays, of any dtype except Python objects, and views of
+            bytes at any depth: large ones are passed in shared memory, and are read-only in the child and valid only
+            during the call.
+        limits: The limits of the call, by default :class:`Limits`.
 
     Returns:
-        What the function returns, of the same kinds. Arrays are the caller's own and can be written.
+        The return value of the function, with the same restrictions. Arrays belong to the caller and are writable.
 
     Raises:
-        VhloToolsError: Of whatever class the function raises; also ``MLIRFailure`` and ``XlaFailure`` of the bindings.
-        EngineError: If it raises anything else, with the traceback in a note; if it takes more memory or returns more
-            than it may.
+        VhloToolsError: If the function raises one; also ``MLIRFailure`` and ``XlaFailure`` of the bindings.
+        EngineError: If the function raises any other exception, with the traceback in a note; if it exceeds the limit
+            of memory or of output.
         EngineStartError: If no child process can be started.
-        EngineCrashError: If the child dies.
-        EngineTimeoutError: If it takes longer than it may; the child is ended.
+        EngineCrashError: If the child crashes.
+        EngineTimeoutError: If the call exceeds its time limit; the child is terminated.
         TypeError: If an argument is an array of Python objects.
     """
     return _pool.call(function, arguments, limits or Limits())
 
 
-def warm() -> None:
-    """Start a child for the next call, unless there is one, and do not wait until it is ready.
+def start(modules: Sequence[str] = ()) -> Worker:
+    """Start a child that is not shared with :func:`call`; the caller ends it.
 
-    Where none can be started nothing happens; the call will say why.
+    Args:
+        modules: The modules that it needs, which are imported before it starts.
+
+    Raises:
+        EngineStartError: If no child process can be started.
+    """
+    return _pool.start(modules)
+
+
+def warm() -> None:
+    """Start a child for the next call if none is idle, without waiting until it is ready.
+
+    If none can be started nothing happens; the next call reports the reason.
     """
     with suppress(EngineStartError, OSError):
         _pool.warm()
 
 
 def close() -> None:
-    """End all child processes, and wait for them; the next call starts new ones."""
+    """Terminate all child processes, and wait for them; the next call starts new ones."""
     _pool.close()
 
 
@@ -80,6 +93,10 @@ class _Pool:
         finally:
             self._give_back(worker)
 
+    def start(self, modules: Sequence[str]) -> Worker:
+        with self._lock:
+            return self._new(modules)
+
     def warm(self) -> None:
         with self._lock:
             if not self._idle:
@@ -95,7 +112,7 @@ class _Pool:
             self._server = None
 
     def forget(self) -> None:
-        """Let go of everything, in a fork of the process that it belongs to."""
+        """Release all resources in a forked copy of the process that owns them."""
         for worker in (*self._idle, *self._busy):
             worker.forget()
         if self._server is not None:
@@ -122,22 +139,22 @@ class _Pool:
                 return
         worker.end()
 
-    def _new(self) -> Worker:
+    def _new(self, modules: Sequence[str] = ()) -> Worker:
         if self._server is None or not self._server.alive:
             self._server = self._started()
         with suppress(ConnectionError):
-            return Worker(self._server)
-        # It has just ended.
+            return Worker(self._server, modules)
+        # The server has ended in the meantime.
         self._server = self._started()
         try:
-            return Worker(self._server)
+            return Worker(self._server, modules)
         except ConnectionError as error:
-            said = self._server.log or "the process that makes them ended at once"
+            said = self._server.log or "the process that forks them exited at once"
             raise EngineStartError(f"no child process can be started with {sys.executable!r}: {said}") from error
 
     def _started(self) -> Server:
         if not AVAILABLE:
-            raise EngineStartError("child processes need a system that can fork, such as Linux")
+            raise EngineStartError("child processes require a system with fork, such as Linux")
         if self._server is not None:
             self._server.end()
             self._server = None
@@ -145,7 +162,7 @@ class _Pool:
 
 
 def _after_fork() -> None:
-    """Start anew in a fork of this process, whose children are not its own."""
+    """Start with an empty pool in a fork of this process, because the children belong to the original."""
     global _pool
     _pool.forget()
     _pool = _Pool()

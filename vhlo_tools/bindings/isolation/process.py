@@ -1,9 +1,10 @@
-"""The caller's side of the fork server, and of one child process."""
+"""The caller's handles of the fork server and of a child process."""
 
 from __future__ import annotations
 
 import math
 import os
+import resource
 import select
 import socket
 import subprocess
@@ -14,16 +15,24 @@ from contextlib import suppress
 from typing import Any, Final
 
 from vhlo_tools.bindings.isolation.failures import crash, failure, timeout
-from vhlo_tools.bindings.isolation.limits import Limits
-from vhlo_tools.bindings.isolation.messages import Answer, Request, frame, is_whole, pack, parse_frame, unpack
-from vhlo_tools.bindings.isolation.notes import NOTE_SIZE, read_note
+from vhlo_tools.bindings.isolation.limits import Deadline, Limits
+from vhlo_tools.bindings.isolation.replies import (
+    Asked,
+    Ready,
+    Reply,
+    Returned,
+    decode_reply,
+    unpack_value,
+)
+from vhlo_tools.bindings.isolation.requests import LENGTH, Answer, Request, frame, pack
 from vhlo_tools.bindings.isolation.server import STATUS, ForkRequest, ask
 from vhlo_tools.bindings.isolation.shared import SharedMemory, anonymous_file
+from vhlo_tools.bindings.isolation.status import NOTE_SIZE, cpu_seconds, memory_usage, read_note
 from vhlo_tools.errors import EngineCrashError, EngineStartError
 
 __all__ = ["Server", "Worker"]
 
-# The path is the caller's: nothing of the folder it is started in.
+# The module search path is the caller's, without the current folder.
 _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; from vhlo_tools.bindings.isolation.server import main; "
     "main(int(sys.argv[1]))"
@@ -33,17 +42,23 @@ _START: Final = (
 _SECONDS_TO_START: Final = 120.0
 _SECONDS_TO_END: Final = 5.0
 
-# Of what a child writes, so many bytes are kept: the last ones.
+# The number of bytes kept of a child's output: the last ones.
 _OUTPUT_KEPT: Final = 1 << 14
 
 _RECEIVED_AT_ONCE: Final = 1 << 18
 
+# What the shared memory of a child may have beyond the limit of output: room between arrays, and arguments of calls.
+_SLACK: Final = 256 << 20
+
+# The largest message of a child: arrays and long texts are in shared memory.
+_LARGEST_MESSAGE: Final = 64 << 20
+
 
 class Server:
-    """A fork server of this process; it ends with it.
+    """A fork server of this process; it ends with this process.
 
     Raises:
-        EngineStartError: If it cannot be started.
+        EngineStartError: If the server cannot be started.
     """
 
     def __init__(self) -> None:
@@ -57,7 +72,7 @@ class Server:
                     stdout=subprocess.DEVNULL,
                     stderr=self._log,
                     pass_fds=[theirs.fileno()],
-                    # Signals of the caller's terminal are none of its business.
+                    # Keep signals of the caller's terminal away from the server.
                     start_new_session=True,
                 )
         except OSError as error:
@@ -68,27 +83,27 @@ class Server:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Whether the server is running."""
         return self._process.poll() is None
 
     @property
     def log(self) -> str:
-        """What it wrote on stderr."""
+        """The end of the server's output on stderr."""
         size = os.fstat(self._log).st_size
         return os.pread(self._log, _OUTPUT_KEPT, max(0, size - _OUTPUT_KEPT)).decode(errors="replace").strip()
 
-    def fork(self, descriptors: Sequence[int]) -> None:
-        """Ask for a child with these descriptors.
+    def fork(self, descriptors: Sequence[int], modules: Sequence[str] = ()) -> None:
+        """Request a child with these descriptors, after these modules were imported.
 
         Raises:
             OSError: If the server is gone.
         """
-        # What the caller has imported, its functions in the child will want too.
-        modules = tuple(name for name in ("numpy", "ml_dtypes") if name in sys.modules)
-        ask(self._socket, ForkRequest(_path(), modules), descriptors)
+        # Modules that the caller has imported are likely to be used by its functions in the child too.
+        imported = tuple(name for name in ("numpy", "ml_dtypes") if name in sys.modules)
+        ask(self._socket, ForkRequest(_path(), (*imported, *modules)), descriptors)
 
     def end(self) -> None:
-        """End it and all its children."""
+        """Terminate the server and all its children."""
         self._socket.close()
         try:
             self._process.wait(_SECONDS_TO_END)
@@ -98,29 +113,32 @@ class Server:
         os.close(self._log)
 
     def forget(self) -> None:
-        """Let go of it, in a fork of the process that it belongs to."""
+        """Release the server in a forked copy of the process that owns it."""
         self._socket.close()
         os.close(self._log)
-        self._process.returncode = 0  # or Python would complain that nobody waits for it
+        self._process.returncode = 0  # prevents Popen's warning about a process that was not waited for
 
 
 class Worker:
     """A child process, for one call at a time.
 
-    Nobody waits here for it to be ready.
+    Creating it does not wait until the process is ready.
 
     Args:
-        server: What makes it.
+        server: The fork server that creates the process.
+        modules: The modules to import before it is created.
 
     Raises:
         OSError: If the server is gone, or the system has no descriptors or memory left.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, modules: Sequence[str] = ()) -> None:
         self._server = server
         self._started = False
         self._retired = False
+        self._function = ""
         self._output = bytearray()
+        self._process: int | None = None
         self._connection, connection = socket.socketpair()
         self._control, control = socket.socketpair()
         self._pipe, pipe = os.pipe()
@@ -136,7 +154,7 @@ class Worker:
         try:
             os.ftruncate(self._notes, NOTE_SIZE)
             files = (self._outgoing.descriptor, self._incoming.descriptor, self._notes)
-            server.fork([connection.fileno(), control.fileno(), pipe, *files])
+            server.fork([connection.fileno(), control.fileno(), pipe, *files], modules)
         except BaseException:
             self.forget()
             raise
@@ -146,47 +164,72 @@ class Worker:
             os.close(pipe)
 
     @property
+    def alive(self) -> bool:
+        """Whether the child can serve another call."""
+        if self._connection.fileno() < 0:
+            return False
+        if self._process is None and self._ends.poll(0):
+            self._process = self._number()
+        # Before the first call it sends that it is ready; any other readable data now means that it has ended.
+        return not self._ends.poll(0)
+
+    @property
     def reusable(self) -> bool:
-        """Whether it lives and can answer another call."""
-        # Before its first call it says that it is ready; whatever else there is to read now is that it ended.
-        return not self._retired and not self._ends.poll(0)
+        """Whether the child is alive, and is not due for replacement."""
+        return not self._retired and self.alive
 
     @property
     def shared(self) -> int:
-        """How many bytes of shared memory it keeps."""
+        """The bytes of shared memory that it keeps."""
         return self._outgoing.size + self._incoming.size
 
-    def call(self, function: str, arguments: tuple[object, ...], limits: Limits) -> Any:
-        """Call a function there; after anything but a result, and an answer of the function itself, it is gone.
+    def call(
+        self,
+        function: str,
+        arguments: tuple[object, ...],
+        limits: Limits,
+        functions: Sequence[Callable[..., Any]] = (),
+    ) -> Any:
+        """Call a function in the child. If no valid reply arrives, the child is terminated.
+
+        Args:
+            function: The function, as ``package.module:function``.
+            arguments: Its arguments.
+            limits: The limits of the call.
+            functions: The functions of this process that the child may call, by number. Each is called in the thread
+                of the caller, with values as a child may return, and returns a list of arrays. Its time does not count.
 
         Raises:
-            EngineCrashError: If it dies.
-            EngineTimeoutError: If it takes too long.
-            EngineError: If it takes too much, or the function raises what is no error of the toolkit.
-            BaseException: What the function raises, if that is an error of the toolkit.
+            EngineCrashError: If the child crashes.
+            EngineTimeoutError: If the call exceeds its time limit.
+            EngineError: If the call exceeds another limit, or the function raises an error that is not the toolkit's.
+            BaseException: The error that the function raises, if it is one of the toolkit's.
         """
         self._retired = True
-        request = frame(Request(function, pack(arguments, self._outgoing), limits.memory, limits.output))
+        self._function = function
         try:
+            request = frame(Request(function, pack(arguments, self._outgoing), limits.output))
             self._await_start()
-            answer = self._exchange(request, limits)
-            result = self._opened(answer, limits)
+            self._apply(limits)
+            reply, result = self._exchange(request, limits, functions)
         except BaseException:
-            # Ctrl-C too: what it is doing interests nobody any more.
+            # Also for KeyboardInterrupt: the result is no longer needed.
             self.end()
             raise
-        self._retired = answer.retire
-        if answer.kind == "returned":
+        self._retired = reply.retire
+        if isinstance(reply.outcome, Returned):
             return result
-        raise failure(function, answer, read_note(self._notes), limits)
+        raise result
 
     def end(self) -> int | None:
-        """End it, and return the exit code, negative for a signal; ``None`` if nobody knows."""
+        """Terminate the child, and return the exit code, negative for a signal; ``None`` if it is unknown."""
         if self._connection.fileno() < 0:
             return None
         status = b""
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
+            if self._process is None:
+                self._process = self._number()
             self._control.settimeout(_SECONDS_TO_END)
             status = self._control.recv(STATUS.size)
         self._read_output()
@@ -194,7 +237,7 @@ class Worker:
         return STATUS.unpack(status)[0] if len(status) == STATUS.size else None
 
     def forget(self) -> None:
-        """Let go of it, but do not end it: that is done by closing the last copy of the descriptors."""
+        """Close the descriptors without waiting; the child ends when the last copy of them is closed."""
         if self._connection.fileno() < 0:
             return
         self._connection.close()
@@ -208,7 +251,8 @@ class Worker:
         if self._started:
             return
         try:
-            self._started = self._message(time.monotonic() + _SECONDS_TO_START) is not None
+            message = self._message(Deadline(Limits(seconds=_SECONDS_TO_START), self._cpu_seconds))
+            self._started = message is not None and isinstance(decode_reply(message)[0].outcome, Ready)
             self._ends.register(self._connection, select.POLLIN)
         except TimeoutError:
             raise EngineStartError(f"no child process was ready within {_SECONDS_TO_START} s") from None
@@ -217,69 +261,122 @@ class Worker:
             said = self._said() or self._server.log or f"its exit code is {code}"
             raise EngineStartError(f"no child process can be started with {sys.executable!r}: {said}")
 
-    def _exchange(self, request: bytes, limits: Limits) -> Answer:
-        """Return the answer to a request."""
-        deadline = None if limits.seconds is None else time.monotonic() + limits.seconds
+    def _cpu_seconds(self) -> float | None:
+        return None if self._process is None else cpu_seconds(self._process)
+
+    def _number(self) -> int | None:
+        """Return the number of the process, which the server sends first; ``None`` if the server is gone."""
+        self._control.settimeout(_SECONDS_TO_END)
+        with suppress(OSError):
+            said = self._control.recv(STATUS.size)
+            return int(STATUS.unpack(said)[0]) if len(said) == STATUS.size else None
+        return None
+
+    def _apply(self, limits: Limits) -> None:
+        """Limit the memory of the child: the data that it may have in addition to that of now, and its shared memory.
+
+        This process does so, because a child that could set its own limits could also remove them.
+        """
+        if self._process is None:
+            self._process = self._number()
+        usage = None if self._process is None else memory_usage(self._process)
+        if self._process is None or usage is None:
+            return
+        data = None if limits.memory is None else usage[5] * resource.getpagesize() + limits.memory
+        files = None if limits.output is None else limits.output + _SLACK
+        for kind, limit in ((resource.RLIMIT_DATA, data), (resource.RLIMIT_FSIZE, files)):
+            # If it has ended meanwhile, the exchange that follows reports it.
+            with suppress(OSError):
+                _, hard = resource.prlimit(self._process, kind)
+                if limit is None or (hard != resource.RLIM_INFINITY and hard < limit):
+                    limit = hard
+                resource.prlimit(self._process, kind, (limit, hard))
+
+    def _exchange(self, request: bytes, limits: Limits, functions: Sequence[Callable[..., Any]]) -> tuple[Reply, Any]:
+        """Send a request, and return the reply with the value, or the error, that it contains."""
+        deadline = Deadline(limits, self._cpu_seconds)
         self._output.clear()
-        try:
-            self._connection.settimeout(limits.seconds)
-            # Of a child that is gone there is an end of file to read, which says it as well.
-            with suppress(BrokenPipeError, ConnectionResetError):
-                self._connection.sendall(request)
-            message = self._message(deadline)
-        except TimeoutError:
-            raise timeout(read_note(self._notes), limits) from None
-        if message is None:
-            raise self._crash(limits)
-        answer = self._unpickled(lambda: parse_frame(message), limits)
-        assert isinstance(answer, Answer)
-        return answer
+        message = request
+        while True:
+            try:
+                self._connection.settimeout(None if (left := deadline.left) is None else max(left, 0.001))
+                # If the child is gone, reading returns an end of file, which is handled below.
+                with suppress(BrokenPipeError, ConnectionResetError):
+                    self._connection.sendall(message)
+                body = self._message(deadline)
+            except TimeoutError:
+                raise timeout(read_note(self._notes), limits, deadline.used) from None
+            except ValueError as error:
+                raise self._crash(limits, _unreadable(error)) from error
+            if body is None:
+                raise self._crash(limits)
+            reply, value = self._opened(body, limits)
+            if not isinstance(reply.outcome, Asked):
+                return reply, value
+            if not 0 <= reply.outcome.function < len(functions):
+                raise self._crash(limits, "called a function that does not exist")
+            began = time.monotonic()
+            message = frame(self._answer(functions[reply.outcome.function], value))
+            deadline.postpone(time.monotonic() - began)
 
-    def _opened(self, answer: Answer, limits: Limits) -> Any:
-        """Return what an answer holds, in memory of this process."""
-        if answer.kind != "returned":
-            return None
-        return self._unpickled(lambda: unpack(answer.value, self._incoming, own=True), limits)
-
-    def _unpickled(self, read: Callable[[], Any], limits: Limits) -> Any:
+    def _answer(self, function: Callable[..., Any], arguments: Any) -> Answer:
+        """Call a function of the caller for the child."""
         try:
-            return read()
+            return Answer(pack(function(*arguments), self._outgoing, after=True))
+        except Exception as error:
+            # The function has kept its error.
+            return Answer(None, str(error))
+
+    def _opened(self, body: bytearray, limits: Limits) -> tuple[Reply, Any]:
+        """Return a reply, and what it contains: the value or the arguments, copied to memory of this process."""
+        try:
+            reply, inline = decode_reply(body)
+            if isinstance(reply.outcome, Ready):
+                raise ValueError("it came before")
+            if isinstance(reply.outcome, Returned):
+                return reply, unpack_value(reply.outcome.value, self._incoming, inline, limits.output)
+            if isinstance(reply.outcome, Asked):
+                arguments = unpack_value(reply.outcome.arguments, self._incoming, inline, limits.output)
+                if not isinstance(arguments, tuple):
+                    raise ValueError("its arguments are no tuple")
+                return reply, arguments
+            return reply, failure(self._function, reply.outcome, read_note(self._notes), limits)
         except MemoryError:
             raise
         except Exception as error:
-            # It wrote over its own memory and lived.
-            raise self._crash(limits, f"gave an answer that cannot be read ({error})") from error
+            # The child corrupted its own memory without crashing, or is no longer ours.
+            raise self._crash(limits, _unreadable(error)) from error
 
     def _crash(self, limits: Limits, how: str | None = None) -> EngineCrashError:
         op, code = read_note(self._notes), self.end()
         return crash(code, op, self._said(), limits, how)
 
-    def _message(self, deadline: float | None) -> bytearray | None:
-        """Return the next message, as it is sent, or ``None`` if the child is gone.
+    def _message(self, deadline: Deadline) -> bytearray | None:
+        """Return the next encoded message, or ``None`` if the child is gone.
 
         Raises:
-            TimeoutError: If there is none by then.
+            TimeoutError: If no message is complete by the deadline.
+            ValueError: If the message is too long.
         """
         data = bytearray()
-        while not is_whole(data):
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
+        while (missing := _missing(data)) > 0:
+            if (left := deadline.left) is not None and left <= 0:
                 raise TimeoutError
             for descriptor, _ in self._poll.poll(None if left is None else math.ceil(left * 1000)):
                 if descriptor == self._pipe:
                     self._read_output()
                     continue
                 try:
-                    part = self._connection.recv(_RECEIVED_AT_ONCE)
+                    part = self._connection.recv(min(missing, _RECEIVED_AT_ONCE))
                 except ConnectionResetError:
                     part = b""
                 if not part:
                     return None
                 data += part
-        return data
+        return data[LENGTH.size :]
 
     def _read_output(self) -> None:
-        """Read what it has written, of which only the last is kept."""
+        """Read the output of the child, and keep the end of it."""
         with suppress(BlockingIOError):
             while part := os.read(self._pipe, _OUTPUT_KEPT):
                 self._output += part
@@ -291,8 +388,26 @@ class Worker:
         return self._output.decode(errors="replace").strip()
 
 
+def _missing(data: bytearray) -> int:
+    """Return how many bytes of a message are missing, as far as its start says.
+
+    Raises:
+        ValueError: If it is too long.
+    """
+    if len(data) < LENGTH.size:
+        return LENGTH.size - len(data)
+    (length,) = LENGTH.unpack_from(data)
+    if length > _LARGEST_MESSAGE:
+        raise ValueError(f"it announces {length} bytes")
+    return int(LENGTH.size + length - len(data))
+
+
+def _unreadable(error: Exception) -> str:
+    return f"sent a reply that cannot be read ({error})"
+
+
 def _path() -> tuple[str, ...]:
-    """Return ``sys.path`` as it is understood here, which may be another folder than where the server was started."""
-    with suppress(FileNotFoundError):  # of a folder that is gone
+    """Return ``sys.path`` with absolute paths, because the server may run in another folder."""
+    with suppress(FileNotFoundError):  # if the current folder was deleted
         return tuple(os.path.abspath(each) for each in sys.path if isinstance(each, str))  # noqa: PTH100
     return tuple(each for each in sys.path if isinstance(each, str) and os.path.isabs(each))  # noqa: PTH117

@@ -1,8 +1,8 @@
-"""The fork server: a process that has imported the bindings, and nothing else, and makes child processes of itself.
+"""The fork server: a process that has imported only the bindings, and forks child processes.
 
-It is started for one caller, forks whenever that asks, never makes an MLIR context, starts no threads, and ends with
-all its children when the caller is gone. Python's own, ``multiprocessing.forkserver``, would run the main module of the
-caller in every child, and is shared with whatever else the caller does with it.
+It is started for one caller, forks on request, never creates an MLIR context, starts no threads, and ends with all its
+children when the caller closes the connection. Python's ``multiprocessing.forkserver`` would run the main module of the
+caller in every child, and is shared with other uses by the caller.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Final
 
+from vhlo_tools.bindings.isolation.sandbox import restrict
 from vhlo_tools.bindings.isolation.shared import SharedMemory
 from vhlo_tools.bindings.isolation.worker import serve
 from vhlo_tools.bindings.providers import get_provider
@@ -30,7 +31,7 @@ from vhlo_tools.errors import ProviderError
 
 __all__ = ["STATUS", "ForkRequest", "ask", "main"]
 
-#: How the exit code of a child is sent: negative is the number of a signal, as of ``os.waitstatus_to_exitcode``.
+#: The encoding of a child's exit code: negative for a signal, as returned by ``os.waitstatus_to_exitcode``.
 STATUS: Final = struct.Struct("<i")
 
 _LENGTH: Final = struct.Struct("<I")
@@ -40,11 +41,11 @@ _SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 @dataclass(frozen=True, slots=True)
 class ForkRequest:
-    """What a new child needs beside its descriptors.
+    """The data that a new child needs, except its descriptors.
 
     Attributes:
         path: The caller's ``sys.path``.
-        modules: What to import before forking, so that no child has to.
+        modules: The modules to import before forking, so that children need not import them.
     """
 
     path: tuple[str, ...]
@@ -52,11 +53,11 @@ class ForkRequest:
 
 
 def ask(server: socket.socket, request: ForkRequest, descriptors: Iterable[int]) -> None:
-    """Ask a fork server for a child; it gets copies of ``descriptors``.
+    """Request a child from a fork server; the child gets copies of ``descriptors``.
 
-    These are, in order: the socket for calls, the socket on which the server tells how the child ended and which ends
-    the child when it is closed, the pipe for what the child prints, the memory that the child reads, the memory that it
-    writes, and the file of its notes.
+    These are, in order: the socket for calls, the control socket, on which the server reports the child's number and
+    its exit code, and whose closing terminates the child, the pipe for the child's output, the memory that the child
+    reads, the memory that the child writes, and the file of its notes.
 
     Raises:
         OSError: If the server is gone.
@@ -72,7 +73,7 @@ def main(descriptor: int) -> None:
         _Server(socket.socket(fileno=descriptor)).run()
     finally:
         sys.stderr.flush()
-        # No exit handlers: those of the bindings are for processes that used them.
+        # Exit handlers are skipped: those of the bindings are for processes that have used the bindings.
         os._exit(0)
 
 
@@ -83,7 +84,7 @@ class _Server:
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self) -> None:
-        # Ctrl-C in a terminal reaches all of its processes; the caller decides what it means.
+        # Ctrl-C in a terminal reaches all of its processes; the caller handles it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         wake, woken = socket.socketpair()
         wake.setblocking(False)
@@ -105,7 +106,7 @@ class _Server:
                     return
 
     def fork(self) -> bool:
-        """Make the child that is asked for; return False if the caller is gone."""
+        """Fork the requested child; return False if the caller is gone."""
         try:
             head, descriptors, _, _ = socket.recv_fds(self.caller, _LENGTH.size, _DESCRIPTORS)
             if not head:
@@ -116,13 +117,15 @@ class _Server:
         sys.path[:] = request.path
         for module in request.modules:
             import_quietly(module)
-        # What is here already, no child needs to look through for garbage.
+        # Children need not search the objects that exist by now for garbage.
         gc.freeze()
         parent = os.getpid()
         child = os.fork()
         if not child:
             self.become_child(descriptors, parent)
         control = socket.socket(fileno=descriptors[1])
+        with suppress(OSError):
+            control.sendall(STATUS.pack(child))
         for each in (descriptors[0], *descriptors[2:]):
             os.close(each)
         self.children[child] = control
@@ -130,7 +133,7 @@ class _Server:
         return True
 
     def become_child(self, descriptors: list[int], parent: int) -> None:
-        """Answer calls, in the child, and never return."""
+        """Serve requests in the child, and never return."""
         try:
             _die_with_parent(parent)
             signal.set_wakeup_fd(-1)
@@ -145,6 +148,7 @@ class _Server:
             os.dup2(output, 1)
             os.dup2(output, 2)
             os.close(output)
+            restrict()
             serve(
                 socket.socket(fileno=connection),
                 SharedMemory(incoming, writable=False),
@@ -152,18 +156,18 @@ class _Server:
                 notes,
             )
         except OSError:
-            pass  # the caller is gone, or has given this child up
+            pass  # the caller is gone, or has dropped this child
         finally:
             os._exit(0)
 
     def kill(self, child: int) -> None:
-        """End a child whose caller has closed its socket."""
+        """Kill a child whose caller has closed its socket."""
         if child in self.children:
             os.kill(child, signal.SIGKILL)
             self.selector.unregister(self.children[child])
 
     def reap(self, options: int) -> None:
-        """Tell callers of children that have ended."""
+        """Report the exit codes of children that have ended to their callers."""
         while self.children:
             child, status = os.waitpid(-1, options)
             if not child:
@@ -176,14 +180,14 @@ class _Server:
             control.close()
 
     def end(self) -> None:
-        """End all children."""
+        """Kill all children."""
         for child in self.children:
             os.kill(child, signal.SIGKILL)
         self.reap(0)
 
 
 def import_bindings() -> None:
-    """Import what makes a context, as far as it is installed; what is missing is said by the call that needs it."""
+    """Import the modules that creating a context needs, if installed; a call that needs a missing one reports that."""
     try:
         provider = get_provider()
     except ProviderError:
@@ -193,7 +197,7 @@ def import_bindings() -> None:
 
 
 def import_quietly(module: str) -> None:
-    """Import a module if it can be imported, without the threads that numpy would start and a child would not have."""
+    """Import a module if possible, without the threads of numpy's OpenBLAS, which a forked child would lack."""
     if module in sys.modules:
         return
     threads = os.environ.get("OPENBLAS_NUM_THREADS")
@@ -206,7 +210,7 @@ def import_quietly(module: str) -> None:
 
 
 def _die_with_parent(parent: int) -> None:
-    """End this process when the server ends, even if that is killed while this process is in a call that never ends."""
+    """End this process when the server ends, even if the server is killed while this process is in an endless call."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:
@@ -218,5 +222,5 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     while len(data) < size:
         data += (part := connection.recv(size - len(data)))
         if not part:
-            raise OSError("the caller is gone")
+            raise OSError("the caller has exited")
     return data

@@ -1,85 +1,126 @@
-"""The child process: it answers calls until nobody is there to make them."""
+"""The child process: it serves requests until the connection closes."""
 
 from __future__ import annotations
 
-import pickle
 import resource
 import socket
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
-from vhlo_tools.bindings.isolation.messages import Answer, OutputTooLarge, Packed, Request, frame, pack, receive, unpack
-from vhlo_tools.bindings.isolation.notes import attach, is_worn_out, note
+from vhlo_tools.bindings.isolation import replies
+from vhlo_tools.bindings.isolation.replies import OutputTooLarge, Reply
+from vhlo_tools.bindings.isolation.requests import LENGTH, Answer, Request, receive, unpack
 from vhlo_tools.bindings.isolation.shared import SharedMemory
-from vhlo_tools.bindings.provider import MLIRFailure
-from vhlo_tools.bindings.xla import XlaFailure
-from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.bindings.isolation.status import attach, is_worn_out, memory_usage, note
 
-__all__ = ["READY", "serve"]
+__all__ = ["CallerFailed", "ask", "serve"]
 
-#: What a child says first.
-READY: Final = "ready"
-
-# A child that holds so many bytes more than when it was new, or has answered so often, makes room for a new one.
+# A child is replaced when its memory has grown by this many bytes, or after this many calls.
 _GROWTH: Final = 512 << 20
 _CALLS: Final = 1000
 
-# What crosses as it is; all other exceptions are of classes that the caller perhaps does not have.
-_OWN_ERRORS: Final = (VhloToolsError, MLIRFailure, XlaFailure)
+
+class CallerFailed(Exception):  # noqa: N818 - the error itself stays with the caller
+    """A function of the caller raised an exception."""
+
+
+class _Child:
+    """The child's side of the connection.
+
+    Args:
+        connection: The socket for requests and replies.
+        incoming: The memory with the arguments.
+        outgoing: The memory for the results.
+    """
+
+    def __init__(self, connection: socket.socket, incoming: SharedMemory, outgoing: SharedMemory) -> None:
+        self._connection, self._incoming, self._outgoing = connection, incoming, outgoing
+        self._asking = threading.Lock()
+
+    def send(self, outcome: Any, inline: bytes = b"", *, retire: bool = False) -> None:
+        """Send a reply."""
+        body = replies.encode_reply(Reply(outcome, retire), inline)
+        self._connection.sendall(LENGTH.pack(len(body)) + body)
+
+    def serve(self) -> None:
+        """Serve requests until the connection is closed."""
+        self.send(replies.Ready())
+        at_first, calls = _resident(), 0
+        while (request := receive(self._connection)) is not None:
+            note("")
+            outcome, inline = self._outcome(request)
+            calls += 1
+            retire = is_worn_out() or calls >= _CALLS or _resident() - at_first > _GROWTH
+            sys.stdout.flush()
+            self.send(outcome, inline, retire=retire)
+            # Otherwise they would be kept alive until the next call.
+            del request, outcome, inline
+
+    def ask(self, function: int, arguments: tuple[Any, ...]) -> list[Any]:
+        """Call a function of the caller (see :func:`ask`)."""
+        with self._asking:
+            packed, inline = replies.pack_value(arguments, self._outgoing)
+            self.send(replies.Asked(function, packed), inline)
+            answer = receive(self._connection)
+            if not isinstance(answer, Answer) or answer.value is None:
+                raise CallerFailed(answer.said if isinstance(answer, Answer) else "the caller has gone")
+            # Another thread's answer overwrites them.
+            return [each if each is None else each.copy() for each in unpack(answer.value, self._incoming)]
+
+    def _outcome(self, request: Request) -> tuple[Any, bytes]:
+        try:
+            value = _function(request.function)(*unpack(request.arguments, self._incoming))
+            packed, inline = replies.pack_value(value, self._outgoing, request.output)
+            return replies.Returned(packed), inline
+        except OutputTooLarge as error:
+            return replies.TooLarge(error.size), b""
+        except MemoryError:
+            return replies.OutOfMemory(), b""
+        except BaseException as error:
+            raised = replies.encode_error(error)
+            if raised is not None:
+                return raised, b""
+            return replies.Failed(type(error).__qualname__, str(error), traceback.format_exc()), b""
+
+
+_child: _Child | None = None
 
 
 def serve(connection: socket.socket, incoming: SharedMemory, outgoing: SharedMemory, notes: int) -> None:
-    """Answer calls until the other side of ``connection`` is gone.
+    """Serve requests until ``connection`` is closed.
 
     Args:
-        connection: Where requests come from.
-        incoming: The memory with what they take.
-        outgoing: The memory for what they return.
-        notes: The file for what is being done.
+        connection: The socket for requests and replies.
+        incoming: The memory with the arguments.
+        outgoing: The memory for the results.
+        notes: The file for the note of the op in progress.
     """
+    global _child
     attach(notes)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    connection.sendall(frame(READY))
-    at_first, calls = _resident(), 0
-    while (request := receive(connection)) is not None:
-        note("")
-        answer = _answer(request, incoming, outgoing)
-        calls += 1
-        retire = is_worn_out() or calls >= _CALLS or _resident() - at_first > _GROWTH
-        sys.stdout.flush()
-        connection.sendall(frame(Answer(answer.kind, answer.value, retire)))
-        # Or they would be held until the next call.
-        del request, answer
+    _child = _Child(connection, incoming, outgoing)
+    _child.serve()
 
 
-def _answer(request: Request, incoming: SharedMemory, outgoing: SharedMemory) -> Answer:
-    try:
-        with _memory_limit(request.memory):
-            return Answer("returned", _called(request, incoming, outgoing))
-    except OutputTooLarge as error:
-        return Answer("too large", error.size)
-    except MemoryError:
-        return Answer("out of memory")
-    except BaseException as error:
-        if isinstance(error, _OWN_ERRORS) and _crosses(error):
-            return Answer("raised", error)
-        return Answer("failed", (type(error).__qualname__, str(error), traceback.format_exc()))
+def ask(function: int, *arguments: Any) -> list[Any]:
+    """Call one of the functions that the caller passed to the call in progress, from any thread.
 
+    Args:
+        function: The number of the function.
+        arguments: Values as a function in a child may return.
 
-def _crosses(error: BaseException) -> bool:
-    try:
-        return type(pickle.loads(pickle.dumps(error))) is type(error)
-    except Exception:
-        return False
+    Returns:
+        The arrays that it returned.
 
-
-def _called(request: Request, incoming: SharedMemory, outgoing: SharedMemory) -> Packed:
-    function = _function(request.function)
-    return pack(function(*unpack(request.arguments, incoming, own=False)), outgoing, request.output)
+    Raises:
+        CallerFailed: If it raised an exception, which stays with the caller.
+    """
+    assert _child is not None
+    return _child.ask(function, arguments)
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -88,32 +129,7 @@ def _function(name: str) -> Callable[..., Any]:
     return found
 
 
-@contextmanager
-def _memory_limit(memory: int | None) -> Iterator[None]:
-    """Let this process hold so many bytes more of data than now."""
-    usage = _usage()
-    if memory is None or usage is None:
-        yield
-        return
-    before, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limit = usage[5] * resource.getpagesize() + memory
-    resource.setrlimit(resource.RLIMIT_DATA, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
-
-
 def _resident() -> int:
-    """Return how many bytes this process holds for itself, as far as the operating system says."""
-    usage = _usage()
+    """Return the resident private memory of this process in bytes; 0 if the system does not report it."""
+    usage = memory_usage("self")
     return (usage[1] - usage[2]) * resource.getpagesize() if usage else 0
-
-
-def _usage() -> list[int] | None:
-    """Return the pages this process holds, as proc(5) has them in ``statm``; ``None`` where there is no such file."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - in every call, and twice as fast
-            return [int(each) for each in file.read().split()]
-    except OSError:
-        return None

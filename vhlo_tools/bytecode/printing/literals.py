@@ -1,4 +1,4 @@
-"""Numbers, strings and names as MLIR text spells them.
+"""Numbers, strings and names in the syntax of MLIR text.
 
 Source: the MLIR language reference (``mlir/docs/LangRef.md``) and ``mlir/lib/AsmParser/Lexer.cpp``.
 """
@@ -25,24 +25,24 @@ def escaped(text: bytes) -> str:
 
 
 def bare_or_quoted(name: bytes) -> str:
-    """Return ``name`` as it stands if it is an identifier, else as a string literal."""
+    """Return ``name`` unchanged if it is an identifier, else as a string literal."""
     text = name.decode("utf-8", "replace")
     return text if _BARE.fullmatch(text) else escaped(name)
 
 
 def double(value: float) -> str:
-    """Return ``value`` as a literal from which exactly it is read; the lexer wants a point before an exponent."""
+    """Return a literal that parses to exactly ``value``; the lexer requires a point before an exponent."""
     text = repr(value)
     mantissa, e, exponent = text.partition("e")
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
 
 
-# How the bits of a float become a number, for those that Python knows.
+# The struct formats for converting bits to a float, for the types that Python has.
 _LAYOUTS: Final = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")}
 
 
 def float_of_bits(bits: int, name: str, width: int) -> str:
-    """Return a float of the type ``name``, given by its bits: as a decimal where that is exact, else as its bits."""
+    """Return a float of the type ``name``, given by its bits: as a decimal if that is exact, else as hexadecimal."""
     bits &= (1 << width) - 1
     if name == "bf16":
         name, bits = "f32", bits << 16

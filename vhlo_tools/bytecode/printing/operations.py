@@ -1,18 +1,20 @@
 """Ops as MLIR text in the generic form.
 
-Source: «Generic form» in the MLIR language reference. Names of values are unique in the whole program, for what the
-bytes call isolated is more than what the parser takes for it.
+Source: «Generic form» in the MLIR language reference. Names of values are unique in the whole program, because the
+bytes mark more ops as isolated than the parser treats as such.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import count
 from typing import Final
 
 from vhlo_tools.bytecode.file import File
 from vhlo_tools.bytecode.ir import Block, Operation, Region
-from vhlo_tools.bytecode.printing.entries import Printer, flagged_indices, indices
+from vhlo_tools.bytecode.printing.entry_text import Printer, flagged_indices, indices
 from vhlo_tools.bytecode.printing.literals import bare_or_quoted
+from vhlo_tools.bytecode.properties import Properties
 from vhlo_tools.dialect import find_op_version
 
 __all__ = ["inherent_attributes", "print_program"]
@@ -23,7 +25,7 @@ KNOWN: Final = ("builtin", "vhlo")
 def print_program(file: File, *, debug_info: bool = False) -> str:
     """Return the program of ``file`` as text.
 
-    What is kept as bytes, such as attributes of other dialects, is named but cannot be parsed again.
+    Entries that remain bytes, such as attributes of other dialects, are printed by name, and cannot be parsed again.
 
     Args:
         file: The file.
@@ -38,23 +40,35 @@ def print_program(file: File, *, debug_info: bool = False) -> str:
     return "".join(printer.out)
 
 
-def inherent_attributes(file: File, op: Operation) -> list[tuple[str, int]]:
-    """Return the names and indices of the inherent attributes of ``op`` that stand in its properties.
+def inherent_attributes(file: File, op: Operation) -> Mapping[str, int]:
+    """Return the inherent attributes in the properties of ``op`` by name, as indices.
 
-    Those of a VHLO op that is not specified are given by number, ``0``, ``1`` and so on. Ops of other dialects have
-    properties of their own making, of which none are given.
+    Those of an unspecified VHLO op are named by number, ``0``, ``1`` and so on. Ops of other dialects have properties
+    in formats of their own, for which nothing is returned.
     """
-    dialect, _, name = file.op_name(op.name).partition(".")
-    if op.properties is None or dialect not in KNOWN:
-        return []
-    reader = file.properties[op.properties].reader()
+    if op.properties is None:
+        return {}
+    name, properties = file.op_name(op.name), file.properties[op.properties]
+    known, found = file.decoded_properties.get((name, op.properties), (None, {}))
+    if known is not properties:
+        found = _inherent(file, name, properties)
+        # Kept, because many ops may refer to the same large ones.
+        file.decoded_properties[name, op.properties] = properties, found
+    return found
+
+
+def _inherent(file: File, op: str, properties: Properties) -> dict[str, int]:
+    dialect, _, name = op.partition(".")
+    if dialect not in KNOWN:
+        return {}
+    reader = properties.reader()
     if dialect == "builtin":
         found = zip(("sym_name", "sym_visibility"), flagged_indices(reader, len(file.attributes)), strict=False)
-        return [(each, index) for each, index in found if index is not None]
+        return {each: index for each, index in found if index is not None}
     values = indices(reader, len(file.attributes))
     known = find_op_version(name) if dialect == "vhlo" else None
     names = known.attributes if known and len(known.attributes) == len(values) else map(str, range(len(values)))
-    return list(zip(names, values, strict=True))
+    return dict(zip(names, values, strict=True))
 
 
 class _Program:
@@ -80,7 +94,8 @@ class _Program:
         if op.properties is not None and self.file.dialect(self.file.dialects.ops[op.name].dialect) not in KNOWN:
             out.append(f" <properties: 0x{bytes(self.file.properties[op.properties].data).hex()}>")
         if inherent := inherent_attributes(self.file, op):
-            out.append(f" <{{{', '.join(f'{name} = {self.entries.attribute(index)}' for name, index in inherent)}}}>")
+            texts = (f"{name} = {self.entries.attribute(index)}" for name, index in inherent.items())
+            out.append(f" <{{{', '.join(texts)}}}>")
         if op.regions:
             out.append(" (")
             for number, region in enumerate(op.regions):
@@ -98,8 +113,8 @@ class _Program:
         if not region.blocks:
             self.out.append("{}")
             return
-        # Every value of the region is named before it is used, for blocks may use each other's.
-        # They are taken off again at the end: copying those outside would make many small regions cost the square.
+        # Every value of the region is named before its use, because blocks may use each other's values. The names are
+        # removed again at the end: copying those from outside would make many small regions quadratic.
         values, position = outer, len(outer)
         values += self.named(region)
         names = [f"bb{next(self.labels)}" for _ in region.blocks]

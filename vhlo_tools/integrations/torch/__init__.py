@@ -1,6 +1,6 @@
-"""PyTorch: modules and exported programs as artifacts, through torch-mlir.
+"""Export of PyTorch modules and exported programs as artifacts, through torchax or torch-mlir.
 
-Importing this needs neither; the functions do, and say so.
+This package can be imported without them and torch; its functions raise an error if what they need is missing.
 """
 
 from vhlo_tools.integrations.torch.exporting import export, open_model

@@ -1,25 +1,28 @@
-"""From a module, a program that torch.export made, or its file, to an artifact."""
+"""Export of modules, programs of torch.export and their files as artifacts."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from datetime import date
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
 
-from vhlo_tools.artifact import ViewFile, as_bytes
+from vhlo_tools.bindings.isolation import Limits
 from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.formats import ViewFile, as_bytes
+from vhlo_tools.integrations.binding import bind_arguments
+from vhlo_tools.integrations.exported_model import ExportedModel, serialize_module
 from vhlo_tools.integrations.extras import require_extra
-from vhlo_tools.integrations.model import ExportedModel, serialize_module
-from vhlo_tools.integrations.torch.refusals import explained, quiet_failure
-from vhlo_tools.portable import REWRITTEN
+from vhlo_tools.integrations.torch.export_errors import explained, quiet_failure
+from vhlo_tools.integrations.torch.importing import MEMORY, SECONDS, ImporterName, ImportSettings, import_program
+from vhlo_tools.mapping import FileRange
+from vhlo_tools.rewriting import REWRITTEN
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     import torch
 
-    from vhlo_tools.program import ProgramSource
+    from vhlo_tools.program import ExportOptions, ProgramSource
 
 __all__ = ["export", "open_model"]
 
@@ -36,66 +39,63 @@ def export(
     target: str | Version = "current",
     weights: Weights = "constants",
     dynamic_shapes: Any = None,
+    importer: ImporterName = "auto",
+    import_timeout: float | None = SECONDS,
+    import_memory: int | None = MEMORY,
     name: str | None = None,
-    allow_other_dialects: bool = False,
-    legalize: bool = True,
-    as_of: date | None = None,
-    provider: str | None = None,
+    **options: Unpack[ExportOptions],
 ) -> ExportedModel:
-    """Export a PyTorch module as a portable artifact; the module stays as it is.
+    """Export a PyTorch module as a portable artifact; the module is not changed.
 
-    ``main`` takes the tensors of the inputs, in the order of the parameters of ``forward``; Python numbers become part
-    of the program. It gives the tensors of the outputs, and then what becomes of buffers and inputs that the module
-    changes, such as the statistics of a BatchNorm in training mode.
+    ``main`` accepts the tensors of the inputs, in the order of the parameters of ``forward``; Python numbers become
+    part of the program. It returns the tensors of the outputs, followed by the new values of buffers and inputs that
+    the module changes, such as the statistics of a BatchNorm in training mode.
 
     Args:
-        model: The module, in the mode that is wanted (``model.eval()``), or a program that torch.export made of it.
+        model: The module, in the desired mode (``model.eval()``), or a program that torch.export made of it.
         args: Example inputs; none for an exported program.
         kwargs: Example inputs by name; none for an exported program.
-        target: The version to write for, or what it is to be read by, in the grammar of targets.
-        weights: ``constants`` writes parameters and buffers into the artifact. With ``arguments``, ``main`` takes those
-            that it reads after the inputs: parameters and then buffers, in the order and by the names that the module
-            gives them, one that has several names by its first.
+        target: The target version or consumer, in the target grammar.
+        weights: ``constants`` writes parameters and buffers into the artifact. With ``arguments``, ``main`` accepts
+            those that it reads after the inputs: parameters and then buffers, in the order and under the names of the
+            module, one with several names under its first.
         dynamic_shapes: As in ``torch.export.export``; none for an exported program.
-        name: What to call the program in messages, by default the class of the module.
-        allow_other_dialects: Whether ops of dialects beside StableHLO may stay.
-        legalize: Whether what portable artifacts cannot hold is rewritten, as far as that is possible.
-        as_of: The day that windows in ``target`` count back from, by default today.
-        provider: The bindings whose versions count, by default the installed ones.
+        importer: ``torchax``, ``torch-mlir``, or ``auto``: torchax if it is installed and can be imported beside this
+            torch, otherwise torch-mlir; if both are there, torch-mlir is tried for what torchax refuses.
+        import_timeout: The time limit in seconds of torch-mlir's passes, which run in a child process; ``None`` for no
+            limit.
+        import_memory: Their limit of memory in bytes; ``None`` for no limit.
+        name: The name of the program in messages, by default the class of the module.
+        options: See :class:`vhlo_tools.program.ExportOptions`.
 
     Returns:
-        The artifact, with the names of inputs and outputs, and with the weights if these are arguments. Names are those
-        of the parameters of ``forward``, and of paths in them: ``tokens``, ``state.0``.
+        The artifact, with the names of inputs and outputs, and with the weights if they are arguments. Names are those
+        of the parameters of ``forward``, and of paths within them: ``tokens``, ``state.0``.
 
     Raises:
-        MissingExtraError: If torch or torch-mlir is not installed.
-        InvalidProgramError: If torch or torch-mlir cannot export it; the message names the op, or the reason.
-        UnsupportedFeatureError: If it holds what no artifact can hold.
-        DowngradeError: If it holds what the target does not have.
+        MissingExtraError: If torch or the importer is not installed.
+        ProviderError: If the importer cannot be imported beside this torch; with the versions that fit.
+        InvalidProgramError: If torch or the importers cannot export it; the message names the op, or the reason.
+        InvalidInputError: If there is no such importer.
+        UnsupportedFeatureError: If it contains something that no artifact can represent.
+        DowngradeError: If it needs a feature newer than the target.
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
     """
-    require_extra("torch", _PURPOSE, "torch", "torch_mlir")
+    require_extra("torch", _PURPOSE, "torch")
     if weights not in get_args(Weights):
-        raise ValueError(f"weights are {weights!r}: expected one of {', '.join(get_args(Weights))}")
-    from vhlo_tools.integrations.torch.importing import import_program
-    from vhlo_tools.integrations.torch.lifting import lift
-
+        raise ValueError(f"weights is {weights!r}: expected one of {', '.join(get_args(Weights))}")
     program, name = _exported(model, args, kwargs, dynamic_shapes, name)
-    lifted = lift(program, name, constants=weights == "constants")
-    module = import_program(lifted, name, constants=weights == "constants")
-    artifact = serialize_module(
-        module,
-        target,
-        name=name,
-        allow_other_dialects=allow_other_dialects,
-        legalize=legalize,
-        as_of=as_of,
-        provider=provider,
-    )
-    # What torch-mlir wrote is nobody's own words, and how it was rewritten is of no use to anyone.
-    artifact = artifact.with_findings([each for each in artifact.findings if each.feature != REWRITTEN])
-    # Copies, for the model may go on learning.
-    values = {name: value.copy() for name, value in lifted.weights.items()} if weights == "arguments" else {}
+    constants = weights == "constants"
+    settings = ImportSettings(importer, constants, Limits(seconds=import_timeout, memory=import_memory, output=None))
+    imported = import_program(program, name, settings)
+    lifted = imported.lifted
+    artifact = serialize_module(imported.program, target, name=name, **options)
+    # The user did not write the ops of the importer, and has no use for notes about their legalization.
+    findings = [each for each in artifact.findings if each.feature != REWRITTEN]
+    hidden = {f"constant{number}": value for number, value in enumerate(lifted.hidden)}
+    artifact = bind_arguments(artifact, {**(lifted.weights if constants else {}), **hidden}).with_findings(findings)
+    # Copied, because the model may be trained further.
+    values = {} if constants else {name: value.copy() for name, value in lifted.weights.items()}
     return ExportedModel.named(artifact, lifted.inputs, lifted.outputs, values)
 
 
@@ -104,37 +104,38 @@ def open_model(
     target: str | Version,
     *,
     weights: Weights,
-    name: str | None,
-    allow_other_dialects: bool,
-    legalize: bool,
-    as_of: date | None,
-    provider: str | None,
+    importer: ImporterName = "auto",
+    import_timeout: float | None = SECONDS,
+    import_memory: int | None = MEMORY,
+    name: str | None = None,
+    **options: Unpack[ExportOptions],
 ) -> ExportedModel:
-    """Export what torch.export made: an ``ExportedProgram``, or the path or the bytes of a ``.pt2`` file.
+    """Export an ``ExportedProgram`` of torch.export, or a ``.pt2`` file, by path or bytes.
 
-    torch reads the file, and unpickles parts of it: it is to be trusted as a program is that one runs.
+    torch unpickles parts of the file: open only trusted files.
 
     Args:
         source: The program.
-        target: As in :func:`export`, like all that follows.
+        target: As in :func:`export`, like all arguments that follow.
         weights: ``constants`` or ``arguments``.
-        name: What to call it in messages.
-        allow_other_dialects: Whether ops of dialects beside StableHLO may stay.
-        legalize: Whether what portable artifacts cannot hold is rewritten.
-        as_of: The day that windows in ``target`` count back from.
-        provider: The bindings whose versions count.
+        importer: ``auto``, ``torchax`` or ``torch-mlir``.
+        import_timeout: As in :func:`export`.
+        import_memory: As in :func:`export`.
+        name: The name of the program in messages.
+        options: See :class:`vhlo_tools.program.ExportOptions`.
 
     Raises:
-        MissingExtraError: If torch or torch-mlir is not installed.
+        MissingExtraError: If torch or the importer is not installed.
+        ProviderError: If the importer cannot be imported beside this torch.
         InvalidProgramError: If torch cannot read it, or it cannot be exported.
-        UnsupportedFeatureError: If it holds what no artifact can hold.
-        DowngradeError: If it holds what the target does not have.
+        UnsupportedFeatureError: If it contains something that no artifact can represent.
+        DowngradeError: If it needs a feature newer than the target.
         UnknownTargetError: If the target is unknown, or a version that the library cannot write.
     """
-    require_extra("torch", _PURPOSE, "torch", "torch_mlir")
+    require_extra("torch", _PURPOSE, "torch")
     if isinstance(source, str | PathLike):
         name, program = name or str(source), _read(fspath(source), name or str(source))
-    elif isinstance(source, bytes | bytearray | memoryview):
+    elif isinstance(source, bytes | bytearray | memoryview | FileRange):
         name = name or "the input"
         program = _read(io.BufferedReader(ViewFile(as_bytes(source))), name)
     else:
@@ -143,30 +144,32 @@ def open_model(
         program,
         target=target,
         weights=weights,
+        importer=importer,
+        import_timeout=import_timeout,
+        import_memory=import_memory,
         name=name,
-        allow_other_dialects=allow_other_dialects,
-        legalize=legalize,
-        as_of=as_of,
-        provider=provider,
+        **options,
     )
 
 
 def _exported(
     model: Any, args: Sequence[Any] | None, kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, name: str | None
 ) -> tuple[torch.export.ExportedProgram, str]:
-    """Return ``model`` as an exported program, and what to call it."""
+    """Return ``model`` as an exported program, and its name in messages."""
     import torch
 
     if isinstance(model, torch.export.ExportedProgram):
         if args is not None or kwargs is not None or dynamic_shapes is not None:
-            raise InvalidProgramError("an exported program has its inputs and shapes: leave args and the like out")
+            raise InvalidProgramError(
+                "an exported program already has its inputs and shapes: omit args and similar arguments"
+            )
         return model, name or "the exported program"
     if not isinstance(model, torch.nn.Module):
         raise InvalidProgramError(
-            f"a {type(model).__module__}.{type(model).__qualname__} is no torch.nn.Module and no ExportedProgram"
+            f"a {type(model).__module__}.{type(model).__qualname__} is neither a torch.nn.Module nor an ExportedProgram"
         )
     if args is None and kwargs is None:
-        raise InvalidProgramError("exporting a torch.nn.Module takes example inputs: args, kwargs or both")
+        raise InvalidProgramError("exporting a torch.nn.Module requires example inputs: args, kwargs or both")
     if isinstance(args, torch.Tensor) or not isinstance(args, Sequence | None):
         raise InvalidProgramError(f"args is a {type(args).__qualname__}: expected a tuple of the inputs of forward")
     name = name or type(model).__qualname__

@@ -1,113 +1,154 @@
-"""Programs with their weights as inputs to StableHLO, by torch-mlir."""
+"""The importers of torch programs, behind one interface, and the choice among them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
-from vhlo_tools.bindings import MLIRFailure, Module, Provider, get_provider
-from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.integrations.torch.mending import mend
-from vhlo_tools.integrations.torch.refusals import data_dependent, explained, failing_ops, first_words
+from vhlo_tools.bindings import isolation
+from vhlo_tools.errors import InvalidInputError, InvalidProgramError, MissingExtraError, ProviderError
+from vhlo_tools.integrations.torch.lifting import Lifted, lift
 
 if TYPE_CHECKING:
-    import numpy as np
+    import torch
 
-    from vhlo_tools.integrations.torch.lifting import Lifted
+    from vhlo_tools.artifact import Artifact
+    from vhlo_tools.bindings import Module
 
-__all__ = ["import_program"]
+__all__ = ["MEMORY", "SECONDS", "ImportSettings", "Imported", "ImporterName", "import_program"]
 
-# Those of `torch_mlir.fx.export_and_import`, which prints what goes wrong and leaves the module in a temporary file.
-_TO_BACKEND: Final = "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline"
-_TO_STABLEHLO: Final = "torch-backend-to-stablehlo-backend-pipeline"
-# If more ops of torch are left than that, the pass that failed was one of the first, and they say nothing.
-_FEW: Final = 8
+ImporterName = Literal["auto", "torchax", "torch-mlir"]
+
+#: The default limits of torch-mlir's passes: models of thousands of ops take a minute and one or two gigabytes.
+SECONDS: Final = 600.0
+MEMORY: Final = 8 << 30
 
 
-def import_program(lifted: Lifted, name: str, *, constants: bool) -> Module:
-    """Return a program as a StableHLO module of torch-mlir's bindings.
+@dataclass(frozen=True, slots=True)
+class ImportSettings:
+    """How programs are imported.
+
+    Attributes:
+        importer: The importer; ``auto`` is torchax if it can be imported, otherwise torch-mlir, and the other one for
+            programs that the first refuses.
+        constants: Whether weights become constants.
+        limits: The limits of the child process for torch-mlir.
+    """
+
+    importer: ImporterName
+    constants: bool
+    limits: isolation.Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A program in StableHLO.
+
+    Attributes:
+        program: The program: an artifact, or a module. Its ``main`` takes the inputs, weights and hidden tensors.
+        lifted: The program before, with the names and the values of these.
+    """
+
+    program: Artifact | Module
+    lifted: Lifted
+
+
+@dataclass(frozen=True, slots=True)
+class _Importer:
+    """An importer.
+
+    Attributes:
+        packages: The packages that it needs beside torch.
+        extra: The extra of this distribution that installs them.
+        decompositions: Returns its table of decompositions.
+        convert: Converts a lifted program with a name.
+    """
+
+    packages: tuple[str, ...]
+    extra: str
+    decompositions: Callable[[], dict[Any, Callable[..., Any]]]
+    convert: Callable[[Lifted, str, ImportSettings], Any]
+
+    @property
+    def is_installed(self) -> bool:
+        return all(find_spec(package) is not None for package in self.packages)
+
+
+def import_program(program: torch.export.ExportedProgram, name: str, settings: ImportSettings) -> Imported:
+    """Convert an exported program to StableHLO.
 
     Args:
-        lifted: The program. Its graph is used up.
-        name: What to call it in messages.
-        constants: Whether its weights become constants; otherwise they stay arguments.
+        program: The program, which is not changed.
+        name: The name of the program in messages.
+        settings: How.
 
     Raises:
-        InvalidProgramError: If torch-mlir cannot; the message names the op.
+        MissingExtraError: If the importer is not installed.
+        ProviderError: If it cannot be imported.
+        InvalidProgramError: If it cannot convert the program; with the reasons of both importers if both were tried.
     """
-    from torch_mlir.dialects import torch as torch_dialect
-    from torch_mlir.extras.fx_importer import FxImporter
-
-    provider = get_provider("torch_mlir")
-    context = provider.ir.Context()
-    torch_dialect.register_dialect(context)
-    importer = FxImporter(context=context)
-    with explained(f"torch-mlir cannot import {name}"):
-        importer.import_frozen_program(lifted.program, func_name="main")
-    module: Module = importer.module
-    # As errors alone they would be lost where a pass goes on after one.
-    context.emit_error_diagnostics = True
-    for pipeline in (_TO_BACKEND, _TO_STABLEHLO):
+    refusals: list[InvalidProgramError | ProviderError] = []
+    for each in _chosen(settings.importer):
         try:
-            provider.run_passes(module, pipeline, verify=True)
-        except MLIRFailure as failure:
-            raise _refusal(lifted, module, provider, failure, name) from failure
-    mend(module, provider)
-    values = [*(lifted.weights.values() if constants else ()), *lifted.hidden]
-    if values:
-        _embed(module, provider, len(lifted.inputs) + len(lifted.weights) * (not constants), values)
-    return module
+            importer = _IMPORTERS[each]
+            lifted = lift(program, name, importer.decompositions(), constants=settings.constants)
+            return Imported(importer.convert(lifted, name, settings), lifted)
+        except (InvalidProgramError, ProviderError) as error:
+            refusals.append(error)
+    raise _combined(refusals)
 
 
-def _embed(module: Module, provider: Provider, start: int, values: Sequence[np.ndarray[Any, Any]]) -> None:
-    """Replace the arguments of ``main`` from ``start`` on by constants."""
-    ir = provider.ir
-    (main,) = module.body.operations
-    block = main.regions[0].blocks[0]
-    with module.context, ir.Location.unknown():
-        place = ir.InsertionPoint.at_block_begin(block)
-        for offset, value in enumerate(values):
-            argument = block.arguments[start + offset]
-            attribute = _elements(ir, value, argument.type.element_type)
-            constant = ir.Operation.create(
-                "stablehlo.constant", results=[argument.type], attributes={"value": attribute}, ip=place
-            )
-            argument.replace_all_uses_with(constant.result)
-        for _ in values:
-            block.erase_argument(start)
-        kind = main.attributes["function_type"].value
-        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kind.inputs[:start], kind.results))
+def _chosen(importer: str) -> Sequence[str]:
+    """Return the names of the importers to try, in order."""
+    if importer not in get_args(ImporterName):
+        raise InvalidInputError(f"importer is {importer!r}: expected one of {', '.join(get_args(ImporterName))}")
+    wanted = list(_IMPORTERS) if importer == "auto" else [importer]
+    if chosen := [each for each in wanted if _IMPORTERS[each].is_installed]:
+        return chosen
+    packages = " or ".join(" and ".join(_IMPORTERS[each].packages) for each in wanted)
+    extras = " or ".join(f"pip install 'vhlo-tools[{_IMPORTERS[each].extra}]'" for each in wanted)
+    raise MissingExtraError(f"exporting a PyTorch program needs {packages}, which is not installed: {extras}")
 
 
-def _elements(ir: Any, value: np.ndarray[Any, Any], element: Any) -> Any:
-    import numpy as np
-
-    if value.dtype.kind not in "biuf":
-        # Types of ml_dtypes, which are no buffers.
-        value = value.view(np.dtype(f"u{value.dtype.itemsize}"))
-    return ir.DenseElementsAttr.get(value, type=element, shape=list(value.shape))
-
-
-def _refusal(
-    lifted: Lifted, module: Module, provider: Provider, failure: MLIRFailure, name: str
-) -> InvalidProgramError:
-    """Return the error for a program that torch-mlir refuses, with the ops that it could not turn into StableHLO."""
-    named = failing_ops(failure.diagnostics)
-    reasons = dict.fromkeys(
-        first_words(each.message) for each in failure.diagnostics if not each.message.startswith("failed to legalize")
-    )
-    # Often only the constants are named that the op in question took; it stands there still.
-    left = {str(op.name).removeprefix("torch."): None for op in provider.walk(module) if _is_torch(str(op.name))}
-    if unknown := data_dependent(lifted.program):
-        said = f"{unknown} gives a shape that depends on values"
-    elif named:
-        said = "; ".join(f"{op} at {found.source}" if found.source else op for op, found in named.items())
-    else:
-        said = "; ".join(left) if left and len(left) <= _FEW else "an op that it does not name"
-    if reasons:
-        said += f" ({'; '.join(reasons)})"
-    return InvalidProgramError(f"torch-mlir cannot turn {name} into StableHLO: {said}", failure.diagnostics)
+def _combined(refusals: Sequence[InvalidProgramError | ProviderError]) -> InvalidProgramError | ProviderError:
+    """Return one error for the refusals of all importers that were tried; the same reason is given once."""
+    first, *others = {str(each): each for each in refusals}.values()
+    if not others:
+        return first
+    diagnostics = [each for error in refusals for each in getattr(error, "diagnostics", ())]
+    combined = InvalidProgramError("; ".join(str(each) for each in (first, *others)), diagnostics)
+    combined.__cause__ = first
+    return combined
 
 
-def _is_torch(op: str) -> bool:
-    return op.startswith(("torch.aten.", "torch.prims.", "torch.operator", "torch.runtime.", "torch.torchvision."))
+def _torchax_decompositions() -> dict[Any, Callable[..., Any]]:
+    from vhlo_tools.integrations.torch import torchax_importer
+
+    return torchax_importer.decompositions()
+
+
+def _with_torchax(lifted: Lifted, name: str, _: ImportSettings) -> Artifact:
+    from vhlo_tools.integrations.torch import torchax_importer
+
+    return torchax_importer.import_program(lifted, name)
+
+
+def _torch_mlir_decompositions() -> dict[Any, Callable[..., Any]]:
+    from vhlo_tools.integrations.torch import torch_mlir_importer
+
+    return torch_mlir_importer.decompositions()
+
+
+def _with_torch_mlir(lifted: Lifted, name: str, settings: ImportSettings) -> Module:
+    from vhlo_tools.integrations.torch import torch_mlir_importer
+
+    return torch_mlir_importer.import_program(lifted, name, settings.limits)
+
+
+#: In the order in which ``auto`` tries them.
+_IMPORTERS: Final = {
+    "torchax": _Importer(("torchax", "jax"), "torchax", _torchax_decompositions, _with_torchax),
+    "torch-mlir": _Importer(("torch_mlir",), "torch", _torch_mlir_decompositions, _with_torch_mlir),
+}

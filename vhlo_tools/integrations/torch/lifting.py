@@ -1,19 +1,20 @@
-"""Exported programs with their weights as inputs, in the order and by the names that an artifact shows.
+"""Lifting of the weights of exported programs to inputs, in the order and with the names that an artifact shows.
 
-torch-mlir writes weights into a module by way of Python lists, number by number; what is an input it leaves alone.
+torch-mlir writes weights into a module through Python lists, number by number; inputs avoid that cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.integrations.torch.decompositions import decompositions
-from vhlo_tools.integrations.torch.naming import input_names, output_names
-from vhlo_tools.integrations.torch.refusals import explained
-from vhlo_tools.integrations.torch.values import as_numpy
+from vhlo_tools.integrations.torch.export_errors import explained
+from vhlo_tools.integrations.torch.graph_edits import count_from_the_start, prepared
+from vhlo_tools.integrations.torch.numpy_arrays import as_numpy
+from vhlo_tools.integrations.torch.shared_decompositions import shared_decompositions
+from vhlo_tools.integrations.torch.signature_names import input_names, output_names
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Lifted", "lift"]
 
-# A tensor that is no weight and has no more elements stays where torch-mlir sees its value, for it may be a size.
+# A small tensor that is not a weight remains visible to torch-mlir as a value, because it may be a size.
 _SMALL: Final = 64
 
 
@@ -32,11 +33,12 @@ class Lifted:
     """A program whose weights are inputs.
 
     Attributes:
-        program: It: its inputs first, then ``weights`` and ``hidden``.
+        program: The program: its inputs first, then ``weights`` and ``hidden``.
         inputs: The names of the inputs.
         outputs: The names of the outputs.
         weights: The values of parameters and buffers by name, in the memory of the model.
-        hidden: Values of large tensors that are neither, and become constants in any case.
+        hidden: The values of large tensors that are neither; these always become constants.
+        small: The values of small tensors that are neither: constants of the program, after all of its inputs.
     """
 
     program: torch.export.ExportedProgram
@@ -44,28 +46,37 @@ class Lifted:
     outputs: tuple[str, ...]
     weights: dict[str, np.ndarray[Any, Any]]
     hidden: tuple[np.ndarray[Any, Any], ...]
+    small: tuple[torch.Tensor, ...]
 
 
-def lift(program: torch.export.ExportedProgram, name: str, *, constants: bool) -> Lifted:
-    """Return ``program``, decomposed for torch-mlir, with its weights as inputs.
+def lift(
+    program: torch.export.ExportedProgram,
+    name: str,
+    decompositions: Mapping[Any, Callable[..., Any]],
+    *,
+    constants: bool,
+) -> Lifted:
+    """Return ``program``, decomposed, with its weights as inputs.
 
     Args:
-        program: The program, which stays as it is.
-        name: What to call it in messages.
-        constants: Whether weights will be constants, so that a program that changes them is refused.
+        program: The program, which is not changed.
+        name: The name of the program in messages.
+        decompositions: The table of an importer for decomposing programs.
+        constants: Whether weights will be constants, so that a program that changes them is rejected.
 
     Raises:
-        InvalidProgramError: If something of it has no form in an artifact; the message names it.
+        InvalidProgramError: If a part of it cannot be represented in an artifact; the message names it.
     """
     inputs, outputs = input_names(program), output_names(program)
     with explained(f"torch cannot decompose {name}"):
-        # A new program, whose graph may be changed.
-        decomposed = program.run_decompositions(decompositions())
+        # This returns a new program, whose graph may be changed.
+        decomposed = prepared(program).run_decompositions({**decompositions, **shared_decompositions()})
+    count_from_the_start(decomposed.graph)
     return _Lifting(decomposed, name).run(inputs, outputs, constants=constants)
 
 
 class _Lifting:
-    """The steps of it, on a graph that is changed."""
+    """The lifting of one program, on a graph that is changed in place."""
 
     def __init__(self, program: torch.export.ExportedProgram, name: str) -> None:
         self.program = program
@@ -73,7 +84,7 @@ class _Lifting:
         self.nodes: dict[str, Node] = {node.name: node for node in program.graph.nodes}
 
     def run(self, inputs: tuple[str, ...], outputs: tuple[str, ...], *, constants: bool) -> Lifted:
-        """Take the steps."""
+        """Lift the weights, and return the result."""
         from torch.export import ExportedProgram
         from torch.export.graph_signature import ExportGraphSignature, InputKind, InputSpec
 
@@ -82,15 +93,18 @@ class _Lifting:
         for spec in signature.input_specs:
             by_kind[spec.kind].append(spec)
         for _ in by_kind[InputKind.TOKEN]:
-            raise InvalidProgramError(f"{self.name} has an effect that no artifact can hold: {self._effects()}")
+            raise InvalidProgramError(
+                f"{self.name} has a side effect that no artifact can represent: {self._effects()}"
+            )
         for spec in by_kind[InputKind.CUSTOM_OBJ]:
-            raise InvalidProgramError(f"{self.name} holds {spec.target}, an object that is no tensor")
+            raise InvalidProgramError(f"{self.name} contains {spec.target}, an object that is not a tensor")
         changed = [spec for spec in signature.output_specs if spec.target and spec.kind.name.endswith("_MUTATION")]
         written = {spec.target for spec in changed if not spec.kind.name.startswith("USER_INPUT")}
         if constants and written:
             raise InvalidProgramError(
-                f"{self.name} changes its weights {', '.join(sorted(written))}, which constants cannot: call "
-                "model.eval() before it is exported, or make the weights arguments, and their new values are results"
+                f"{self.name} changes its weights {', '.join(sorted(written))}, which is impossible for constants: "
+                f"call model.eval() before it is exported, or make the weights arguments, so that their new values "
+                f"are results"
             )
         tensors = dict(self._tensors_of(by_kind[InputKind.USER_INPUT], inputs))
         read = self._without_aliases([*by_kind[InputKind.PARAMETER], *by_kind[InputKind.BUFFER]], written)
@@ -122,10 +136,11 @@ class _Lifting:
             outputs=tuple(results),
             weights={spec.target: as_numpy(self._value(spec), f"{self.name}: {spec.target}") for spec in read},
             hidden=tuple(as_numpy(self._value(spec), f"{self.name}: {spec.target}") for spec in large),
+            small=tuple(self._value(spec) for spec in small),
         )
 
     def _tensors_of(self, specs: list[InputSpec], names: tuple[str, ...]) -> Iterator[tuple[str, InputSpec]]:
-        """Yield the inputs that are tensors, by name; what is known beforehand is no input of the artifact."""
+        """Yield the tensor inputs by name, and remove constant inputs, which are not inputs of the artifact."""
         from torch.export.graph_signature import ConstantArgument, TensorArgument
 
         for spec, name in zip(specs, names, strict=True):
@@ -135,11 +150,11 @@ class _Lifting:
                 self.program.graph.erase_node(self.nodes[spec.arg.name])
             else:
                 raise InvalidProgramError(
-                    f"{self.name} takes {name}, a number that is not known beforehand: pass it as a tensor"
+                    f"{self.name} has the argument {name}, a number that is only known at run time: pass it as a tensor"
                 )
 
     def _without_aliases(self, specs: list[InputSpec], written: set[str]) -> list[InputSpec]:
-        """Return those that the program reads, one with several names by its first."""
+        """Return the weights that the program reads, each weight with several names once, under the first name."""
         first: dict[object, InputSpec] = {}
         for spec in specs:
             value = self._value(spec)
@@ -162,7 +177,7 @@ class _Lifting:
     def _order_outputs(
         self, specs: list[OutputSpec], names: tuple[str, ...], changed: list[OutputSpec], inputs: dict[str, str]
     ) -> dict[str, OutputSpec]:
-        """Put what the program gives before what it changes, which torch has first; return both by name."""
+        """Move the program's outputs before the values that it changes, which torch puts first; return both by name."""
         from torch.export.graph_signature import ConstantArgument, OutputKind, OutputSpec, TensorArgument
 
         (output,) = (node for node in self.program.graph.nodes if node.op == "output")
@@ -170,21 +185,23 @@ class _Lifting:
         given = [spec for spec in specs if spec.kind == OutputKind.USER_OUTPUT]
         if len(given) + len(changed) != len(specs):
             other = next(spec for spec in specs if spec not in given and spec not in changed)
-            raise InvalidProgramError(f"{self.name} gives a {other.kind.name}, which is no tensor")
+            raise InvalidProgramError(f"{self.name} returns a {other.kind.name}, which is not a tensor")
         results, ordered = {}, []
         named = [*zip(names, given, strict=True), *((inputs.get(spec.target, spec.target), spec) for spec in changed)]
         for name, spec in named:
             if isinstance(spec.arg, ConstantArgument) and spec.arg.value is None:
                 continue
             if not isinstance(spec.arg, TensorArgument):
-                raise InvalidProgramError(f"{self.name} gives {name}, which is no tensor: expected tensors and None")
+                raise InvalidProgramError(
+                    f"{self.name} returns {name}, which is not a tensor: expected tensors and None"
+                )
             results[name] = OutputSpec(OutputKind.USER_OUTPUT, spec.arg, None)
             ordered.append(values[id(spec)])
         output.args = (tuple(ordered),)
         return results
 
     def _effects(self) -> str:
-        """Return the ops that do more than give results."""
+        """Return the names of the ops with side effects."""
         ordered = (node for node in self.program.graph.nodes if str(node.target) == "with_effects")
         return ", ".join(sorted({str(node.args[1]) for node in ordered})) or "a token"
 

@@ -1,0 +1,51 @@
+"""Writes the table of expansions in ``docs/expansions.md`` from ``dialect_specs/``.
+
+python scripts/write_expansions.py            writes it
+python scripts/write_expansions.py --check    exits with 1 if it is not what is there
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from vhlo_tools.dialect import Feature, known_features
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "expansions.md"
+#: The paragraphs around the table.
+BEGIN, END = "from `dialect_specs/vhlo/features.toml`.\n\n", "\n## A new expansion\n"
+
+
+def rows() -> Iterator[str]:
+    """Yield the lines of the table, the newest features first."""
+    yield "| feature | since | effect | oldest version reached | leaves | does not apply to |"
+    yield "|---|---|---|---|---|---|"
+    for feature in reversed(known_features()):
+        yield from _rows(feature)
+
+
+def _rows(feature: Feature) -> Iterator[str]:
+    named = f"`{feature.id}`: {feature.title} | {feature.introduced}"
+    if not feature.expansions:
+        yield f"| {named} | none | | | {feature.inexpressible or 'no expansion yet'} |"
+    for each in feature.expansions:
+        effect = f"relaxed: gives up {each.gives_up}" if each.gives_up else each.effect
+        leaves = ", ".join(f"`{op}`" for op in each.leaves) or "the op without it"
+        yield f"| {named} | {effect} | {each.to} | {leaves} | {each.limits or ''} |"
+
+
+def main(check: bool) -> int:
+    """Write the table, or check it, and return the exit code."""
+    before = PAGE.read_text()
+    head, _, rest = before.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    after = "".join([head, BEGIN, *(f"{row}\n" for row in rows()), END, tail])
+    if check:
+        return int(before != after)
+    PAGE.write_text(after)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))

@@ -1,0 +1,151 @@
+"""Ops of every size, written and read again; most are read by a shortcut, and the rest without it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from vhlo_tools import MalformedArtifactError
+from vhlo_tools.bytecode.ir import (
+    Block,
+    BlockArgument,
+    Operation,
+    Region,
+    TableSizes,
+    UseListOrder,
+    decode_ir,
+    encode_ir,
+)
+from vhlo_tools.bytecode.reader import ByteReader
+
+TABLES = TableSizes(1 << 22, 1 << 22, 1 << 22, 1 << 22)
+NEWEST = 6
+
+
+def read(data: bytes, tables: TableSizes = TABLES, version: int = NEWEST) -> Block:
+    return decode_ir(ByteReader(memoryview(data), section="ir"), version, tables)
+
+
+#: Numbers of one, two, three and four bytes, by their bits; and lists as long as a shortcut takes, or longer, or of a
+#: length of two bytes.
+BITS, COUNTS = (7, 14, 21, 22), (0, 0, 1, 1, 1, 2, 3, 15, 16, 17, 127, 128, 129, 192)
+
+
+def number(chance: random.Random, size: int, *, usual: bool) -> int:
+    """Return an index into a table."""
+    return min(chance.randrange(1 << chance.choice(BITS[:3] if usual else BITS)), size - 1)
+
+
+def numbers(chance: random.Random, size: int, *, usual: bool) -> tuple[int, ...]:
+    """Return a list of indices into a table."""
+    count = chance.choice(COUNTS[:9] if usual else COUNTS)
+    return tuple(number(chance, size, usual=usual) for _ in range(count if size else 0))
+
+
+def program(chance: random.Random, arguments: int, *, usual: bool) -> Block:
+    """Return a function with some block arguments, and ops that use these and each other's results."""
+    ops = [
+        Operation(
+            chance.randrange(1 << chance.choice((4, 7) if usual else (7, 14))),
+            number(chance, TABLES.attributes, usual=usual),
+            chance.choice((None, number(chance, TABLES.attributes, usual=usual))),
+            chance.choice((None, number(chance, TABLES.properties, usual=usual))),
+            numbers(chance, TABLES.types, usual=usual),
+        )
+        for _ in range(40)
+    ]
+    values = arguments + sum(len(op.results) for op in ops)
+    for op in ops:
+        op.operands = numbers(chance, values, usual=usual)
+    held = [BlockArgument(number(chance, 1 << 22, usual=False), chance.randrange(1 << 22)) for _ in range(arguments)]
+    return Block(operations=[Operation(0, 0, regions=[Region([Block(held, ops)])], isolated=True)])
+
+
+@pytest.mark.parametrize("usual", [True, False])
+@pytest.mark.parametrize("seed", range(10))
+def test_ops_come_back(seed: int, usual: bool) -> None:
+    chance = random.Random(seed)
+    block = program(chance, arguments=chance.choice((0, 1, 200, 17000)), usual=usual)
+    assert read(encode_ir(block, NEWEST)) == block
+
+
+SMALL = TableSizes(op_names=3, attributes=200, types=20000, properties=5)
+OP = Operation(2, 199, 199, 4, results=(19999, 0), operands=(1, 0))
+
+
+def many(op: Operation) -> bytes:
+    """Return a program of an op, many times so that the end is far."""
+    values = 20 * len(op.results)
+    function = Operation(0, 0, regions=[Region([Block(operations=[op] * 20)])], isolated=True)
+    assert not op.operands or max(op.operands) < values + 1
+    return encode_ir(Block(operations=[function]), NEWEST)
+
+
+def test_indices_end_with_their_tables() -> None:
+    (function,) = read(many(OP), SMALL).operations
+    assert list(function.regions[0].blocks[0].operations) == [OP] * 20
+
+
+@pytest.mark.parametrize(
+    ("op", "message"),
+    [
+        (replace(OP, name=3), "index 3 is outside the table of 3 op names"),
+        (replace(OP, location=200), "index 200 is outside the table of 200 attributes"),
+        (replace(OP, attributes=200), "index 200 is outside the table of 200 attributes"),
+        (replace(OP, properties=5), "index 5 is outside the table of 5 properties"),
+        (Operation(0, 0, properties=5), "index 5 is outside the table of 5 properties"),
+        (Operation(0, 0, attributes=200, properties=0), "index 200 is outside the table of 200 attributes"),
+        (replace(OP, results=(0, 20000)), "index 20000 is outside the table of 20000 types"),
+        (replace(OP, results=(20000, 0)), "index 20000 is outside the table of 20000 types"),
+        (replace(OP, operands=(0, 40)), "index 40 is outside the table of 40 values"),
+        (replace(OP, operands=(40, 0)), "index 40 is outside the table of 40 values"),
+    ],
+)
+def test_an_index_behind_the_end_is_refused_where_it_stands(op: Operation, message: str) -> None:
+    with pytest.raises(MalformedArtifactError, match=message) as refused:
+        read(many(op), SMALL)
+    # It is the first op that is refused, whose list or number ends a few bytes behind the head of the function.
+    assert refused.value.offset is not None
+    assert refused.value.offset < 30
+
+
+def test_a_file_that_ends_within_an_op_is_refused() -> None:
+    data = many(OP)
+    for length in range(len(data)):
+        with pytest.raises(MalformedArtifactError):
+            read(data[:length], SMALL)
+    with pytest.raises(MalformedArtifactError, match="1 bytes follow the program"):
+        read(data + b"\1", SMALL)
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_regions_blocks_and_orders_of_uses(version: int) -> None:
+    order = UseListOrder(None, pairs=False, indices=(1, 0))
+    orders = (UseListOrder(0, pairs=False, indices=(2, 0, 1)), UseListOrder(1, pairs=True, indices=(0, 1)))
+    held = [BlockArgument(1, 2), BlockArgument(3, 4)]
+    inner = Region([Block([BlockArgument(5, 6)], [], (order,), 1), Block(held, [], orders, 1), Block()])
+    ops = [
+        Operation(1, 2, results=(1,), use_lists=(order,)),
+        Operation(1, 2, results=(1, 2), use_lists=orders, successors=(2, 0)),
+        Operation(1, 2, operands=(0,), regions=[inner, Region()]),
+        Operation(1, 2, regions=[Region([Block(operations=[Operation(1, 2)])])], isolated=True),
+    ]
+    region = Region([Block(held, ops, orders, 1), Block(), Block()])
+    block = Block(operations=[Operation(0, 0, regions=[region], isolated=True)])
+    again = read(encode_ir(block, version), version=version)
+    if version < 3:
+        # Which has no place for orders of uses.
+        assert encode_ir(again, version) == encode_ir(block, version)
+        (function,) = again.operations
+        assert function.regions[0].blocks[0].use_lists == function.regions[0].blocks[0].operations[0].use_lists == ()
+    else:
+        assert again == block
+
+
+def test_arguments_without_a_location_need_a_version_that_has_them() -> None:
+    block = Block(operations=[Operation(0, 0, regions=[Region([Block([BlockArgument(1, None)])])], isolated=True)])
+    assert read(encode_ir(block, 4), version=4) == block
+    with pytest.raises(ValueError, match="which version 3 of the format requires"):
+        encode_ir(block, 3)

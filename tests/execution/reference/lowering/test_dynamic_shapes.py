@@ -1,0 +1,107 @@
+"""Bounded dimensions, and sizes among the inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from both_engines import run
+
+import vhlo_tools as vt
+
+BOUNDED = "tensor<?xf32, #stablehlo.bounds<4>>"
+ROWS = "tensor<?x2xf32, #stablehlo.bounds<4, ?>>"
+
+
+def test_a_bounded_dimension_has_the_size_of_the_input() -> None:
+    text = f"""func.func @main(%a: {BOUNDED}) -> ({BOUNDED}, tensor<i32>) {{
+      %0 = stablehlo.add %a, %a : {BOUNDED}
+      %1 = stablehlo.get_dimension_size %0, dim = 0 : ({BOUNDED}) -> tensor<i32>
+      return %0, %1 : {BOUNDED}, tensor<i32>
+    }}"""
+    array, size = run(text, [np.array([1, 2, 3], np.float32)])
+    assert (array.tolist(), size) == ([2, 4, 6], 3)
+    with pytest.raises(vt.EngineError, match=r"input 0 is float32\[5\], but the program requires float32\[at most 4\]"):
+        run(text, [np.zeros(5, np.float32)])
+
+
+def test_bounded_dimensions_in_a_tuple() -> None:
+    kind = f"tuple<{BOUNDED}, tensor<i32>>"
+    text = f"func.func @main(%a: {kind}) -> {kind} {{ return %a : {kind} }}"
+    ((array, number),) = run(text, [(np.array([1, 2], np.float32), 3)])
+    assert (array.tolist(), number) == ([1, 2], 3)
+
+
+def test_sizes_that_follow_from_bounded_ones() -> None:
+    flat, cubes = "tensor<?xf32, #stablehlo.bounds<8>>", "tensor<?x2x3xf32, #stablehlo.bounds<4, ?, ?>>"
+    text = f"""func.func @main(%a: {ROWS}) -> ({flat}, {cubes}, tensor<2xf32>) {{
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.reshape %a : ({ROWS}) -> {flat}
+      %1 = stablehlo.broadcast_in_dim %a, dims = [0, 1] : ({ROWS}) -> {cubes}
+      %2 = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0]
+        : ({ROWS}, tensor<f32>) -> tensor<2xf32>
+      return %0, %1, %2 : {flat}, {cubes}, tensor<2xf32>
+    }}"""
+    rows = np.arange(6, dtype=np.float32).reshape(3, 2)
+    flattened, cube, sums = run(text, [rows])
+    assert np.array_equal(flattened, rows.ravel())
+    assert np.array_equal(cube, np.broadcast_to(rows[:, :, None], (3, 2, 3)))
+    assert np.array_equal(sums, rows.sum(0))
+
+
+@pytest.mark.parametrize(("size", "expected"), [(0, []), (2, [1, 2]), (4, [1, 2, 3, 4])])
+def test_set_dimension_size(size: int, expected: list[float]) -> None:
+    text = f"""func.func @main(%a: tensor<4xf32>, %n: tensor<i32>) -> {BOUNDED} {{
+      %0 = stablehlo.set_dimension_size %a, %n, dim = 0 : (tensor<4xf32>, tensor<i32>) -> {BOUNDED}
+      %1 = stablehlo.abs %0 : {BOUNDED}
+      return %1 : {BOUNDED}
+    }}"""
+    assert run(text, [np.array([-1, 2, -3, 4], np.float32), size])[0].tolist() == expected
+
+
+def test_a_size_that_is_computed_from_data_is_evaluated_first() -> None:
+    text = f"""func.func @main(%a: tensor<4xf32>) -> {BOUNDED} {{
+      %0 = stablehlo.slice %a [0:1] : (tensor<4xf32>) -> tensor<1xf32>
+      %1 = stablehlo.reshape %0 : (tensor<1xf32>) -> tensor<f32>
+      %2 = stablehlo.convert %1 : (tensor<f32>) -> tensor<i32>
+      %3 = stablehlo.set_dimension_size %a, %2, dim = 0 : (tensor<4xf32>, tensor<i32>) -> {BOUNDED}
+      return %3 : {BOUNDED}
+    }}"""
+    assert run(text, [np.array([2, 5, 6, 7], np.float32)])[0].tolist() == [2, 5]
+    assert run(text, [np.array([0, 5, 6, 7], np.float32)])[0].tolist() == []
+
+
+def test_a_size_that_a_region_computes_is_refused() -> None:
+    text = f"""func.func @main(%a: tensor<4xf32>, %n: tensor<i32>, %p: tensor<i1>) -> {BOUNDED} {{
+      %0 = "stablehlo.if"(%p) ({{
+        %1 = stablehlo.add %n, %n : tensor<i32>
+        %2 = stablehlo.set_dimension_size %a, %1, dim = 0 : (tensor<4xf32>, tensor<i32>) -> {BOUNDED}
+        stablehlo.return %2 : {BOUNDED}
+      }}, {{
+        %2 = stablehlo.set_dimension_size %a, %n, dim = 0 : (tensor<4xf32>, tensor<i32>) -> {BOUNDED}
+        stablehlo.return %2 : {BOUNDED}
+      }}) : (tensor<i1>) -> {BOUNDED}
+      return %0 : {BOUNDED}
+    }}"""
+    with pytest.raises(vt.EngineError, match="p.mlir does not match these inputs: .*mismatched return types"):
+        run(text, [np.ones(4, np.float32), np.int32(1), np.array(True)], name="p.mlir")
+
+
+def test_a_bounded_size_that_follows_from_nothing_is_refused() -> None:
+    text = f"""func.func @main(%a: tensor<2xf32>) -> {ROWS} {{
+      %0 = stablehlo.broadcast_in_dim %a, dims = [1] : (tensor<2xf32>) -> {ROWS}
+      return %0 : {ROWS}
+    }}"""
+    with pytest.raises(vt.EngineError, match="broadcast_in_dim: a size that does not depend on the sizes"):
+        run(text, [np.ones(2, np.float32)])
+
+
+def test_inputs_that_are_sizes() -> None:
+    text = """func.func @main(%n: tensor<i32>, %shape: tensor<2xi64>, %a: tensor<6xf32>) -> (tensor<?xf32>, tensor<?x?xf32>) {
+      %0 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+      %1 = stablehlo.dynamic_iota %0, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
+      %2 = stablehlo.dynamic_reshape %a, %shape : (tensor<6xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+      return %1, %2 : tensor<?xf32>, tensor<?x?xf32>
+    }"""  # noqa: E501
+    count, table = run(text, [3, [3, 2], np.arange(6, dtype=np.float32)])
+    assert count.tolist() == [0, 1, 2]
+    assert table.tolist() == [[0, 1], [2, 3], [4, 5]]

@@ -1,0 +1,38 @@
+"""What XLA has not right on a CPU, or crashes on."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import vhlo_tools as vt
+
+
+@pytest.mark.parametrize(("element", "dtype"), [("i2", ml_dtypes.int2), ("ui2", ml_dtypes.uint2)])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_elements_of_two_bits_are_concatenated(element: str, dtype: np.dtype, axis: int) -> None:
+    array = np.array([[0, 1, 0], [1, 1, 0]]).astype(dtype)
+    expected = np.concatenate([array, array], axis)
+    kinds = [f"tensor<{'x'.join(map(str, shape))}x{element}>" for shape in (array.shape, expected.shape)]
+    text = f"""func.func @main(%a: {kinds[0]}) -> {kinds[1]} {{
+      %0 = stablehlo.concatenate %a, %a, dim = {axis} : ({kinds[0]}, {kinds[0]}) -> {kinds[1]}
+      return %0 : {kinds[1]}
+    }}"""
+    (given,) = vt.run(text, [array], engine="xla")
+    assert given.dtype == dtype
+    np.testing.assert_array_equal(given, expected)
+
+
+def test_a_sort_of_two_bits_is_left_to_the_interpreter() -> None:
+    text = """func.func @main(%a: tensor<8xi2>) -> tensor<8xi2> {
+      %0 = "stablehlo.sort"(%a) ({ ^bb0(%x: tensor<i2>, %y: tensor<i2>):
+        %1 = stablehlo.compare LT, %x, %y : (tensor<i2>, tensor<i2>) -> tensor<i1>
+        stablehlo.return %1 : tensor<i1> }) : (tensor<8xi2>) -> tensor<8xi2>
+      return %0 : tensor<8xi2>
+    }"""
+    array = np.array([1, -2, 0, -1, 1, 0, -2, 1]).astype(ml_dtypes.int2)
+    with pytest.raises(vt.EngineError, match="cannot run stablehlo.sort: XLA treats a byte"):
+        vt.run(text, [array], engine="xla")
+    (given,) = vt.run(text, [array])
+    assert given.astype(int).tolist() == [-2, -2, -1, 0, 0, 1, 1, 1]

@@ -1,0 +1,72 @@
+"""Compatibility windows and readers, by the day."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+import pytest
+
+import vhlo_tools as vt
+from vhlo_tools.dialect import newest_version
+from vhlo_tools.migration.windows import ReadingReleases, ends_of, horizon_end, readers_since, written_on
+
+TODAY = date(2026, 1, 31)
+V1_9 = vt.Version("1.9.0")
+
+
+@pytest.mark.parametrize(
+    ("horizon", "end"),
+    [
+        ("0d", date(2026, 1, 31)),
+        ("90d", date(2026, 5, 1)),
+        ("4w", date(2026, 2, 28)),
+        ("1m", date(2026, 2, 28)),
+        ("11m", date(2026, 12, 31)),
+        ("12m", date(2027, 1, 31)),
+        ("2y", date(2028, 1, 31)),
+    ],
+)
+def test_horizons(horizon: str, end: date) -> None:
+    assert horizon_end(horizon, TODAY) == end
+
+
+@pytest.mark.parametrize("horizon", ["", "d", "3", "3q", "-3d", "3d ", "9999999999d", "9999y"])
+def test_no_horizons(horizon: str) -> None:
+    with pytest.raises(vt.UnknownTargetError, match="horizon"):
+        horizon_end(horizon, TODAY)
+
+
+def test_files_are_dated_by_their_version() -> None:
+    assert written_on(V1_9) == written_on(vt.Version("1.9.5")) == date(2025, 1, 28)
+    assert written_on(vt.Version("99.0.0")) is None
+
+
+def test_windows_of_jax_export_files_count_from_their_day() -> None:
+    backward_and_forward = {"backward": date(2030, 1, 28), "forward": date(2027, 1, 28)}
+    assert ends_of(V1_9) == backward_and_forward
+    assert ends_of(V1_9, jax_export=date(2026, 2, 28)) == {**backward_and_forward, "jax-export": date(2026, 8, 28)}
+    assert ends_of(vt.Version("99.0.0"), jax_export=date(2026, 2, 28)) == {"jax-export": date(2026, 8, 28)}
+    assert ends_of(vt.Version("99.0.0")) == {}
+
+
+def jaxlib(readers: tuple[ReadingReleases, ...]) -> tuple[str, str] | None:
+    return next(((each.oldest, each.newest) for each in readers if each.package == "jaxlib"), None)
+
+
+def test_readers_hold_one_of_the_versions_and_are_out_on_the_day() -> None:
+    versions = [vt.Version("1.13.0"), vt.Version("1.14.0")]
+    # jaxlib 0.9.2 is of 2026-03-18, and its StableHLO is 1.14.0; that of 0.10.0, of 2026-04-16, is 1.16.0.
+    assert jaxlib(readers_since(versions, date(2026, 3, 17))) == ("0.7.1", "0.9.1")
+    assert jaxlib(readers_since(versions, date(2026, 3, 18))) == ("0.7.1", "0.9.2")
+    assert jaxlib(readers_since(versions, date(2026, 12, 31))) == ("0.7.1", "0.9.2")
+    assert jaxlib(readers_since(versions, date(2025, 1, 1))) is None
+    assert jaxlib(readers_since([], date(2026, 12, 31))) is None
+
+
+def test_text_of_readers() -> None:
+    assert str(ReadingReleases("jaxlib", "0.7.1", "0.9.2")) == "jaxlib 0.7.1 to 0.9.2"
+    assert str(ReadingReleases("jaxlib", "0.7.1", "0.7.1")) == "jaxlib 0.7.1"
+
+
+def test_readers_of_the_newest_version() -> None:
+    assert jaxlib(readers_since([newest_version()], date.today() + timedelta(days=3650))) is not None

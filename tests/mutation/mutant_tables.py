@@ -1,0 +1,93 @@
+"""The tables of mutation testing in tests/mutation: the rooms with their tests, and the equivalent mutants."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ROOT", "Equivalent", "Part", "Plan", "load_equivalents", "load_plan"]
+
+ROOT = Path(__file__).resolve().parents[2]
+_FOLDER = Path(__file__).resolve().parent
+
+
+def _files(root: Path, places: tuple[str, ...], pattern: str) -> Iterator[str]:
+    for place in places:
+        path = root / place
+        found = sorted(path.rglob(pattern)) if path.is_dir() else [path]
+        yield from (file.relative_to(root).as_posix() for file in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A room or a part of one, with its tests.
+
+    Attributes:
+        room: The name of the room.
+        sources: Folders and files of the package.
+        tests: Folders and files of tests, likeliest first.
+    """
+
+    room: str
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    def source_files(self, root: Path = ROOT) -> list[str]:
+        """Return the modules, as paths from the root of the checkout."""
+        return list(_files(root, self.sources, "*.py"))
+
+    def test_files(self, module: str, root: Path = ROOT) -> list[str]:
+        """Return the files of tests; the one named after the module comes first."""
+        files = dict.fromkeys(_files(root, self.tests, "test_*.py"))
+        own = f"test_{Path(module).stem}.py"
+        return sorted(files, key=lambda file: Path(file).name != own)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The number of mutants, the seed of the draw, and the rooms."""
+
+    drawn: int
+    seed: int
+    parts: tuple[Part, ...]
+
+    def rooms(self) -> dict[str, list[Part]]:
+        """Return the parts of each room."""
+        rooms: dict[str, list[Part]] = {}
+        for part in self.parts:
+            rooms.setdefault(part.room, []).append(part)
+        return rooms
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalent:
+    """A mutant that behaves like the original.
+
+    Attributes:
+        file: The module.
+        line: The line, stripped.
+        mutant: The line of the mutant, stripped.
+        reason: Why nobody can tell them apart.
+        above: The line above, stripped; empty where ``line`` occurs once in the module.
+    """
+
+    file: str
+    line: str
+    mutant: str
+    reason: str
+    above: str = ""
+
+
+def load_plan() -> Plan:
+    """Read ``tests/mutation/rooms.toml``."""
+    data = tomllib.loads((_FOLDER / "rooms.toml").read_text())
+    parts = (Part(entry["name"], tuple(entry["sources"]), tuple(entry["tests"])) for entry in data["room"])
+    return Plan(data["drawn"], data["seed"], tuple(parts))
+
+
+def load_equivalents() -> list[Equivalent]:
+    """Read ``tests/mutation/equivalent.toml``."""
+    data = tomllib.loads((_FOLDER / "equivalent.toml").read_text())
+    return [Equivalent(**entry) for entry in data.get("equivalent", [])]

@@ -1,0 +1,48 @@
+"""Code run in environments of released packages, which `scripts/environments.py` makes and keeps."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+#: What leads Python, or what it starts, elsewhere.
+ELSEWHERE = re.compile(r"PYTHON.*|VIRTUAL_ENV.*|PYENV_VERSION|__PYVENV_LAUNCHER__")
+SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "environments.py"
+
+
+@cache
+def python_of(release: str) -> str:
+    """Return the Python of an environment that holds a release, such as ``jaxlib==0.4.31``."""
+    made = subprocess.run([sys.executable, SCRIPT, release], capture_output=True, text=True, check=False)
+    if made.returncode:
+        raise RuntimeError(made.stderr)
+    return made.stdout.strip()
+
+
+def run_in(
+    release: str,
+    program: str | Path,
+    *arguments: str | Path,
+    input: bytes | None = None,  # noqa: A002  (as subprocess.run calls it)
+    timeout: float | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run Python code in such an environment, isolated (``-I``): no folder and no variable of ours leads elsewhere.
+
+    Args:
+        release: The release.
+        program: The code itself, or the path of a script.
+        arguments: What the program finds in ``sys.argv[1:]``.
+        input: What it reads from its standard input; nothing if absent.
+        timeout: Seconds after which it is killed and ``subprocess.TimeoutExpired`` raised.
+
+    Returns:
+        The ended process with its exit code and all its output; a failure of the program raises nothing.
+    """
+    start = [str(program)] if isinstance(program, Path) else ["-c", program]
+    command = [python_of(release), "-I", *start, *map(str, arguments)]
+    variables = {name: value for name, value in os.environ.items() if not ELSEWHERE.fullmatch(name)}
+    return subprocess.run(command, input=input or b"", capture_output=True, timeout=timeout, check=False, env=variables)

@@ -1,0 +1,50 @@
+"""The doors of rooms: what a package says that it gives, to type checkers and when it runs, is the same."""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import vhlo_tools
+
+PACKAGE = Path(vhlo_tools.__file__).parent
+DOORS = sorted(path.parent for path in [PACKAGE / "__init__.py", *PACKAGE.glob("*/__init__.py")])
+
+
+def package_of(folder: Path) -> str:
+    return ".".join(folder.relative_to(PACKAGE.parent).parts)
+
+
+def typed(folder: Path) -> dict[str, str]:
+    """What a type checker is told: names, and the modules that they come from."""
+    body = ast.parse((folder / "__init__.py").read_text()).body
+    blocks = [each for each in body if isinstance(each, ast.If) and ast.unparse(each.test) == "TYPE_CHECKING"]
+    imports = [each for block in blocks for each in block.body if isinstance(each, ast.ImportFrom)]
+    return {alias.name: each.module or "" for each in imports for alias in each.names}
+
+
+@pytest.mark.parametrize("folder", DOORS, ids=package_of)
+def test_a_door_gives_what_it_says(folder: Path) -> None:
+    package = import_module(package_of(folder))
+    assert package.__doc__
+    names = typed(folder)
+    assert set(dir(package)) >= set(names)
+    if names:
+        assert set(package.__dir__()) == set(names)
+    for name, module in names.items():
+        assert getattr(package, name) is getattr(import_module(module), name)
+
+
+@pytest.mark.parametrize("folder", DOORS, ids=package_of)
+def test_no_name_is_that_of_a_module(folder: Path) -> None:
+    # Importing the module would put it in the place of what the door gives.
+    modules = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert not modules & set(typed(folder))
+
+
+def test_an_unknown_name_is_no_part_of_a_room() -> None:
+    with pytest.raises(AttributeError, match="'vhlo_tools.compat' has no attribute 'nonsense'"):
+        import_module("vhlo_tools.compat").nonsense  # noqa: B018

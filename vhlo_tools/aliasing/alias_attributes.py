@@ -1,0 +1,260 @@
+"""Aliases and donors in MLIR: attributes of arguments, of the module, and of calls.
+
+They are read by ``xla/hlo/translate/mhlo_to_hlo/mlir_hlo_to_hlo.cc`` in openxla/xla; its behaviour on attributes of
+other types was measured with jaxlib 0.10.2 and 0.12.0.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from vhlo_tools.aliasing.alias_entries import Alias, Donor
+from vhlo_tools.aliasing.attribute_values import Plain, describe, integer
+from vhlo_tools.aliasing.config import AliasConfig
+from vhlo_tools.aliasing.declared import Declared, Form, Problem
+from vhlo_tools.aliasing.shapes import Signature, Tuple, format_index
+from vhlo_tools.errors import AliasError
+
+__all__ = [
+    "ARGUMENT_ATTRIBUTES",
+    "MODULE_ATTRIBUTES",
+    "AliasAttributes",
+    "encode_aliases",
+    "encode_call",
+    "fits",
+    "read_call",
+    "read_declared",
+]
+
+_OUTPUT: Final = "tf.aliasing_output"
+_DONOR: Final = "jax.buffer_donor"
+_ALIASES: Final = "mhlo.input_output_alias"
+# Nothing writes this attribute, and XLA does not read it.
+_UNREAD: Final = "mhlo.buffer_donor"
+
+#: The alias attributes of arguments.
+ARGUMENT_ATTRIBUTES: Final = (_OUTPUT, _DONOR, _UNREAD)
+#: The alias attributes of the module.
+MODULE_ATTRIBUTES: Final = (_ALIASES, _UNREAD)
+
+#: The only kind that is not read as must-alias.
+_MAY: Final = "may_alias"
+_MUST: Final = "must_alias"
+
+_ENTRY: Final = (
+    'expected {alias = {kind = "may_alias", parameter_index = array<i64>, parameter_number = 0 : i64}, '
+    "output_index = array<i64>}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AliasAttributes:
+    """Aliases and donors as attributes.
+
+    Attributes:
+        arguments: The attributes of each argument, by name.
+        module: The attributes of the module.
+    """
+
+    arguments: tuple[Mapping[str, Plain], ...]
+    module: Mapping[str, Plain]
+
+
+def read_declared(
+    signature: Signature, arguments: Sequence[Mapping[str, Plain]], module: Mapping[str, Plain]
+) -> Declared:
+    """Read the aliases and donors declared by attributes, valid or not.
+
+    Args:
+        signature: The shapes of parameters and result.
+        arguments: The attributes of each argument, by name; those that do not concern aliases are skipped.
+        module: The attributes of the module.
+    """
+    problems: list[Problem] = []
+    entries = [
+        entry
+        for parameter, attributes in enumerate(arguments)
+        for entry in _of_argument(signature, parameter, attributes, problems)
+    ]
+    aliases = tuple(_of_module(module, problems))
+    return Declared(signature, tuple(entries), aliases, tuple(problems))
+
+
+def _is_alone(signature: Signature) -> bool:
+    """Return whether the result of a function is not an element of a tuple of results; it may itself be a tuple."""
+    return signature.results == 1 or not isinstance(signature.result, Tuple)
+
+
+def _of_argument(
+    signature: Signature, parameter: int, attributes: Mapping[str, Plain], problems: list[Problem]
+) -> Iterator[Alias | Donor]:
+    if _OUTPUT in attributes:
+        value = attributes[_OUTPUT]
+        output = integer(value)
+        if output is None:
+            problems.append(_ignored(_OUTPUT, value, parameter, "an integer, the number of a result"))
+        elif output and signature.results == 1 and isinstance(signature.result, Tuple):
+            message = f"argument {parameter} is aliased with result {output}, but the only result has number 0"
+            problems.append(Problem("malformed", parameter, message, f"write {_OUTPUT} = 0 : i32"))
+        else:
+            # For a single result, 0 denotes the result itself, and is not an index.
+            yield Alias((output,) if output or not _is_alone(signature) else (), parameter)
+    if _DONOR in attributes:
+        # Its value does not matter: any boolean declares a donor.
+        if isinstance(attributes[_DONOR], bool):
+            yield Donor(parameter)
+        else:
+            problems.append(_ignored(_DONOR, attributes[_DONOR], parameter, "a boolean"))
+    if _UNREAD in attributes:
+        problems.append(_unread(parameter))
+
+
+def _of_module(attributes: Mapping[str, Plain], problems: list[Problem]) -> Iterator[Alias]:
+    if _UNREAD in attributes:
+        problems.append(_unread(None))
+    value = attributes.get(_ALIASES, [])
+    if not isinstance(value, list):
+        problems.append(_ignored(_ALIASES, value, None, "an array"))
+        return
+    for number, each in enumerate(value):
+        alias = _alias(each)
+        if alias is None:
+            problems.append(_malformed(number, each))
+        else:
+            yield alias
+
+
+def _alias(entry: Plain) -> Alias | None:
+    """Return the alias in an entry of the module; ``None`` if it lacks a field, or one is of another type.
+
+    XLA checks neither, and misinterprets fields of another type.
+    """
+    alias = entry.get("alias") if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not isinstance(alias, dict) or "kind" not in alias:
+        return None
+    output, index = entry.get("output_index"), alias.get("parameter_index")
+    parameter = integer(alias.get("parameter_number"))
+    if not isinstance(output, tuple) or not isinstance(index, tuple) or parameter is None:
+        return None
+    # Any other kind, even a number, is read as must-alias.
+    return Alias(output, parameter, index, "may-alias" if alias["kind"] == _MAY else "must-alias")
+
+
+def _ignored(name: str, value: Plain, argument: int | None, expected: str) -> Problem:
+    holder = "the module" if argument is None else f"argument {argument}"
+    message = f"{name} of {holder} is {describe(value)}, which XLA silently ignores"
+    return Problem("ignored", argument, message, f"make it {expected}, or remove it")
+
+
+def _unread(argument: int | None) -> Problem:
+    holder = "the module" if argument is None else f"argument {argument}"
+    message = f"{_UNREAD} of {holder} is silently ignored by XLA"
+    return Problem("ignored", argument, message, f"write {_DONOR} = true on the argument instead")
+
+
+def _malformed(number: int, entry: Plain) -> Problem:
+    message = f"entry {number} of {_ALIASES} is malformed and may crash XLA: {describe(entry)}"
+    return Problem("malformed", None, message, _ENTRY)
+
+
+def encode_aliases(config: AliasConfig, form: Form | None = None) -> AliasAttributes:
+    """Return the attributes that express ``config``.
+
+    Args:
+        config: The aliases and donors. Donors are attributes of arguments in every form.
+        form: The form in which to write the aliases; by default on arguments if that can express all of them.
+
+    Raises:
+        AliasError: If the form cannot express them; the message names one that can.
+    """
+    chosen = form or ("argument" if fits(config, "argument") else "module")
+    if refused := next(_refused(config, chosen), None):
+        raise AliasError(refused)
+    arguments: list[dict[str, Plain]] = [{} for _ in config.signature.parameters]
+    module: dict[str, Plain] = {}
+    for donor in config.donors:
+        arguments[donor.parameter_number][_DONOR] = True
+    if chosen == "module" and config.aliases:
+        module[_ALIASES] = [_entry(alias) for alias in config.aliases]
+    elif chosen == "argument":
+        for alias in config.aliases:
+            arguments[alias.parameter_number][_OUTPUT] = alias.output_index[0] if alias.output_index else 0
+    return AliasAttributes(tuple(arguments), module)
+
+
+def fits(config: AliasConfig, form: Form) -> bool:
+    """Return whether ``form`` can express ``config``."""
+    return next(_refused(config, form), None) is None
+
+
+def _refused(config: AliasConfig, form: Form) -> Iterator[str]:
+    for donor in config.donors:
+        if donor.parameter_index:
+            yield (
+                f"{_DONOR} applies to whole arguments, but parameter {donor.parameter_number} is donated at "
+                f"{format_index(donor.parameter_index)}: only buffer_donor of HLO can express this"
+            )
+    for alias in config.aliases if form == "argument" else ():
+        if alias.kind == "must-alias":
+            yield _cannot(alias, "must-alias")
+        elif alias.parameter_index:
+            yield _cannot(
+                alias, f"the index {format_index(alias.parameter_index)} in parameter {alias.parameter_number}"
+            )
+        elif len(alias.output_index) > (0 if _is_alone(config.signature) else 1):
+            yield _cannot(alias, f"the index {format_index(alias.output_index)} within one result")
+
+
+def _cannot(alias: Alias, what: str) -> str:
+    return (
+        f"{_OUTPUT} cannot express {what}, which the alias of output {format_index(alias.output_index)} requires: use "
+        f"{_ALIASES} of the module (the form module)"
+    )
+
+
+def _entry(alias: Alias) -> dict[str, Plain]:
+    return {
+        "alias": {
+            "kind": _MAY if alias.kind == "may-alias" else _MUST,
+            "parameter_index": alias.parameter_index,
+            "parameter_number": alias.parameter_number,
+        },
+        "output_index": alias.output_index,
+    }
+
+
+def read_call(aliases: Iterable[Mapping[str, Plain]]) -> tuple[Alias, ...]:
+    """Return the aliases of a custom call: the results that are written over operands.
+
+    Their kind is must-alias, because the called function relies on them.
+
+    Args:
+        aliases: The entries of ``output_operand_aliases``, each with the fields of
+            ``#stablehlo.output_operand_alias``.
+    """
+    found = []
+    for each in aliases:
+        output, operand, index = (each.get(key) for key in _CALL_FIELDS)
+        if isinstance(output, tuple) and isinstance(operand, int) and isinstance(index, tuple):
+            found.append(Alias(output, operand, index, "must-alias"))
+    return tuple(found)
+
+
+_CALL_FIELDS: Final = ("output_tuple_indices", "operand_index", "operand_tuple_indices")
+
+
+def encode_call(aliases: Iterable[Alias]) -> list[dict[str, Plain]]:
+    """Return the entries of ``output_operand_aliases`` that express the aliases of a custom call.
+
+    Raises:
+        AliasError: If one is a may-alias, which calls cannot express.
+    """
+    found = list(aliases)
+    if any(alias.kind != "must-alias" for alias in found):
+        raise AliasError("output_operand_aliases of a custom call can only express must-alias")
+    return [
+        dict(zip(_CALL_FIELDS, (alias.output_index, alias.parameter_number, alias.parameter_index), strict=True))
+        for alias in found
+    ]

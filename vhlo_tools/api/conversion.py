@@ -1,0 +1,400 @@
+"""Conversion between programs and artifacts, and between versions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from os import PathLike
+from typing import TYPE_CHECKING, Literal, get_args
+
+from vhlo_tools.api.frontends import FRONTENDS, export_model
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target, expansion_policy
+from vhlo_tools.compat import resolve_target as resolve
+from vhlo_tools.errors import (
+    AliasError,
+    DowngradeError,
+    MalformedArtifactError,
+    UnknownTargetError,
+    UnsupportedFeatureError,
+)
+from vhlo_tools.findings import OPAQUE_PROPERTIES
+from vhlo_tools.formats import Buffer, identify
+from vhlo_tools.mapping import join
+from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.bindings import Context, Module
+    from vhlo_tools.program import ExpandOptions, Program, ProgramSource
+
+__all__ = [
+    "deserialize",
+    "linted",
+    "open_artifact",
+    "program_of",
+    "resolve_target",
+    "retarget",
+    "serialize",
+    "strip",
+]
+
+Emit = Literal["text", "bytecode", "vhlo", "hlo-text", "hlo-proto"]
+Engine = Literal["auto", "bytes", "mlir"]
+ArtifactSource = str | PathLike[str] | Buffer | Artifact
+
+
+def open_artifact(source: ArtifactSource, *, name: str | None = None) -> Artifact:
+    """Open a portable artifact, lazily and without MLIR.
+
+    Args:
+        source: A path or the bytes of an artifact, or of a jax.export file, which yields the artifact in it.
+        name: The name of the artifact in messages, by default its path.
+
+    Raises:
+        MalformedArtifactError: If it is not an artifact, or its header or its sections are damaged.
+        OSError: If the file cannot be read.
+    """
+    return Artifact.open(source, name=name)
+
+
+def resolve_target(target: str, *, as_of: date | None = None, provider: str | None = None) -> Target:
+    """Return the StableHLO version that a target stands for.
+
+    Args:
+        target: A target in the target grammar (see :mod:`vhlo_tools.compat.target_grammar`).
+        as_of: The day from which windows count back, by default today.
+        provider: The bindings that define ``current``, ``WEEK_4`` and similar targets.
+
+    Raises:
+        UnknownTargetError: If the target names no known version.
+        InvalidVersionError: If the target looks like a version but is not valid.
+    """
+
+    def library() -> Library:
+        # Imported here because few targets need it.
+        from vhlo_tools.bindings import get_provider
+
+        return get_provider(provider).library
+
+    return resolve(target, library, as_of=as_of)
+
+
+def serialize(
+    program: ProgramSource,
+    target: str | Version = "current",
+    *,
+    allow_other_dialects: bool = False,
+    legalize: bool = True,
+    expand: Expand = False,
+    allow_relaxed: AllowRelaxed = (),
+    alias_lint: bool = True,
+    strip_debug_info: bool = False,
+    name: str | None = None,
+    as_of: date | None = None,
+    provider: str | None = None,
+    signature: str | None = None,
+    batch_size: int | None = None,
+    importer: str | None = None,
+    import_timeout: float | None = None,
+    import_memory: int | None = None,
+    trusted: bool = False,
+) -> Artifact:
+    """Write a program as a portable artifact.
+
+    Args:
+        program: An ``ir.Module`` of any provider, which is not changed; MLIR text or bytes; an artifact; a
+            ``jax.stages.Lowered``; a ``jax.export.Exported`` or its serialized bytes; a
+            ``torch.export.ExportedProgram`` or its serialized bytes, which torch and an importer export; a path to a
+            file with any of these; or the path of the folder of a SavedModel, which TensorFlow exports.
+        target: The target version or consumer, in the target grammar. For a named consumer that reads newer versions
+            than the installed library writes, the newest version of the library is written.
+        allow_other_dialects: Whether ops of dialects other than StableHLO, such as ``sdy``, may remain unchanged.
+        legalize: Whether constructs that no artifact can contain are rewritten into equivalent StableHLO where a
+            rewrite is known: constants in resources, ops of `chlo`, `mhlo`, `arith`, `math`, `tensor` and `shape`,
+            attributes without a form in VHLO.
+        expand: Whether features newer than the target are rewritten into older ones, where the program computes the
+            same afterwards; or the ids of the features for which this is allowed. Only ops that stand in the way are
+            changed. ``docs/expansions.md`` lists them.
+        allow_relaxed: The ids of the features that may be rewritten with something given up, such as a requested
+            accuracy, or ``all``.
+        alias_lint: Whether to reject aliases and donors that XLA rejects.
+        strip_debug_info: Whether to omit source locations.
+        name: The name of the program in messages, by default its path.
+        as_of: The day from which windows in ``target`` count back, by default today.
+        provider: The bindings to use, by default those of the module, or the installed ones.
+        signature: For a SavedModel, the signature; by default ``serving_default``.
+        batch_size: For a SavedModel, the size of the first dimension of inputs that leave it open.
+        importer: For a program of torch.export, ``torchax``, ``torch-mlir`` or ``auto``, the default, which takes
+            torchax where it can be imported, and the other one for what the first refuses.
+        import_timeout: For a program of torch.export, the time limit of torch-mlir in seconds, by default 600.
+        import_memory: For a program of torch.export, the memory limit of torch-mlir in bytes, by default 8 GiB.
+        trusted: Whether MLIR may parse an artifact or bytecode directly in this process. Otherwise a child process
+            parses it first, because damaged bytes can crash the parser. Artifacts serialized by this process are
+            trusted.
+
+    Returns:
+        The artifact. Its ``findings`` are warnings of features that the library accepts but a consumer may reject, of
+        suspicious aliases, and of donations that jax dropped, and notes of what was rewritten.
+
+    Raises:
+        DowngradeError: If the program needs a feature newer than the target.
+        UnsupportedFeatureError: If it contains something that no artifact can represent.
+        AliasError: If it contains aliases or donors that XLA rejects.
+        InvalidProgramError: If it is not a valid program.
+        MalformedArtifactError: If it is a damaged artifact.
+        UnknownTargetError: If the target is unknown, or a version that the library cannot write.
+        InvalidVersionError: If the target looks like a version but is not valid.
+        InvalidInputError: If there is no such signature, or the shape of a SavedModel's input remains open.
+        MissingExtraError: If the framework of the program is not installed.
+        ValueError: If a feature to be expanded is unknown, or has no such expansion.
+    """
+    source = identify(program, name)
+    of_frontends = (signature, batch_size, importer, import_timeout, import_memory)
+    if source.kind in FRONTENDS or any(option is not None for option in of_frontends):
+        exported = export_model(
+            source,
+            target,
+            name=name,
+            allow_other_dialects=allow_other_dialects,
+            legalize=legalize,
+            expand=expand,
+            allow_relaxed=allow_relaxed,
+            as_of=as_of,
+            provider=provider,
+            signature=signature,
+            batch_size=batch_size,
+            importer=importer,
+            import_timeout=import_timeout,
+            import_memory=import_memory,
+        )
+        artifact = linted(exported.artifact) if alias_lint else exported.artifact
+        return strip(artifact) if strip_debug_info else artifact
+    from vhlo_tools.convert import serialize_program
+    from vhlo_tools.program import load_program
+
+    loaded = load_program(source, name=name, provider=provider, trusted=trusted)
+    resolved = _target(loaded, target, as_of)
+    artifact = serialize_program(
+        loaded,
+        resolved,
+        allow_other_dialects=allow_other_dialects,
+        legalize=legalize,
+        expand=expand,
+        allow_relaxed=allow_relaxed,
+    )
+    artifact = linted(artifact) if alias_lint else artifact
+    return strip(artifact) if strip_debug_info else artifact
+
+
+def linted(artifact: Artifact) -> Artifact:
+    """Return an artifact with the warnings about its aliases added to its findings.
+
+    Raises:
+        AliasError: If XLA rejects the aliases.
+    """
+    found = artifact.alias_findings()
+    if errors := [each for each in found if each.level == "error"]:
+        raise AliasError(f"{artifact.name} has aliases that XLA rejects (--no-alias-lint accepts them)", errors)
+    new = [each for each in found if each not in artifact.findings]
+    return artifact.with_findings([*artifact.findings, *new]) if new else artifact
+
+
+def strip(artifact: ArtifactSource) -> Artifact:
+    """Return an artifact without debug information: every source location becomes unknown. No MLIR is needed.
+
+    A jax.export file is stripped by :func:`vhlo_tools.integrations.jax.strip`.
+
+    Args:
+        artifact: The artifact, its path or its bytes.
+
+    Raises:
+        MalformedArtifactError: If it is not an artifact, or a damaged one.
+    """
+    whole = Artifact.open(artifact, unpack=False)
+    stripped = Artifact(join(whole.stripped()), name=whole.name, trusted=whole.trusted)
+    return stripped.with_findings(whole.findings)
+
+
+def retarget(
+    artifact: ArtifactSource,
+    target: str | Version,
+    *,
+    engine: Engine = "auto",
+    expand: Expand = False,
+    allow_relaxed: AllowRelaxed = (),
+    as_of: date | None = None,
+    provider: str | None = None,
+    trusted: bool = False,
+) -> Artifact:
+    """Retarget an artifact to an older or newer version; ops of other dialects in it are kept.
+
+    On bytes this needs no MLIR, supports every version in the specification, independently of the installed library,
+    and loads no constants: the result refers to those of ``artifact``, and its ``save`` copies them from file to file.
+    For a jax.export file use :func:`vhlo_tools.integrations.jax.retarget`.
+
+    Args:
+        artifact: The artifact, its path or its bytes.
+        target: The target version or consumer, in the target grammar.
+        engine: ``bytes``; ``mlir``, the installed library, which must be able to read the source version and to write
+            the target version; or ``auto``, which uses ``mlir`` only for what cannot be retargeted on bytes.
+        expand: Which features newer than the target are rewritten, as for :func:`serialize`. It needs MLIR, and is done
+            only if the artifact cannot be retargeted as it is; an artifact newer than the installed library is brought
+            down to its version on bytes first.
+        allow_relaxed: Those that may be rewritten with something given up, as for :func:`serialize`.
+        as_of: The day from which windows in ``target`` count back, by default today.
+        provider: The bindings to use, by default the installed ones.
+        trusted: Whether MLIR may parse the artifact directly in this process, as for :func:`serialize`.
+
+    Raises:
+        DowngradeError: If it needs a feature newer than the target.
+        UnsupportedFeatureError: If it contains a feature that the target no longer has, or that cannot be retargeted
+            on bytes.
+        MalformedArtifactError: If it is not an artifact, or a damaged one, or, with MLIR, one the library cannot read.
+        UnknownTargetError: If the target is unknown, or, with MLIR, a version that the library cannot write.
+        InvalidVersionError: If the target looks like a version but is not valid.
+        ValueError: If there is no such engine, or a feature to be expanded is unknown, or has no such expansion.
+    """
+    options: ExpandOptions = {"expand": expand, "allow_relaxed": allow_relaxed}
+    expands = bool(expansion_policy(expand, allow_relaxed))
+    if expands and engine == "bytes":
+        raise ValueError("expansions need MLIR: expected the engine auto or mlir")
+    if engine not in get_args(Engine):
+        raise ValueError(f"unknown engine {engine!r}: expected one of {', '.join(get_args(Engine))}")
+    opened = Artifact.open(artifact, unpack=False)
+    if engine == "mlir":
+        return _retarget_with_mlir(opened, target, as_of, provider, trusted, options)
+    resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
+    try:
+        return opened.retargeted(resolved.version)
+    except DowngradeError as refusal:
+        if not expands:
+            raise
+        return _retarget_with_expansions(opened, refusal, target, as_of, provider, trusted, options)
+    except UnsupportedFeatureError as error:
+        if engine == "bytes" or all(finding.feature != OPAQUE_PROPERTIES for finding in error.findings):
+            raise
+    return _retarget_with_mlir(opened, target, as_of, provider, trusted, options)
+
+
+def _retarget_with_expansions(
+    artifact: Artifact,
+    refusal: DowngradeError,
+    target: str | Version,
+    as_of: date | None,
+    provider: str | None,
+    trusted: bool,
+    options: ExpandOptions,
+) -> Artifact:
+    """Retarget an artifact that cannot be without expansions; ``refusal`` says why."""
+    try:
+        return _retarget_with_mlir(artifact, target, as_of, provider, trusted, options)
+    except (MalformedArtifactError, UnknownTargetError) as error:
+        from vhlo_tools.bindings import get_provider
+
+        library = get_provider(provider).library
+        if artifact.version.minor_release <= library.current.minor_release:
+            raise
+        version = resolve_target(str(target), as_of=as_of, provider=provider).version
+        found = artifact.requirements().findings(version, expansion_policy(**options))
+        reason = (
+            f"it cannot be expanded by {library.name}, of StableHLO {library.current}, which is older than the "
+            f"artifact: install a release with {artifact.version.minor_release} or later"
+        )
+        errors = [replace(each, message=f"{each.message}; {reason}") for each in found if each.level == "error"]
+        raise DowngradeError(refusal.summary, errors) from error
+
+
+def _retarget_with_mlir(
+    artifact: Artifact,
+    target: str | Version,
+    as_of: date | None,
+    provider: str | None,
+    trusted: bool,
+    options: ExpandOptions,
+) -> Artifact:
+    from vhlo_tools.convert import serialize_program
+    from vhlo_tools.program import load_program
+
+    loaded = load_program(artifact, provider=provider, trusted=trusted)
+    resolved = _target(loaded, target, as_of)
+    return serialize_program(loaded, resolved, allow_other_dialects=bool(loaded.other_dialects), **options)
+
+
+def deserialize(
+    artifact: ArtifactSource, context: Context | None = None, *, provider: str | None = None, trusted: bool = False
+) -> Module:
+    """Convert an artifact to a StableHLO module.
+
+    An artifact newer than the library is brought down to its version first, where its program allows.
+
+    Args:
+        artifact: The artifact, its path or its bytes, or those of a jax.export file.
+        context: The context for the module, which gets StableHLO's dialects if it lacks them; by default a new one.
+        provider: The bindings to use, by default those of ``context``, or the installed ones.
+        trusted: Whether MLIR may parse an artifact or bytecode directly in this process. Otherwise a child process
+            parses it first, because damaged bytes can crash the parser. Artifacts serialized by this process are
+            trusted.
+
+    Returns:
+        An ``ir.Module`` of the provider.
+
+    Raises:
+        MalformedArtifactError: If it is not an artifact, a damaged one, or one the installed library cannot read.
+        EngineStartError: If no child process can be started.
+    """
+    opened = Artifact.open(artifact)
+    _warm_for(opened, trusted)
+    from vhlo_tools.bindings import get_provider, provider_of
+    from vhlo_tools.convert import deserialize_artifact
+
+    bindings = provider_of(context) if context is not None else None
+    if context is not None and bindings is None:
+        raise TypeError(f"a {type(context).__qualname__} is not an MLIR context")
+    return deserialize_artifact(opened, bindings or get_provider(provider), context, trusted=trusted)
+
+
+def program_of(
+    artifact: ArtifactSource,
+    emit: Emit,
+    *,
+    debug_info: bool = False,
+    provider: str | None = None,
+    trusted: bool = False,
+) -> bytes:
+    """Return the program in an artifact as the contents of a file.
+
+    Args:
+        artifact: The artifact, its path or its bytes, or those of a jax.export file.
+        emit: ``text`` or ``bytecode`` for StableHLO; ``vhlo`` for VHLO as generic text, which needs no MLIR;
+            ``hlo-text`` or ``hlo-proto`` for HLO, which needs XLA in jaxlib.
+        debug_info: Whether text contains locations.
+        provider: The bindings to use, by default the installed ones.
+        trusted: Whether MLIR may parse the artifact directly in this process, as for :func:`deserialize`.
+
+    Raises:
+        MalformedArtifactError: If it is not an artifact, a damaged one, or one the installed library cannot read.
+        InvalidProgramError: If XLA cannot convert it to HLO.
+    """
+    opened = Artifact.open(artifact)
+    if emit == "vhlo":
+        return opened.text(debug_info=debug_info).encode()
+    _warm_for(opened, trusted)
+    from vhlo_tools.bindings import get_provider
+    from vhlo_tools.convert import hlo_of_artifact, print_module
+
+    if emit == "hlo-text" or emit == "hlo-proto":
+        return hlo_of_artifact(opened, get_provider("jaxlib.mlir"), text=emit == "hlo-text", trusted=trusted)
+    return print_module(opened, get_provider(provider), emit, debug_info=debug_info, trusted=trusted)
+
+
+def _warm_for(artifact: Artifact, trusted: bool) -> None:
+    """Start the child process that will parse an artifact, concurrently with this process's import of the bindings."""
+    if not (trusted or artifact.trusted):
+        from vhlo_tools.bindings import isolation
+
+        isolation.warm()
+
+
+def _target(program: Program, target: str | Version, as_of: date | None) -> Target:
+    library = program.provider.library
+    return resolve(str(target), lambda: library, as_of=as_of).within(library)

@@ -1,0 +1,121 @@
+"""Execution of programs on numpy arrays, with or without donation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
+
+from vhlo_tools.api.frontends import as_program
+
+if TYPE_CHECKING:
+    from vhlo_tools.execution import Donate, Executable, Handler, Probe
+    from vhlo_tools.program import LoadOptions, ProgramSource
+
+__all__ = ["ENGINE_CHOICES", "EngineChoice", "load_executable", "run"]
+
+EngineChoice = Literal["auto", "reference", "xla"]
+ENGINE_CHOICES: Final = get_args(EngineChoice)
+
+
+def load_executable(
+    program: ProgramSource,
+    *,
+    engine: EngineChoice = "auto",
+    handlers: Mapping[str, Handler] | None = None,
+    in_process: bool = False,
+    timeout: float | None = None,
+    **options: Unpack[LoadOptions],
+) -> Executable:
+    """Load a program once, to run it repeatedly, with reports of its memory use.
+
+    >>> import vhlo_tools as vt
+    >>> program = '''func.func @main(%a: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> tensor<2xf32> {
+    ...   %0 = stablehlo.add %a, %a : tensor<2xf32>
+    ...   return %0 : tensor<2xf32>
+    ... }'''
+    >>> execution = vt.load_executable(program).execute([vt.Buffer([1, 2])], donate=(0,))
+
+    Args:
+        program: Anything that :func:`serialize` accepts.
+        engine: As for :func:`run`.
+        handlers: As for :func:`run`.
+        in_process: Whether XLA runs in this process: faster for small programs, but a program that crashes XLA ends
+            this process, and no limit holds. Only for programs that you made. The interpreter always runs in a child.
+        timeout: The limit in seconds of preparing the program, and of runs without one of their own (see :func:`run`).
+        options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
+
+    Raises:
+        AliasError: If the program has aliases or donors that XLA rejects.
+        InvalidProgramError: If it is not a valid program, or has no ``main``.
+        EngineError: If it has an input or a result that numpy cannot represent.
+        MalformedArtifactError: If it is a damaged artifact.
+        ProviderError: If a dependency of the engine is not installed.
+    """
+    from vhlo_tools.execution import Executable, choose_executable
+    from vhlo_tools.program import load_program, names_in_utf8
+
+    if engine not in ENGINE_CHOICES:
+        raise ValueError(f"{engine!r} is not an engine: expected one of {', '.join(ENGINE_CHOICES)}")
+    program = as_program(program, name=options.get("name"), provider=options.get("provider"))
+    loaded = load_program(program, **options)
+    with names_in_utf8(loaded.name):
+        if engine == "auto":
+            return choose_executable(loaded, handlers, in_process=in_process, timeout=timeout)
+        return Executable(loaded, engine, "as requested", handlers, in_process=in_process, timeout=timeout)
+
+
+def run(
+    program: ProgramSource,
+    inputs: Sequence[Any],
+    *,
+    engine: EngineChoice = "auto",
+    donate: Donate = (),
+    timeout: float | None = None,
+    handlers: Mapping[str, Handler] | None = None,
+    probe: Probe | None = None,
+    **options: Unpack[LoadOptions],
+) -> tuple[Any, ...]:
+    """Evaluate the function ``main`` of a program.
+
+    An input is *donated* by ``donate``, or by a :class:`Buffer` with ``donate=True``. If an output is aliased with it,
+    the output overwrites it: on ``reference`` in the memory of the array or of the buffer, on ``xla`` in device memory.
+    The buffer is then deleted. An input that has an alias and is not donated, or that is referenced elsewhere, is
+    protected by a copy. Runs of a :func:`load_executable` result report all this.
+
+    Args:
+        program: Anything that :func:`serialize` accepts.
+        inputs: For each argument of ``main`` an array of its element type and shape, or a :class:`Buffer`; for a tuple
+            a sequence of these. Python numbers and lists are converted to the element type of the argument.
+        engine: ``reference`` is StableHLO's reference interpreter, ``xla`` is XLA for the CPU; ``auto`` selects the
+            interpreter for small programs that it can run, and XLA otherwise; the report of a run states the reason.
+        donate: The numbers of donated inputs; ``(number, index)`` is a part of a tuple. An array that is not a
+            :class:`Buffer` is copied unless it is writable, contiguous and owns its memory.
+        timeout: The time limit in seconds, by default ten minutes; ``math.inf`` for none. It counts separately for
+            compilation, for the run, and on ``reference`` for each segment of a program that is stepped through.
+        handlers: Functions that compute custom calls, by their targets. A handler is called with the call, a
+            :class:`CustomCall`, and an array for each operand, which it must not change; it returns an array for each
+            result: one alone, or a sequence.
+        probe: The recorder of intermediate values, on ``reference``, which ``auto`` then selects.
+        options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
+
+    Returns:
+        The results, one array for each, for a tuple a tuple. Those of ``xla`` are read-only.
+
+    Raises:
+        InvalidInputError: If the inputs do not match the program.
+        BufferDeletedError: If an input was donated before.
+        AliasError: If the program has invalid aliases, or an input with a must-alias is not donated.
+        EngineError: If the program contains something that the engine cannot run, or fails.
+        EngineCrashError: If it crashes the child process that runs it.
+        EngineTimeoutError: If it exceeds the time limit.
+        InvalidProgramError: If it is not a valid program.
+        MalformedArtifactError: If it is a damaged artifact.
+    """
+    if not isinstance(inputs, Sequence):
+        raise TypeError(
+            f"inputs must be a sequence with one array for each argument, not a {type(inputs).__qualname__}"
+        )
+    if probe is not None and engine == "auto":
+        engine = "reference"
+    executable = load_executable(program, engine=engine, handlers=handlers, timeout=timeout, **options)
+    return executable.run(inputs, donate=donate, timeout=timeout, probe=probe)

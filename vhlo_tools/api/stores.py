@@ -1,0 +1,264 @@
+"""Migration and monitoring of stores of programs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from datetime import date
+from os import PathLike, fspath
+from typing import Any, Unpack
+
+from vhlo_tools.api.conversion import resolve_target
+from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
+from vhlo_tools.errors import MigrationError
+from vhlo_tools.migration import (
+    WINDOWS,
+    Journal,
+    Migration,
+    MigrationRecord,
+    MigrationSettings,
+    StoreFile,
+    WindowName,
+    Workers,
+    journal_path,
+    watch_store,
+)
+from vhlo_tools.program import WriteOptions
+from vhlo_tools.version import Version
+
+__all__ = ["migrate", "opened_migration", "plan_migration", "store_status"]
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+class MigrationOptions(WriteOptions, total=False):
+    """Options of both :func:`migrate` and :func:`plan_migration`, in addition to those of :func:`serialize`.
+
+    Attributes:
+        output_dir: A folder for results, with the structure below the paths; the store is not changed.
+        backup: The suffix of the name of an old file that is kept, such as ``.orig``; by default none is kept.
+        force: Whether results may replace other files at their paths.
+        exclude: Globs of files and folders to leave out.
+        follow: Whether the files are migrated to which links in folders lead, by default true.
+        follow_outside: Whether they are even if they are outside of the paths; by default each is ``blocked``.
+        as_of: The day from which windows in the target count back, by default today.
+        provider: The bindings to use if they are needed.
+        trusted: Whether MLIR may parse bytes directly in this process, as for :func:`serialize`.
+    """
+
+    output_dir: str | PathLike[str] | None
+    backup: str | None
+    force: bool
+    exclude: Sequence[str]
+    follow: bool
+    follow_outside: bool
+    as_of: date | None
+    provider: str | None
+    trusted: bool
+
+
+def _settings(
+    paths: Paths,
+    target: str | Version,
+    *,
+    output_dir: str | PathLike[str] | None = None,
+    exclude: Sequence[str] = (),
+    as_of: date | None = None,
+    provider: str | None = None,
+    **options: Any,
+) -> MigrationSettings:
+    resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
+    return MigrationSettings(
+        _texts(paths),
+        resolved.version,
+        None if output_dir is None else fspath(output_dir),
+        exclude=tuple(exclude),
+        provider=provider,
+        consumers=resolved.consumers,
+        **options,
+    )
+
+
+def migrate(
+    paths: Paths,
+    target: str | Version,
+    *,
+    executor: Executor | None = None,
+    jobs: int | None = None,
+    verify: bool = False,
+    seed: int = 0,
+    timeout: float | None = None,
+    journal: str | PathLike[str] | None = None,
+    restart: bool = False,
+    **options: Unpack[MigrationOptions],
+) -> Iterator[MigrationRecord]:
+    """Migrate all programs of a store to one version, each atomically and independently of errors in others.
+
+    Artifacts and jax.export files are replaced in place; symbolic links and permissions are kept. For any other program
+    an artifact ``NAME.mlirbc`` is written beside it. The work proceeds as the returned iterator is consumed, with as
+    many files in progress as the executor can use. A journal in the store records the progress: after an interruption,
+    the same call resumes the migration. The journal is removed at the end.
+
+    >>> import vhlo_tools as vt
+    >>> for record in vt.migrate("store", "1.13.0", jobs=4):  # doctest: +SKIP
+    ...     if not record.ok:
+    ...         print(record.path, record.status, record.reason)
+
+    Args:
+        paths: Files, folders and globs.
+        target: The target version or consumer, in the target grammar.
+        executor: The executor of the work: processes, threads, or other machines that see the same files.
+        jobs: Without an executor, the number of processes to start, which survive crashes caused by malformed files; by
+            default files are processed sequentially in this process.
+        verify: Whether a file is migrated only if the old and the new program are proven equivalent: because the
+            library reads the same program from both; or else by running both.
+        seed: The seed for drawing the inputs of these runs.
+        timeout: The limit in seconds of each of these runs, as for :func:`run`.
+        journal: The path of the journal, which is then not removed; by default ``.vhlo-migration`` with the results.
+        restart: Whether to discard the journal of an interrupted migration.
+        options: See :class:`MigrationOptions`.
+
+    Yields:
+        The record of each file: first of those that an interrupted run had finished, then of others on completion.
+
+    Raises:
+        MigrationError: If a path matches no file, another migration is in progress, or an unfinished migration has
+            other settings.
+        UnknownTargetError: If the target is unknown.
+        InvalidVersionError: If the target looks like a version but is not valid.
+    """
+    settings = _settings(paths, target, verify=verify, seed=seed, timeout=timeout, **options)
+    return _migrated(settings, None if journal is None else fspath(journal), executor, jobs, restart=restart)
+
+
+def _migrated(
+    settings: MigrationSettings, journal: str | None, executor: Executor | None, jobs: int | None, *, restart: bool
+) -> Iterator[MigrationRecord]:
+    with opened_migration(settings, journal, restart=restart) as migration, Workers(executor, jobs) as workers:
+        for _ in migration.find():
+            pass
+        # Files finished by earlier runs, and files in conflict.
+        yield from migration.records()
+        yield from migration.execute(workers)
+
+
+@contextmanager
+def opened_migration(
+    settings: MigrationSettings, journal: str | None = None, *, dry: bool = False, restart: bool = False
+) -> Iterator[Migration]:
+    """Yield a migration with its journal; the journal is removed unless an error occurs or the caller named it.
+
+    Args:
+        settings: The settings of the migration.
+        journal: The path of the journal.
+        dry: Whether to plan only, with a temporary journal.
+        restart: Whether to discard the journal of an interrupted migration.
+
+    Raises:
+        MigrationError: If the journal cannot be used.
+    """
+    path = None if dry else journal or journal_path(settings)
+    with Journal(path, settings, restart=restart) as used:
+        try:
+            yield Migration(settings, MIGRATION_TOOLS, used)
+        except MigrationError:
+            if used.is_empty:
+                used.remove()
+            raise
+        except sqlite3.Error as error:
+            raise MigrationError(
+                f"the journal {path} can no longer be written ({error}): every file is intact, and the same call "
+                f"resumes the migration once it can"
+            ) from error
+        if journal is None:
+            used.remove()
+        else:
+            used.conclude()
+
+
+def plan_migration(
+    paths: Paths,
+    target: str | Version,
+    *,
+    executor: Executor | None = None,
+    jobs: int | None = None,
+    **options: Unpack[MigrationOptions],
+) -> Iterator[MigrationRecord]:
+    """Yield the outcome that :func:`migrate` would have for each file, with its reasons; nothing is written.
+
+    Args:
+        paths: Files, folders and globs.
+        target: The target version or consumer, in the target grammar.
+        executor: The executor of the work, as for :func:`migrate`.
+        jobs: The number of processes, as for :func:`migrate`.
+        options: See :class:`MigrationOptions`.
+
+    The record of each file: ``move``, ``current``, ``blocked`` or ``unreadable``. A sample of the files is
+    converted without being written, with ``seconds``, from which :class:`MigrationSummary` estimates the total
+    time.
+        without being written, with ``seconds``, from which :class:`MigrationSummary` estimates the total time.
+
+    Raises:
+        MigrationError: If a path matches no file.
+        UnknownTargetError: If the target is unknown.
+        InvalidVersionError: If the target looks like a version but is not valid.
+    """
+    settings = _settings(paths, target, **options)
+    return _planned(settings, executor, jobs)
+
+
+def _planned(settings: MigrationSettings, executor: Executor | None, jobs: int | None) -> Iterator[MigrationRecord]:
+    with opened_migration(settings, dry=True) as migration, Workers(executor, jobs) as workers:
+        for _ in migration.find():
+            pass
+        yield from migration.records()
+        yield from migration.plan(workers)
+
+
+def store_status(
+    paths: Paths,
+    *,
+    windows: Sequence[WindowName] = WINDOWS,
+    executor: Executor | None = None,
+    jobs: int | None = None,
+    exclude: Sequence[str] = (),
+    as_of: date | None = None,
+) -> Iterator[StoreFile]:
+    """Yield the ends of the compatibility windows of the artifacts and jax.export files in a store, and their readers.
+
+    Args:
+        paths: Files, folders and globs.
+        windows: The windows that determine the order: ``backward``, ``forward``, ``jax-export``.
+        executor: The executor of the work, as for :func:`migrate`.
+        jobs: The number of processes, as for :func:`migrate`.
+        exclude: Globs of files and folders to leave out.
+        as_of: The day up to which releases are considered, by default today.
+
+    Yields:
+        Each file, in the order in which they leave a window.
+
+    Raises:
+        MigrationError: If a path matches no file.
+        ValueError: If there is no such window.
+    """
+    if unknown := sorted(set(windows).difference(WINDOWS)):
+        raise ValueError(f"{unknown[0]!r} is not a window: expected one of {', '.join(WINDOWS)}")
+    return _watched(_texts(paths), tuple(windows), executor, jobs, tuple(exclude), as_of or date.today())
+
+
+def _watched(
+    paths: tuple[str, ...],
+    windows: tuple[WindowName, ...],
+    executor: Executor | None,
+    jobs: int | None,
+    exclude: tuple[str, ...],
+    today: date,
+) -> Iterator[StoreFile]:
+    with Workers(executor, jobs) as workers:
+        yield from watch_store(paths, workers, windows=windows, today=today, exclude=exclude)
+
+
+def _texts(paths: Paths) -> tuple[str, ...]:
+    return (fspath(paths),) if isinstance(paths, str | PathLike) else tuple(fspath(each) for each in paths)

@@ -1,0 +1,158 @@
+"""Reader and writer of the aliases and donors in the bytes of an artifact, without MLIR."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from vhlo_tools.aliasing import (
+    ARGUMENT_ATTRIBUTES,
+    MODULE_ATTRIBUTES,
+    AliasConfig,
+    Declared,
+    Form,
+    Plain,
+    Problem,
+    ProgramAliases,
+    Signature,
+    Tuple,
+    declared_in,
+    set_aliases,
+)
+from vhlo_tools.artifact.call_aliases import has_call_aliases, read_calls
+from vhlo_tools.artifact.entry_function import EntryFunction, find_entry, functions_in, replace_dictionaries
+from vhlo_tools.artifact.plain_attributes import PlainWriter
+from vhlo_tools.artifact.value_names import read_parameters, read_results
+from vhlo_tools.bytecode import File, Places, Tables, collect_garbage
+
+__all__ = ["mentions_aliases", "read_aliases", "write_aliases"]
+
+
+def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True) -> ProgramAliases:
+    """Return all aliases and donors declared in a program, valid or not.
+
+    Args:
+        file: Its bytes.
+        name: Its name in messages.
+        calls: Whether to read the aliases of custom calls.
+
+    Raises:
+        MalformedArtifactError: If it is damaged.
+    """
+    entry = find_entry(file)
+    found = tuple(each for each in read_calls(file, name) if each.aliases) if calls else ()
+    ignored = tuple(_elsewhere(file, entry))
+    if entry is None:
+        return ProgramAliases(None, Declared(Signature((), Tuple(())), problems=ignored), calls=found)
+    declared = declared_in(_ArtifactStore(file, entry))
+    declared = replace(declared, problems=(*declared.problems, *ignored))
+    return ProgramAliases(
+        entry.name, declared, read_parameters(file, entry, Places(file, name)), read_results(entry), found
+    )
+
+
+def _elsewhere(file: File, entry: EntryFunction | None) -> Iterator[Problem]:
+    """Yield alias attributes on arguments of functions other than the one that XLA enters."""
+    entered = f"only enters @{entry.name}" if entry else "finds no function main"
+    for function in functions_in(file):
+        if entry is not None and function.op is entry.op:
+            continue
+        for number, held in enumerate(function.arguments):
+            for name in (each for each in ARGUMENT_ATTRIBUTES if each in held):
+                message = f"{name} of argument {number} of @{function.name} is silently ignored: XLA {entered}"
+                yield Problem("ignored", None, message, "set it on the function main, or remove it")
+
+
+def mentions_aliases(file: File) -> bool:
+    """Return, from the tables of a program, whether it may declare aliases; most do not, and need not be read for them.
+
+    Raises:
+        MalformedArtifactError: If the tables are damaged.
+    """
+    names = {name.encode() for name in (*ARGUMENT_ATTRIBUTES, *MODULE_ATTRIBUTES)}
+    if not names.isdisjoint(file.strings):
+        return True
+    return has_call_aliases(file)
+
+
+def write_aliases(file: File, config: AliasConfig, form: Form | None = None) -> None:
+    """Replace the aliases and donors of a program by those of ``config``.
+
+    Args:
+        file: Its bytes, which are edited.
+        config: The aliases and donors.
+        form: The form in which to write the aliases; by default the present one, or else one that can express them.
+
+    Raises:
+        AliasError: As :func:`vhlo_tools.aliasing.set_aliases`.
+        MalformedArtifactError: If the program is damaged.
+    """
+    entry = find_entry(file)
+    store = None if entry is None else _ArtifactStore(file, entry)
+    set_aliases(store, config, form)
+    if store is not None:
+        store.finish()
+
+
+class _ArtifactStore:
+    """The alias attributes in the bytes of a program.
+
+    Args:
+        file: The program.
+        entry: Its entry function.
+    """
+
+    def __init__(self, file: File, entry: EntryFunction) -> None:
+        self._file = file
+        self._entry = entry
+        self._lost: set[int] = set()
+
+    @cached_property
+    def _tables(self) -> Tables:
+        return Tables(self._file)
+
+    @cached_property
+    def _writer(self) -> PlainWriter:
+        return PlainWriter(self._tables)
+
+    @property
+    def name(self) -> str:
+        return self._entry.name
+
+    @property
+    def signature(self) -> Signature:
+        return self._entry.signature
+
+    def argument_aliases(self) -> list[dict[str, Plain]]:
+        return [self._plain(each, ARGUMENT_ATTRIBUTES) for each in self._entry.arguments]
+
+    def module_aliases(self) -> dict[str, Plain]:
+        return self._plain(self._entry.module_attributes, MODULE_ATTRIBUTES)
+
+    def _plain(self, held: Mapping[str, int], names: tuple[str, ...]) -> dict[str, Plain]:
+        return {name: self._entry.reader.attribute(held[name]) for name in names if name in held}
+
+    def set_argument_aliases(self, arguments: Sequence[Mapping[str, Plain]]) -> None:
+        changed = [
+            {**_without(held, ARGUMENT_ATTRIBUTES), **{key: self._writer.argument(each) for key, each in new.items()}}
+            for held, new in zip(self._entry.arguments, arguments, strict=True)
+        ]
+        if changed != self._entry.arguments:
+            self._lost |= replace_dictionaries(self._file, self._tables, self._entry, "arg_attrs", changed)
+
+    def set_module_aliases(self, gone: Sequence[str], added: Mapping[str, Plain]) -> None:
+        op = self._entry.module
+        held = self._file.dictionary(op.attributes, errors="surrogateescape") or {}
+        new = {name: self._writer.module(value) for name, value in added.items()}
+        self._lost |= {op.attributes} if op.attributes is not None else set()
+        op.attributes = self._tables.dictionary({**_without(held, gone), **new})
+
+    def finish(self) -> None:
+        """Collect entries to which nothing refers any more."""
+        if self._lost:
+            collect_garbage(self._file, self._tables, self._lost)
+
+
+def _without(held: Mapping[str, int], names: Collection[str]) -> dict[str, int]:
+    return {name: index for name, index in held.items() if name not in names}

@@ -1,0 +1,442 @@
+"""What a child process sends: values and errors as data, which cannot name code that the receiver would run.
+
+A child that a hostile program has taken over can send anything. So a reply is decoded by types that are listed here,
+sizes are checked before memory is allocated, and texts are printable.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from vhlo_tools import errors
+from vhlo_tools.bindings.isolation.shared import Chunk, SharedMemory, copied
+from vhlo_tools.bindings.provider import MLIRFailure
+from vhlo_tools.bindings.xla import XlaFailure
+from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.findings import Diagnostic, Finding
+from vhlo_tools.printable import printable_lines
+from vhlo_tools.version import Version
+
+__all__ = [
+    "Asked",
+    "Failed",
+    "OutOfMemory",
+    "OutputTooLarge",
+    "Raised",
+    "Ready",
+    "Reply",
+    "Returned",
+    "TooLarge",
+    "decode_reply",
+    "encode_error",
+    "encode_reply",
+    "pack_value",
+    "unpack_error",
+    "unpack_value",
+]
+
+#: The largest reply without its arrays, bytes and long texts, which are kept apart.
+_LARGEST: Final = 16 << 20
+#: Longer texts are kept apart.
+_LONG_TEXT: Final = 4096
+_SIZE: Final = struct.Struct("<I")
+
+# The element types of numpy, as in the `str` of a dtype, and those of ml_dtypes, by name.
+_NUMPY_TYPE: Final = re.compile(r"[<>|][biufc][0-9]{1,2}")
+_ML_TYPE: Final = re.compile(r"bfloat16|float[0-9]{1,2}_[a-z0-9]+|u?int[124]")
+
+
+class OutputTooLarge(Exception):  # noqa: N818 - it never leaves this package
+    """A value exceeds the size limit.
+
+    Attributes:
+        size: The size of the value in bytes.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"{size} bytes")
+        self.size = size
+
+
+class _Node(Struct, array_like=True):
+    """A value that has no counterpart in MessagePack."""
+
+
+class _Bytes(_Node, tag="bytes"):
+    chunk: Chunk
+
+
+class _Text(_Node, tag="text"):
+    chunk: Chunk
+
+
+class _Array(_Node, tag="array"):
+    dtype: str
+    shape: tuple[int, ...]
+    chunk: Chunk
+
+
+class _Tuple(_Node, tag="tuple"):
+    items: tuple[_Value, ...]
+
+
+class _List(_Node, tag="list"):
+    items: list[_Value]
+
+
+class _Dict(_Node, tag="dict"):
+    keys: tuple[_Value, ...]
+    values: tuple[_Value, ...]
+
+
+class _Diagnostic(_Node, tag="diagnostic"):
+    diagnostic: Diagnostic
+
+
+_Value = None | bool | int | float | str | _Bytes | _Text | _Array | _Tuple | _List | _Dict | _Diagnostic
+
+
+class _Error(Struct, array_like=True):
+    """An error of the toolkit, with the attributes that any of them has."""
+
+    name: str
+    message: str
+    notes: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    summary: str = ""
+    offset: int | None = None
+    section: str | None = None
+    signal: str | None = None
+    exit_code: int | None = None
+    op: str | None = None
+    output: str = ""
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+
+
+class _Outcome(Struct, array_like=True):
+    """The outcome of a request."""
+
+
+class Ready(_Outcome, tag="ready"):
+    """The child can take requests: its first message."""
+
+
+class Returned(_Outcome, tag="returned"):
+    """The function returned a value."""
+
+    value: _Value
+
+
+class Asked(_Outcome, tag="asked"):
+    """The function calls one of the caller's functions, by number, and waits for its answer."""
+
+    function: int
+    arguments: _Value
+
+
+class Raised(_Outcome, tag="raised"):
+    """The function raised an error of the toolkit."""
+
+    error: _Error
+
+
+class Failed(_Outcome, tag="failed"):
+    """The function raised another exception."""
+
+    name: str
+    message: str
+    trace: str
+
+
+class OutOfMemory(_Outcome, tag="out of memory"):
+    """The function ran out of memory."""
+
+
+class TooLarge(_Outcome, tag="too large"):
+    """The value that the function returned exceeds the limit of output."""
+
+    size: int
+
+
+class Reply(Struct, array_like=True):
+    """A message of a child.
+
+    Attributes:
+        outcome: The outcome.
+        retire: Whether the child should be replaced by a new one.
+    """
+
+    outcome: Ready | Returned | Asked | Raised | Failed | OutOfMemory | TooLarge
+    retire: bool = False
+
+
+def _from_version(value: object) -> object:
+    return str(value)
+
+
+def _to_version(type_: type, value: object) -> object:
+    if type_ is Version and isinstance(value, str):
+        return Version(value)
+    raise TypeError(f"no value of {type_.__name__}")
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_from_version)
+_DECODER: Final = msgspec.msgpack.Decoder(Reply, dec_hook=_to_version)
+
+
+def encode_reply(reply: Reply, inline: bytes) -> bytes:
+    """Return the encoding of a reply.
+
+    Args:
+        reply: The reply.
+        inline: Its small chunks.
+    """
+    control = _ENCODER.encode(reply)
+    return _SIZE.pack(len(control)) + control + inline
+
+
+def decode_reply(body: bytes | bytearray) -> tuple[Reply, memoryview]:
+    """Return a reply and its small chunks.
+
+    Raises:
+        ValueError: If the bytes are not a reply.
+    """
+    (size,) = _SIZE.unpack_from(body)
+    if size > min(_LARGEST, len(body) - _SIZE.size):
+        raise ValueError(f"it announces {size} bytes")
+    view = memoryview(body)
+    return _DECODER.decode(view[_SIZE.size : _SIZE.size + size]), view[_SIZE.size + size :]
+
+
+def pack_value(value: object, memory: SharedMemory, largest: int | None = None) -> tuple[_Value, bytes]:
+    """Return a value as data, with its large chunks in ``memory``, and its small chunks.
+
+    It may consist of ``None``, booleans, numbers, texts, bytes, arrays of numbers, diagnostics, tuples, lists and
+    dictionaries.
+
+    Args:
+        value: The value.
+        memory: The memory.
+        largest: The limit of its size in bytes.
+
+    Raises:
+        OutputTooLarge: If it exceeds ``largest`` bytes.
+        TypeError: If it contains anything else.
+    """
+    chunks: list[memoryview] = []
+    packed = _packed(value, chunks)
+    size = sum(chunk.nbytes for chunk in chunks)
+    if largest is not None and size > largest:
+        raise OutputTooLarge(size)
+    places, inline = memory.place(chunks)
+    return (packed if not chunks else _placed(packed, places)), inline
+
+
+def unpack_value(value: _Value, memory: SharedMemory, inline: memoryview, largest: int | None = None) -> Any:
+    """Return a value from data; arrays are copied, and are writable.
+
+    Args:
+        value: The data.
+        memory: The memory with its large chunks.
+        inline: Its small chunks.
+        largest: The limit of its size in bytes.
+
+    Raises:
+        ValueError: If the data is not valid, or exceeds the limit.
+    """
+    return _Unpacking(memory, inline, largest).value(value)
+
+
+def encode_error(error: BaseException) -> Raised | None:
+    """Return an error of the toolkit as data; ``None`` for any other."""
+    attributes = _ATTRIBUTES.get(type(error).__name__)
+    if attributes is None or _CLASSES[type(error).__name__] is not type(error):
+        return None
+    notes = tuple(map(str, getattr(error, "__notes__", ())))
+    message = str(error.args[0]) if error.args else ""
+    return Raised(_Error(type(error).__name__, message, notes, **{each: getattr(error, each) for each in attributes}))
+
+
+def unpack_error(raised: Raised) -> BaseException:
+    """Return an error of the toolkit.
+
+    Raises:
+        ValueError: If there is no such error.
+    """
+    said = raised.error
+    if said.name not in _CLASSES:
+        raise ValueError("it names an unknown error")
+    class_ = _CLASSES[said.name]
+    ours = issubclass(class_, VhloToolsError)
+    error: BaseException = class_.__new__(class_)
+    error.args = (printable_lines(said.message) if ours else said.message,)
+    for name in _ATTRIBUTES[said.name]:
+        value = getattr(said, name)
+        setattr(error, name, printable_lines(value) if isinstance(value, str) and name != "output" else value)
+    for note in said.notes:
+        error.add_note(printable_lines(note))
+    return error
+
+
+def _attributes(class_: type[BaseException]) -> tuple[str, ...]:
+    """Return the attributes of an error class, which its bases define too."""
+    return tuple(dict.fromkeys(name for base in class_.__mro__ for name in _DEFINED.get(base.__name__, ())))
+
+
+#: The attributes that each class of errors defines.
+_DEFINED: Final[Mapping[str, tuple[str, ...]]] = {
+    "InvalidProgramError": ("diagnostics",),
+    "MalformedArtifactError": ("offset", "section", "diagnostics"),
+    "_FindingsError": ("summary", "findings"),
+    "EngineError": ("diagnostics",),
+    "EngineCrashError": ("signal", "exit_code", "op", "output"),
+    "EngineTimeoutError": ("seconds", "op", "cpu_seconds"),
+    "MLIRFailure": ("diagnostics",),
+}
+_CLASSES: Final[Mapping[str, type[BaseException]]] = {
+    class_.__name__: class_ for class_ in (*(getattr(errors, name) for name in errors.__all__), MLIRFailure, XlaFailure)
+}
+_ATTRIBUTES: Final = {name: _attributes(class_) for name, class_ in _CLASSES.items()}
+
+
+def _packed(value: Any, chunks: list[memoryview]) -> Any:
+    """Return a value as data whose chunks have their number as offset; appends the chunks."""
+    kind = type(value)
+    if value is None or kind in (bool, int, float):
+        return value
+    if kind is str:
+        if len(value) <= _LONG_TEXT:
+            # Only texts of UTF-8 can be encoded.
+            return value.encode(errors="backslashreplace").decode()
+        return _Text(_chunk(value.encode(errors="backslashreplace"), chunks))
+    if kind in (bytes, bytearray, memoryview):
+        return _Bytes(_chunk(value, chunks))
+    if kind is tuple:
+        return _Tuple(tuple(_packed(each, chunks) for each in value))
+    if kind is list:
+        return _List([_packed(each, chunks) for each in value])
+    if kind is dict:
+        return _Dict(
+            tuple(_packed(each, chunks) for each in value), tuple(_packed(each, chunks) for each in value.values())
+        )
+    if kind is Diagnostic:
+        return _Diagnostic(value)
+    return _packed_array(value, chunks)
+
+
+def _packed_array(value: Any, chunks: list[memoryview]) -> _Array:
+    import numpy as np
+
+    if not isinstance(value, np.ndarray | np.generic):
+        raise TypeError(f"a value of {type(value).__qualname__} cannot be sent to another process")
+    name = _dtype_name(value.dtype)
+    if not _NUMPY_TYPE.fullmatch(name) and not _ML_TYPE.fullmatch(name):
+        raise TypeError(f"an array of {value.dtype} cannot be sent to another process")
+    # Arrays of ml_dtypes dtypes do not support the buffer protocol; their bytes do.
+    data = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+    return _Array(name, value.shape, _chunk(memoryview(data.data), chunks))
+
+
+def _dtype_name(dtype: Any) -> str:
+    """Return the name by which :func:`_dtype` finds an element type."""
+    return str(dtype.name if _ML_TYPE.fullmatch(dtype.name) else dtype.str)
+
+
+def _chunk(data: bytes | bytearray | memoryview, chunks: list[memoryview]) -> Chunk:
+    view = memoryview(data)
+    chunks.append(view.cast("B") if view.c_contiguous else memoryview(view.tobytes()))
+    return Chunk(len(chunks) - 1, 0, False)
+
+
+def _placed(value: Any, places: list[Chunk]) -> Any:
+    """Return data with the places of its chunks."""
+    if isinstance(value, _Bytes | _Text | _Array):
+        return msgspec.structs.replace(value, chunk=places[value.chunk.offset])
+    if isinstance(value, _Tuple):
+        return _Tuple(tuple(_placed(each, places) for each in value.items))
+    if isinstance(value, _List):
+        return _List([_placed(each, places) for each in value.items])
+    if isinstance(value, _Dict):
+        return _Dict(
+            tuple(_placed(each, places) for each in value.keys), tuple(_placed(each, places) for each in value.values)
+        )
+    return value
+
+
+class _Unpacking:
+    """Reads data of one reply.
+
+    Args:
+        memory: The memory with the large chunks.
+        inline: The small chunks.
+        largest: The limit of the size of all chunks together.
+    """
+
+    def __init__(self, memory: SharedMemory, inline: memoryview, largest: int | None) -> None:
+        self._memory, self._inline, self._left = memory, inline, largest
+
+    def value(self, data: _Value) -> Any:
+        """Return a value.
+
+        Raises:
+            ValueError: If the data is not valid.
+        """
+        if isinstance(data, _Tuple):
+            return tuple(map(self.value, data.items))
+        if isinstance(data, _List):
+            return list(map(self.value, data.items))
+        if isinstance(data, _Dict):
+            return dict(zip(map(self.value, data.keys), map(self.value, data.values), strict=True))
+        if isinstance(data, _Diagnostic):
+            return data.diagnostic
+        if isinstance(data, _Bytes):
+            return bytes(self._bytes(data.chunk))
+        if isinstance(data, _Text):
+            return str(self._bytes(data.chunk), "utf-8")
+        return self._array(data) if isinstance(data, _Array) else data
+
+    def _bytes(self, chunk: Chunk) -> memoryview:
+        if self._left is not None:
+            self._left -= chunk.size
+            if self._left < 0:
+                raise ValueError("it is larger than the limit of output")
+        return self._memory.find(chunk, self._inline)
+
+    def _array(self, data: _Array) -> Any:
+        import numpy as np
+
+        dtype = _dtype(data.dtype)
+        count = dtype.itemsize
+        for size in data.shape:
+            # A product of unchecked numbers could take long to compute.
+            if size < 0 or (count := count * size) > 1 << 62:
+                raise ValueError(f"an array has the shape {data.shape}")
+        if count != data.chunk.size:
+            raise ValueError(f"an array of {dtype}{list(data.shape)} has {data.chunk.size} bytes")
+        array = copied(self._bytes(data.chunk)).view(dtype).reshape(data.shape)
+        if dtype == np.bool_:
+            # Numpy relies on booleans being 0 or 1.
+            np.not_equal(array.view(np.uint8), 0, out=array)
+        return array
+
+
+def _dtype(name: str) -> Any:
+    import numpy as np
+
+    if _NUMPY_TYPE.fullmatch(name):
+        return np.dtype(name)
+    if _ML_TYPE.fullmatch(name):
+        import ml_dtypes
+
+        found = getattr(ml_dtypes, name, None)
+        if isinstance(found, type) and issubclass(found, np.generic):
+            return np.dtype(found)
+    raise ValueError(f"{name!r} is not an element type")

@@ -1,0 +1,63 @@
+"""Trial parsing of bytes in a child process, before this process parses them too."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Final
+
+from vhlo_tools.bindings.isolation.status import wear_out
+from vhlo_tools.bindings.provider import MLIRFailure, Provider
+from vhlo_tools.bindings.providers import get_provider
+from vhlo_tools.findings import Diagnostic
+
+__all__ = ["PARSE_ONCE", "parse_once"]
+
+# The stack of a trial, in bytes; threads of Python have 8 MiB by default.
+_STACK: Final = 4 << 20
+
+# The largest file that is printed too, in bytes: printing takes several times as long as reading.
+_PRINTED: Final = 1 << 14
+
+#: The name of :func:`parse_once` for calls in a child process.
+PARSE_ONCE = "vhlo_tools.bindings.parse_check:parse_once"
+
+
+def parse_once(prefix: str, data: memoryview, portable: bool) -> None:
+    """Parse bytes in a new context, write the module, and destroy the context, which often reveals memory corruption.
+
+    Args:
+        prefix: The import prefix of the provider.
+        data: A portable artifact, or other bytecode.
+        portable: Whether the data is a portable artifact.
+
+    Raises:
+        MLIRFailure: If the library rejects the data.
+    """
+    refusals: list[tuple[Diagnostic, ...] | None] = []
+    provider, whole = get_provider(prefix), bytes(data)
+    # The parsers recurse, and this process has less stack than a thread of the caller, which may have used some.
+    threading.stack_size(_STACK)
+    thread = threading.Thread(target=lambda: refusals.append(_refusal(provider, whole, portable)))
+    thread.start()
+    thread.join()
+    (said,) = refusals
+    # The exception is part of a reference cycle that keeps the context alive.
+    gc.collect()
+    if said is not None:
+        # A reader that fails may have written out of bounds; another process must read the next file.
+        wear_out()
+        raise MLIRFailure(said)
+
+
+def _refusal(provider: Provider, data: bytes, portable: bool) -> tuple[Diagnostic, ...] | None:
+    context = provider.new_context()
+    try:
+        module = provider.deserialize(context, data) if portable else provider.parse(context, data)
+        # Some values are read without error, and crash the writer or the printer.
+        provider.bytecode(module, provider.library.current)
+        if len(data) <= _PRINTED:
+            provider.text(module)
+    except MLIRFailure as failure:
+        return failure.diagnostics
+    return None

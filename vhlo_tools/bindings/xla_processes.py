@@ -1,0 +1,413 @@
+"""XLA in child processes: each has compiled programs and arrays on its device, and the caller has handles of them.
+
+A crash, a hang or memory exhaustion there does not affect the caller. A program is compiled again in another child if
+its child has ended; arrays on the device of a child end with it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from vhlo_tools.bindings import isolation
+from vhlo_tools.bindings.xla import XlaFailure
+from vhlo_tools.bindings.xla_client import Callback, Executed, Placed, XlaArray
+from vhlo_tools.bindings.xla_server import Dropped, XlaSource
+from vhlo_tools.errors import BufferDeletedError, EngineCrashError, EngineError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["IsolatedArray", "IsolatedXlaProgram", "put_isolated"]
+
+_SERVER: Final = "vhlo_tools.bindings.xla_server"
+
+# Each child has as many threads as the machine has processors, so a few keep it busy.
+_MOST: Final = min(8, max(2, os.cpu_count() or 2))
+
+#: The modules that a child needs, imported once by the process that forks children.
+_MODULES: Final = ("numpy", "ml_dtypes", "jaxlib.xla_client", _SERVER)
+
+#: The bytes of shared memory that an idle child keeps.
+_SHARED: Final = 512 << 20
+
+
+class _Process:
+    """A child process with a client of XLA."""
+
+    def __init__(self) -> None:
+        self._worker = isolation.start(_MODULES)
+        #: The numbers of the programs that it has compiled.
+        self.programs: set[int] = set()
+        self.arrays = 0
+        self.thread: int | None = None
+        # Filled by finalizers, which may run in any thread at any time.
+        self._programs: deque[int] = deque()
+        self._arrays: deque[int] = deque()
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is running."""
+        return self._worker.alive
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether it is due for replacement."""
+        return not self._worker.reusable or self._worker.shared > _SHARED
+
+    @property
+    def has_arrays(self) -> bool:
+        """Whether the caller has handles of arrays on its device."""
+        return self.arrays > len(self._arrays)
+
+    def call(self, function: str, *arguments: Any, limits: isolation.Limits, functions: Sequence[Callback] = ()) -> Any:
+        """Call a function of :mod:`vhlo_tools.bindings.xla_server`."""
+        dropped = Dropped(tuple(_popped(self._programs)), tuple(_popped(self._arrays)))
+        self.programs.difference_update(dropped.programs)
+        self.arrays -= len(dropped.arrays)
+        return self._worker.call(f"{_SERVER}:{function}", (dropped, *arguments), limits, functions)
+
+    def drop_program(self, number: int) -> None:
+        """Delete a program with the next call."""
+        self._programs.append(number)
+
+    def drop_array(self, number: int) -> None:
+        """Delete an array with the next call."""
+        self._arrays.append(number)
+
+    def end(self) -> None:
+        """Terminate it."""
+        self._worker.end()
+
+    def forget(self) -> None:
+        """Release it in a forked copy of the process that owns it."""
+        self._worker.forget()
+
+
+def _popped(numbers: deque[int]) -> Iterator[int]:
+    while numbers:
+        yield numbers.popleft()
+
+
+class _Pool:
+    """The children, each used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._idle: list[_Process] = []
+        self._busy: set[_Process] = set()
+
+    @contextmanager
+    def taken(self, wanted: _Process | None = None, program: int | None = None) -> Iterator[_Process]:
+        """Use a child: the wanted one, one that has compiled a program, or any.
+
+        Raises:
+            BufferDeletedError: If the wanted child has ended.
+            EngineError: If the wanted child is waiting for the caller.
+            EngineStartError: If no child can be started.
+        """
+        process = self._take(wanted, program)
+        try:
+            yield process
+        except EngineCrashError:
+            # It may be alive, and have sent nonsense.
+            process.end()
+            raise
+        finally:
+            with self._changed:
+                process.thread = None
+                self._busy.discard(process)
+                # The others count that are busy too: more than these are left over from nested calls.
+                spare = process.is_worn or len(self._idle) + len(self._busy) >= _MOST
+                if process.alive and (process.has_arrays or not spare):
+                    self._idle.append(process)
+                else:
+                    process.end()
+                self._changed.notify_all()
+
+    def forget(self) -> None:
+        """Release all children, at the end of this process or in a forked copy of it."""
+        for each in (*self._idle, *self._busy):
+            each.forget()
+
+    def _take(self, wanted: _Process | None, program: int | None) -> _Process:
+        thread = threading.get_ident()
+        with self._changed:
+            while (process := self._available(wanted, program, thread)) is None:
+                self._changed.wait()
+            process.thread = thread
+            self._busy.add(process)
+            return process
+
+    def _available(self, wanted: _Process | None, program: int | None, thread: int) -> _Process | None:
+        for each in [each for each in self._idle if not each.alive]:
+            self._idle.remove(each)
+            each.end()
+        if wanted is not None:
+            if wanted in self._idle:
+                self._idle.remove(wanted)
+                return wanted
+            if wanted not in self._busy:
+                raise _lost()
+            if wanted.thread == thread:
+                raise EngineError("a handler uses a buffer on the device of the program that is waiting for it")
+            return None
+        for each in reversed(self._idle):
+            if program in each.programs:
+                self._idle.remove(each)
+                return each
+        if self._idle:
+            return self._idle.pop()
+        # A handler may run another program while its own waits for it.
+        if len(self._busy) < _MOST or any(each.thread == thread for each in self._busy):
+            return _Process()
+        return None
+
+
+class IsolatedArray:
+    """An array on the device of a child process.
+
+    Attributes:
+        shape: The shape.
+        dtype: The element type.
+        address: The address of its memory in that process.
+    """
+
+    __slots__ = ("__weakref__", "_deleted", "_read", "address", "dtype", "number", "process", "shape")
+
+    def __init__(
+        self, process: _Process, number: int, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> None:
+        self.process, self.number, self.address = process, number, address
+        self.shape, self.dtype = shape, dtype
+        self._deleted = False
+        self._read: weakref.ref[Any] | None = None
+        process.arrays += 1
+        weakref.finalize(self, process.drop_array, number).atexit = False
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the array was donated to an execution, or its process has ended."""
+        return self._deleted or not self.process.alive
+
+    def mark_deleted(self) -> None:
+        """Note that the array was donated to an execution."""
+        self._deleted = True
+
+    def view(self) -> np.ndarray[Any, Any]:
+        """Return a copy of the values, read-only; the same one while it is in use.
+
+        Raises:
+            BufferDeletedError: If the process has ended.
+        """
+        known = self._read() if self._read is not None else None
+        if known is not None:
+            found: np.ndarray[Any, Any] = known.view(self.dtype).reshape(self.shape)
+            found.flags.writeable = False
+            return found
+        with _pool.taken(self.process) as process:
+            array: np.ndarray[Any, Any] = process.call("read_here", self.number, limits=_LIMITS)
+        _check(array, self.shape, self.dtype)
+        array.flags.writeable = False
+        # Views of an array refer to the array that owns the memory, here one of bytes.
+        self._read = weakref.ref(array.base) if array.base is not None else None
+        return array
+
+    def holders(self) -> list[str]:
+        """Return descriptions of other references to its memory: there are none, as values are copied."""
+        return []
+
+
+class IsolatedXlaProgram:
+    """A program that child processes compile and run.
+
+    Args:
+        source: The program.
+        callbacks: The functions that compute its custom calls.
+    """
+
+    def __init__(self, source: XlaSource, callbacks: Sequence[Callback] = ()) -> None:
+        self._source, self._callbacks = source, callbacks
+        self._number = next(_numbers)
+        self._processes: weakref.WeakSet[_Process] = weakref.WeakSet()
+        weakref.finalize(self, _drop_program, self._number, self._processes).atexit = False
+
+    def prepare(self, limits: isolation.Limits) -> None:
+        """Compile the program.
+
+        Raises:
+            XlaFailure: If XLA rejects the program.
+            EngineCrashError: If XLA crashes.
+            EngineTimeoutError: If it exceeds the time limit.
+        """
+        with self._ready(None, limits):
+            pass
+
+    def call(self, inputs: Sequence[Any], limits: isolation.Limits) -> list[Any]:
+        """Run the program on arrays (see :meth:`XlaProgram.call` and :meth:`ParallelProgram.call`).
+
+        Raises:
+            XlaFailure: If execution fails.
+            EngineCrashError: If XLA crashes.
+            EngineTimeoutError: If it exceeds the time limit.
+        """
+        with self._ready(None, limits) as process:
+            results = process.call("call_here", self._number, list(inputs), limits=limits, functions=self._callbacks)
+        if not isinstance(results, list):
+            raise _invalid("no list of results")
+        by_device = results if self._source.devices is not None else [results]
+        for each in by_device:
+            self._check(each, [] if self._source.devices is not None else self._source.opened)
+        return results
+
+    def execute(self, arguments: Sequence[Placed], limits: isolation.Limits) -> Executed:
+        """Run the program (see :meth:`XlaProgram.execute`).
+
+        Raises:
+            XlaFailure: If execution fails.
+            BufferDeletedError: If an argument is on the device of a child process that has ended.
+            EngineCrashError: If XLA crashes.
+            EngineTimeoutError: If it exceeds the time limit.
+        """
+        wanted = next((each.array.process for each in arguments if isinstance(each.array, IsolatedArray)), None)
+        given = [_on_host(each.array, wanted) for each in arguments]
+        passed = [
+            (each if not isinstance(each, IsolatedArray) else each.number, placed.is_overwritten, placed.is_given)
+            for each, placed in zip(given, arguments, strict=True)
+        ]
+        with self._ready(wanted, limits) as process:
+            failure, found, addresses, deleted = _converted(
+                process.call("execute_here", self._number, passed, limits=limits, functions=self._callbacks),
+                tuple[str | None, list[tuple[int, int, tuple[int, ...]]], list[int], list[int]],
+            )
+            for each in given:
+                if isinstance(each, IsolatedArray) and each.number in deleted:
+                    each.mark_deleted()
+            if failure is not None:
+                raise XlaFailure(failure)
+            kinds = self._source.results[: len(self._source.opened) or None]
+            if len(found) != len(kinds) or len(addresses) != len(arguments):
+                raise _invalid(f"{len(found)} results and {len(addresses)} addresses")
+            for (_, _, shape), (expected, _), axes in zip(found, kinds, self._opened(), strict=True):
+                _check_shape(shape, expected, axes)
+            results = [
+                IsolatedArray(process, number, address, tuple(shape), dtype)
+                for (number, address, shape), (_, dtype) in zip(found, kinds, strict=True)
+            ]
+        return Executed(results, addresses, [not isinstance(each, IsolatedArray) for each in given])
+
+    @contextmanager
+    def _ready(self, wanted: _Process | None, limits: isolation.Limits) -> Iterator[_Process]:
+        """Use a child that has compiled the program."""
+        with _pool.taken(wanted, self._number) as process:
+            if self._number not in process.programs:
+                process.call("compile_here", self._number, self._source, limits=limits)
+                process.programs.add(self._number)
+                self._processes.add(process)
+            yield process
+
+    def _opened(self) -> Sequence[Sequence[int]]:
+        return self._source.opened or [()] * len(self._source.results)
+
+    def _check(self, results: Any, opened: Sequence[Sequence[int]]) -> None:
+        """Check that results have the types that the program says: a child may send anything."""
+        kinds = self._source.results[: len(opened) or None]
+        if not isinstance(results, list) or len(results) != len(kinds):
+            raise _invalid("another number of results")
+        for array, (shape, dtype), axes in zip(results, kinds, opened or [()] * len(kinds), strict=True):
+            _check(array, shape, dtype, axes)
+
+
+def put_isolated(array: np.ndarray[Any, Any], limits: isolation.Limits | None = None) -> IsolatedArray:
+    """Return a copy of an array on the device of a child process.
+
+    Args:
+        array: The array, contiguous and in native byte order.
+        limits: The limits of the call.
+
+    Raises:
+        XlaFailure: If XLA does not support the element type.
+    """
+    with _pool.taken() as process:
+        returned = process.call("put_here", array, limits=limits or _LIMITS)
+        number, address = _converted(returned, tuple[int, int])
+        return IsolatedArray(process, number, address, array.shape, array.dtype)
+
+
+#: The limits of transfers, which need time and memory for the array alone.
+_LIMITS: Final = isolation.Limits(seconds=600.0, memory=None, output=None)
+
+_numbers = count()
+_pool = _Pool()
+
+
+def _after_fork() -> None:
+    """Start with no children in a fork of this process, because they belong to the original."""
+    global _pool
+    _pool.forget()
+    _pool = _Pool()
+
+
+# Before the server of child processes ends, which ends them too.
+atexit.register(lambda: _pool.forget())
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _drop_program(number: int, processes: weakref.WeakSet[_Process]) -> None:
+    for each in processes:
+        each.drop_program(number)
+
+
+def _on_host(array: XlaArray | np.ndarray[Any, Any], process: _Process | None) -> IsolatedArray | np.ndarray[Any, Any]:
+    """Return an array as the child can get it: its values, unless it is on the device of that child."""
+    import numpy as np
+
+    if isinstance(array, IsolatedArray) and array.process is process:
+        return array
+    return array if isinstance(array, np.ndarray) else array.view()
+
+
+def _converted(value: Any, type_: Any) -> Any:
+    """Return a value that a child returned, if it has a type."""
+    try:
+        return msgspec.convert(value, type_)
+    except msgspec.ValidationError as error:
+        raise _invalid(f"something else: {error}") from error
+
+
+def _check(array: Any, shape: tuple[int, ...], dtype: Any, open_axes: Sequence[int] = ()) -> None:
+    import numpy as np
+
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        raise _invalid(f"{getattr(array, 'dtype', type(array).__name__)} in place of {dtype}")
+    _check_shape(array.shape, shape, open_axes)
+
+
+def _check_shape(found: Sequence[int], expected: tuple[int, ...], open_axes: Sequence[int]) -> None:
+    fits = len(found) == len(expected) and all(
+        size == most or (axis in open_axes and 0 <= size <= most)
+        for axis, (size, most) in enumerate(zip(found, expected, strict=True))
+    )
+    if not fits:
+        raise _invalid(f"the shape {list(found)} in place of {list(expected)}")
+
+
+def _invalid(what: str) -> EngineCrashError:
+    return EngineCrashError(f"the child process of XLA returned {what}")
+
+
+def _lost() -> BufferDeletedError:
+    return BufferDeletedError(
+        "the process of XLA that held this buffer has ended, because a program crashed it, exceeded a limit, or this "
+        "process is a fork: keep values that must survive as arrays"
+    )

@@ -1,0 +1,40 @@
+"""Construction of an empty bytecode file, to be filled by editing its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vhlo_tools.bytecode.container import PROPERTIES_SINCE, Chunk, encode_header, encode_section
+from vhlo_tools.bytecode.dialects import DialectName, Dialects, encode_dialects
+from vhlo_tools.bytecode.entries import encode_entries
+from vhlo_tools.bytecode.file import File, decode
+from vhlo_tools.bytecode.ir import Block, encode_ir
+from vhlo_tools.bytecode.properties import encode_properties
+from vhlo_tools.bytecode.strings import encode_strings
+from vhlo_tools.mapping import join
+
+__all__ = ["new_file"]
+
+
+def new_file(version: int, producer: str, dialects: Sequence[str]) -> File:
+    """Return a file without ops, attributes and types.
+
+    Args:
+        version: The version of the bytecode format.
+        producer: The producer string.
+        dialects: The dialects of the ops, attributes and types to be added.
+    """
+    names = Dialects([DialectName(index) for index in range(len(dialects))])
+    contents: dict[str, Chunk] = {
+        "dialect": encode_dialects(names, version),
+        "attr_type": b"",
+        "attr_type_offset": encode_entries([], [])[0],
+        "ir": encode_ir(Block(), version),
+        "string": encode_strings([name.encode() for name in dialects]),
+    }
+    if version >= PROPERTIES_SINCE:
+        contents["properties"] = encode_properties([])
+    sections = (join(encode_section(name, [content])) for name, content in contents.items())
+    file = decode(b"".join([encode_header(version, producer), *sections]))
+    file.load()
+    return file

@@ -1,0 +1,193 @@
+"""The location of an op in the program and in the user's source."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping
+from typing import Final
+
+from vhlo_tools.bytecode import File, Operation, Place
+from vhlo_tools.bytecode.printing import inherent_attributes
+from vhlo_tools.findings import SourceLocation
+
+__all__ = ["Places", "attributes_of", "function_types", "program_name"]
+
+_DEEPEST: Final = 1000
+# Functions are ops of another dialect in StableHLO programs.
+_PROGRAM_NAMES: Final = {"func": "func.func", "call": "func.call", "return": "func.return"}
+# The parts of a location in the order in which MLIR prints them: for a call site, the callee comes first.
+_PARTS: Final = {"callsite": ("callee", "caller"), "fused": ("locations",), "name": ("child",)}
+
+
+def attributes_of(file: File, op: Operation) -> Mapping[str, int]:
+    """Return all attributes of ``op`` by name, whether they are in properties or in the dictionary.
+
+    Raises:
+        MalformedArtifactError: If they are damaged.
+    """
+    inherent = inherent_attributes(file, op)
+    if op.attributes is None:
+        return inherent
+    held = file.dictionary(op.attributes)
+    if held is None and (value := file.decode("attribute", op.attributes)) is not None:
+        raise file.attributes[op.attributes].malformed(
+            f"expected the dictionary of an op, found {value.dialect}.{value.name}"
+        )
+    if not held or not inherent:
+        return held or inherent
+    # Not a copy, because many ops may refer to one large dictionary.
+    both: Mapping[str, int] = ChainMap(held, inherent)  # type: ignore[arg-type]  # nothing is assigned
+    return both
+
+
+def function_types(file: File, index: int | None) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return the types of arguments and results in the type of a function.
+
+    Args:
+        file: The file.
+        index: The attribute ``function_type`` of the function.
+
+    Returns:
+        The indices of the types; ``None`` if the attribute contains no function type.
+    """
+    holder = file.decode("attribute", index) if index is not None else None
+    if holder is None or holder.name != "type_v1":
+        return None
+    type_ = file.decode("type", holder.field("value"))
+    return (type_.field("inputs"), type_.field("outputs")) if type_ and type_.name == "func_v1" else None
+
+
+def program_name(name: str) -> str:
+    """Return the name in a program of the op that is ``name``, with dialect and version, in an artifact."""
+    dialect, _, op = name.partition(".")
+    if dialect != "vhlo":
+        return name
+    base = op.rpartition("_v")[0] or op
+    return _PROGRAM_NAMES.get(base, f"stablehlo.{base}")
+
+
+class Places:
+    """The locations of ops in a file.
+
+    Args:
+        file: The file.
+        name: The name of the program, for locations without a file name.
+    """
+
+    def __init__(self, file: File, name: str) -> None:
+        self._file = file
+        self._name = name
+        self._sources: dict[int, SourceLocation | None] = {}
+        self._names: dict[int, str] = {}
+        # An op, and the beginning of the paths of all ops in its region.
+        self._region: tuple[Place | None, str] = (None, "")
+        self._function_ops = frozenset(
+            op for op in range(len(file.dialects.ops)) if file.op_name(op).startswith("vhlo.func_v")
+        )
+        # By id() of ops, which live as long as the file.
+        self._symbols: dict[int, str | None] = {}
+        # For each function: its callers, and the locations of the calls.
+        self._calls: dict[str, list[tuple[str | None, int]]] = {}
+
+    def source(self, location: int) -> SourceLocation | None:
+        """Return the first source location with a line in a location, in the order in which MLIR prints it."""
+        if location not in self._sources:
+            self._sources[location] = self._first(location)
+        return self._sources[location]
+
+    def _first(self, location: int) -> SourceLocation | None:
+        pending, seen = [location], set[int]()
+        while pending and len(seen) < _DEEPEST:
+            index = pending.pop()
+            value = self._file.decode("attribute", index)
+            if value is None or index in seen:
+                continue
+            seen.add(index)
+            if value.name in ("file_line_col", "file_line_col_range"):
+                if value.name == "file_line_col":
+                    line, column = value.field("line"), value.field("column")
+                else:
+                    line, column = (*value.field("lines_and_columns"), 0, 0)[:2]
+                file = self._file.text(value.field("file")) or ""
+                if line:
+                    return SourceLocation(self._name if file in ("-", "<stdin>", "") else file, line, column)
+            for part in reversed(_PARTS.get(value.name, ())):
+                held = value.field(part)
+                pending += reversed(held) if isinstance(held, tuple) else (held,)
+        return None
+
+    def path(self, place: Place) -> str:
+        """Return the path of an op in the program, from its function inwards."""
+        if place.around is None or place.op.name in self._function_ops:
+            return "/".join(reversed(self._steps(place)))
+        # The next op is often of the same region.
+        region, start = self._region
+        if region is None or place.around is not region.around or place.region != region.region:
+            start = "/".join([*reversed(self._steps(place)[1:]), ""])
+            self._region = place, start
+        return f"{start}{place.number}:{self._program_name(place.op.name)}"
+
+    def _steps(self, place: Place) -> list[str]:
+        """Return the parts of the path of an op, from the op outwards."""
+        steps: list[str] = []
+        at: Place | None = place
+        while at is not None:
+            function = self._symbol(at.op)
+            if function is not None:
+                steps.append(f"@{function}")
+                break
+            if at.around is not None:
+                steps.append(f"{at.number}:{self._program_name(at.op.name)}")
+                if self._symbol(at.around.op) is None and at.around.around is not None:
+                    steps.append(str(at.region))
+            at = at.around
+        return steps
+
+    def _program_name(self, op: int) -> str:
+        if op not in self._names:
+            self._names[op] = program_name(self._file.op_name(op))
+        return self._names[op]
+
+    def function(self, place: Place) -> str | None:
+        """Return the name of the function that contains an op or that it is; ``None`` outside of functions."""
+        at: Place | None = place
+        while at is not None:
+            found = self._symbol(at.op)
+            if found is not None:
+                return found
+            at = at.around
+        return None
+
+    def called(self, place: Place) -> None:
+        """Record a call."""
+        attributes = attributes_of(self._file, place.op)
+        for key in ("callee", "decomposition"):
+            callee = self._file.text(attributes.get(key))
+            if callee is not None:
+                self._calls.setdefault(callee, []).append((self.function(place), place.op.location))
+
+    def call_of(self, function: str | None) -> SourceLocation | None:
+        """Return the source location of a call of a function, through other functions where necessary.
+
+        Frameworks put library code into private functions, whose ops have no location in the user's source, unlike the
+        calls of these functions. Every call must have been recorded.
+        """
+        pending, seen = [function], set[str | None]()
+        while pending:
+            name = pending.pop(0)
+            if name is None or name in seen:
+                continue
+            seen.add(name)
+            for caller, location in self._calls.get(name, ()):
+                source = self.source(location)
+                if source is not None:
+                    return source
+                pending.append(caller)
+        return None
+
+    def _symbol(self, op: Operation) -> str | None:
+        if op.name not in self._function_ops:
+            return None
+        if id(op) not in self._symbols:
+            self._symbols[id(op)] = self._file.text(attributes_of(self._file, op).get("sym_name"))
+        return self._symbols[id(op)]

@@ -1,0 +1,92 @@
+"""Which expansions a caller allows, by feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from vhlo_tools.dialect import Effect, Expansion, Feature, known_features
+from vhlo_tools.version import Version
+
+__all__ = ["NO_EXPANSIONS", "AllowRelaxed", "Expand", "ExpansionPolicy", "expansion_flag", "expansion_policy"]
+
+#: Which exact expansions are allowed: all, none, or those of features.
+Expand = bool | Iterable[str]
+#: The features whose relaxed expansions are allowed; ``all`` for those of all features.
+AllowRelaxed = Iterable[str]
+
+_ALL: Final = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpansionPolicy:
+    """The expansions that are allowed.
+
+    Attributes:
+        exact: The features whose exact expansions are.
+        relaxed: The features whose relaxed expansions are.
+    """
+
+    exact: frozenset[str] = frozenset()
+    relaxed: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        """Return whether any is."""
+        return bool(self.exact or self.relaxed)
+
+    def of(self, effect: Effect) -> frozenset[str]:
+        """Return the features whose expansions of an effect are allowed."""
+        return self.exact if effect == "exact" else self.relaxed
+
+    def without(self, features: Iterable[str]) -> ExpansionPolicy:
+        """Return the policy without the expansions of ``features``."""
+        gone = frozenset(features)
+        return ExpansionPolicy(self.exact - gone, self.relaxed - gone)
+
+    def allowed(self, target: Version) -> list[tuple[Feature, Expansion]]:
+        """Return the expansions that are allowed, of features newer than ``target``, the newest features first.
+
+        An exact expansion of a feature comes before its relaxed one, which applies to what the first has left.
+        """
+        newer = [feature for feature in reversed(known_features()) if feature.introduced > target.minor_release]
+        return [(each, by) for each in newer for by in each.expansions if each.id in self.of(by.effect)]
+
+
+#: The policy without any expansion.
+NO_EXPANSIONS: Final = ExpansionPolicy()
+
+
+def expansion_policy(expand: Expand = False, allow_relaxed: AllowRelaxed = ()) -> ExpansionPolicy:
+    """Return the expansions that arguments allow.
+
+    Args:
+        expand: ``True`` for all exact expansions, or the ids of the features whose exact expansions are allowed.
+        allow_relaxed: The ids of the features whose relaxed expansions are allowed, or ``all``.
+
+    Raises:
+        ValueError: If a feature is unknown, or has no expansion of this kind.
+    """
+    if not expand and not allow_relaxed:
+        return NO_EXPANSIONS
+    return ExpansionPolicy(
+        _known("exact", (_ALL,) if expand is True else expand or ()), _known("relaxed", allow_relaxed)
+    )
+
+
+def _ids(effect: Effect) -> frozenset[str]:
+    return frozenset(feature.id for feature in known_features() if feature.expansion(effect))
+
+
+def _known(effect: Effect, ids: Iterable[str]) -> frozenset[str]:
+    wanted, there = frozenset((ids,) if isinstance(ids, str) else ids), _ids(effect)
+    if unknown := sorted(wanted - there - {_ALL}):
+        raise ValueError(
+            f"{unknown[0]!r} has no {effect} expansion: expected {_ALL}, or some of {', '.join(sorted(there))}"
+        )
+    return there if _ALL in wanted else wanted
+
+
+def expansion_flag(feature: Feature, expansion: Expansion) -> str:
+    """Return the option of the commands that allows an expansion."""
+    return "--expand" if expansion.effect == "exact" else f"--allow-relaxed {feature.id}"

@@ -1,0 +1,53 @@
+"""``vhlo spec lint``: the rules inside a specification, and the add-only rule against its last release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vhlo_tools.dialect import feature_rules, op_rules  # noqa: F401  (importing them registers their rules)
+from vhlo_tools.dialect.released import (
+    RELEASED,
+    baseline_of,
+    baseline_text,
+    broken_promises,
+    read_baseline,
+    read_released,
+)
+from vhlo_tools.dialect.rules import RULES, Violation
+from vhlo_tools.dialect.specification import Specification
+from vhlo_tools.files import write_atomically
+
+__all__ = ["has_release", "lint", "write_release"]
+
+
+def lint(specs: Specification, against: str | None = None) -> tuple[Violation, ...]:
+    """Return the violations of rules in ``specs``, sorted by file.
+
+    Args:
+        specs: The specification to lint.
+        against: The baseline that must not change: a folder, or a git revision of the folder of ``specs``; by default
+            its last release, if it has one.
+
+    Raises:
+        InvalidSpecificationError: If ``against`` cannot be read.
+    """
+    inside = [
+        Violation(rule.id, file, entry, message, rule.remedy)
+        for rule in RULES
+        for file, entry, message in rule.check(specs)
+    ]
+    released = read_released(specs.folder) if against is None else read_baseline(against, specs.folder)
+    broken = () if released is None else broken_promises(specs, released)
+    return tuple(sorted((*inside, *broken), key=lambda violation: (violation.file, violation.entry)))
+
+
+def has_release(specs: Specification) -> bool:
+    """Return whether the folder of ``specs`` contains the baseline of its last release."""
+    return specs.folder.joinpath(RELEASED).is_file()
+
+
+def write_release(specs: Specification) -> Path:
+    """Record ``specs``, which must have no violation, as the last release of its folder; return the file written."""
+    path = Path(str(specs.folder)) / RELEASED
+    write_atomically(path, [baseline_text(baseline_of(specs)).encode()], force=True)
+    return path

@@ -1,0 +1,258 @@
+"""A TOML file edited as text, so that all existing content is kept, comments included.
+
+A TOML library would keep the comments too, but detach comments between two entries from the entry that they describe.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import Path
+
+from vhlo_tools.errors import InvalidSpecificationError
+
+__all__ = ["Document", "Edit", "TableSpan", "array", "quoted"]
+
+_HEADER = re.compile(r"\s*\[\[?\s*([A-Za-z_][\w.]*)\s*\]\]?\s*(#.*)?")
+_IDENTITY = re.compile(r"\s*(?:name|id|version)\s*=\s*[\"'](.*?)[\"']")
+_WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of a file.
+
+    Attributes:
+        path: The file.
+        before: Its present text; ``None`` if the file does not exist.
+        after: Its new text.
+    """
+
+    path: Path
+    before: str | None
+    after: str
+
+    def diff(self, name: str) -> str:
+        """Return the change as a unified diff of a file called ``name``."""
+        old = "/dev/null" if self.before is None else name
+        lines = unified_diff((self.before or "").splitlines(True), self.after.splitlines(True), old, name)
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpan:
+    """A table of a file.
+
+    Attributes:
+        header: The name in its header, such as ``op.version``.
+        entry: The name of the array entry that contains the table.
+        begin: The index of the line with its header.
+        end: The index after its last own line.
+    """
+
+    header: str
+    entry: str
+    begin: int
+    end: int
+
+
+class Document:
+    """A file and its text.
+
+    Args:
+        path: The file, which need not exist.
+        text: The initial text if the file does not exist.
+    """
+
+    def __init__(self, path: Path, text: str = "") -> None:
+        self.path = path
+        self._before = path.read_text(encoding="utf-8") if path.is_file() else None
+        self.text = text if self._before is None else self._before
+
+    @property
+    def edit(self) -> Edit | None:
+        """The change of the file; ``None`` if there is none."""
+        return None if self.text == self._before else Edit(self.path, self._before, self.text)
+
+    @property
+    def _lines(self) -> list[str]:
+        return self.text.splitlines(keepends=True)
+
+    def sections(self, header: str, entry: str) -> list[TableSpan]:
+        """Return the tables ``header``, and their subtables, of the entry called ``entry``, in order."""
+        inside = f"{header}."
+        return [
+            section
+            for section in self._sections()
+            if section.entry == entry and (section.header == header or section.header.startswith(inside))
+        ]
+
+    def entries(self, header: str) -> list[str]:
+        """Return the names of the entries of the array ``header``, in order."""
+        return [section.entry for section in self._sections() if section.header == header]
+
+    def section(self, header: str, entry: str) -> TableSpan:
+        """Return the last table ``header`` of an entry.
+
+        Raises:
+            InvalidSpecificationError: If the text contains no such table.
+        """
+        found = [section for section in self._sections() if (section.header, section.entry) == (header, entry)]
+        if not found:
+            raise InvalidSpecificationError(f"{self.path}: no [[{header}]] of {entry} was found")
+        return found[-1]
+
+    def line_of(self, section: TableSpan, wanted: str = "") -> int:
+        """Return the number, from 1, of the line of a section with the key, or else the text, ``wanted``.
+
+        Without such a line, this is the line of the header.
+        """
+        place = self._place(section, wanted)
+        if place is None:
+            lines = enumerate(self._lines[section.begin : section.end], section.begin)
+            place = next((index for index, line in lines if wanted in line), section.begin)
+        return place + 1
+
+    def text_of(self, section: TableSpan) -> str:
+        """Return the lines of a section."""
+        return "".join(self._lines[section.begin : section.end])
+
+    def append(self, entry: str) -> None:
+        """Add an entry at the end."""
+        self.text = f"{self.text.rstrip()}\n\n{entry}" if self.text.strip() else entry
+
+    def add_in_order(self, header: str, name: str, entry: str) -> None:
+        """Add an entry of the array ``header`` before the first entry with a greater name, or at the end."""
+        names = self.entries(header)
+        place = next((index for index, each in enumerate(names) if each > name), None)
+        if place is None:
+            self.append(entry)
+        elif place:
+            self.insert(self.sections(header, names[place - 1])[-1].end, f"\n{entry}")
+        else:
+            lines, begin = self._lines, self.section(header, names[0]).begin
+            above = begin
+            while above and lines[above - 1].startswith("#"):
+                above -= 1
+            # A comment at the head of the file does not belong to the first entry.
+            self.insert(above or begin, f"{entry}\n")
+
+    def insert(self, place: int, inserted: str) -> None:
+        """Insert lines before the line with the index ``place``."""
+        lines = self._lines
+        if place and not lines[place - 1].endswith("\n"):
+            lines[place - 1] += "\n"
+        self.text = "".join([*lines[:place], inserted, *lines[place:]])
+
+    def add_key(self, section: TableSpan, key: str, value: str, *, before: str | None = None) -> None:
+        """Add a key to a section, before another one or at its end."""
+        place = self._place(section, before) if before else None
+        self.insert(section.end if place is None else place, f"{key} = {value}\n")
+
+    def replace(self, section: TableSpan, key: str, value: str) -> None:
+        """Replace the value of a key."""
+        start, end = self._span(section, key)
+        self.text = self.text[:start] + value + self.text[end:]
+
+    def extend(self, section: TableSpan, key: str, items: Sequence[str]) -> None:
+        """Append items to the array or the inline table that is the value of a key."""
+        start, end = self._span(section, key)
+        self.text = self.text[:start] + _extended(self.text[start:end], items) + self.text[end:]
+
+    def has(self, section: TableSpan, key: str) -> bool:
+        """Return whether a section has a key."""
+        return self._place(section, key) is not None
+
+    def _sections(self) -> list[TableSpan]:
+        lines = self._lines
+        starts = [(match[1], index) for index, line in enumerate(lines) if (match := _HEADER.fullmatch(line.rstrip()))]
+        ends = [index for _, index in starts[1:]] + [len(lines)]
+        sections: list[TableSpan] = []
+        entry = ""
+        for (header, begin), end in zip(starts, ends, strict=False):
+            body = lines[begin:end]
+            if "." not in header:
+                entry = next((match[1] for line in body if (match := _IDENTITY.match(line))), "")
+            sections.append(TableSpan(header, entry, begin, begin + _length(body)))
+        return sections
+
+    def _place(self, section: TableSpan, key: str) -> int | None:
+        lines = self._lines[section.begin : section.end]
+        form = re.compile(rf"\s*{re.escape(key)}\s*=")
+        return next((section.begin + index for index, line in enumerate(lines) if form.match(line)), None)
+
+    def _span(self, section: TableSpan, key: str) -> tuple[int, int]:
+        """Return the start and the end of the value of a key in the text."""
+        lines, place = self._lines, self._place(section, key)
+        if place is None:
+            raise InvalidSpecificationError(f"{self.path}: [{section.header}] of {section.entry} has no {key}")
+        start = sum(map(len, lines[:place])) + lines[place].index("=") + 1
+        start += len(self.text[start:]) - len(self.text[start:].lstrip())
+        depth, end = 0, start
+        for position, character in _outside_of_comments(self.text, start):
+            depth += (character in "[{") - (character in "]}")
+            if character == "\n" and not depth:
+                break
+            end = end if character.isspace() else position + 1
+        return start, end
+
+
+def _length(body: Sequence[str]) -> int:
+    """Return the number of a table's own lines: comments after a blank line belong to the next table."""
+    own = len(body)
+    while own and (not body[own - 1].strip() or body[own - 1].lstrip().startswith("#")):
+        own -= 1
+    while own < len(body) and body[own].lstrip().startswith("#"):
+        own += 1
+    return own
+
+
+_TEXT = re.compile(r'"""(?:\\.|.)*?"""|"(?:\\.|[^"\\])*"|' r"'''.*?'''|'[^']*'", re.DOTALL)
+
+
+def _outside_of_comments(text: str, position: int) -> Iterator[tuple[int, str]]:
+    """Yield the characters outside of comments from ``position`` on, with positions; of a string, only its last one."""
+    while position < len(text):
+        if text[position] == "#":
+            position = text.find("\n", position) % (len(text) + 1)
+        elif match := _TEXT.match(text, position):
+            position = match.end()
+            yield position - 1, '"'
+        else:
+            yield position, text[position]
+            position += 1
+
+
+def _extended(value: str, items: Sequence[str]) -> str:
+    """Return an array or an inline table with items appended, each on its own line if the value has several lines."""
+    inner = [place for place, character in _outside_of_comments(value[:-1], 0) if not character.isspace()]
+    head, rest, closing = value[: inner[-1] + 1], value[inner[-1] + 1 : -1], value[-1]
+    comma = "" if len(inner) == 1 or head.endswith(",") else ","
+    if "\n" not in value:
+        padding = " " if comma or value[0] == "{" else ""
+        return f"{head}{comma}{padding}{', '.join(items)}{rest or (padding if value[0] == '{' else '')}{closing}"
+    above, newline, indent = rest.rpartition("\n")
+    lines = "".join(f"  {item},\n" for item in items)
+    return f"{head}{comma}{above}{newline or chr(10)}{lines}{indent if newline else ''}{closing}"
+
+
+def quoted(text: str) -> str:
+    """Return ``text`` as a TOML string, which unlike JSON has no surrogate pairs and no bare DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def array(values: Sequence[object]) -> str:
+    """Return an array of strings, on several lines if it is long."""
+    items = [quoted(str(value)) for value in values]
+    line = f"[{', '.join(items)}]"
+    if len(line) <= _WIDTH:
+        return line
+    lines = [" "]
+    for item in items:
+        if len(lines[-1]) > 1 and len(lines[-1]) + len(item) > _WIDTH:
+            lines.append(" ")
+        lines[-1] += f" {item},"
+    return "\n".join(["[", *lines, "]"])

@@ -1,0 +1,93 @@
+"""Defaults given on a command line: the id of an existing default, or a value from which a new default is made."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from vhlo_tools.dialect.scaffold.changes import stem, versioned
+from vhlo_tools.dialect.scaffold.document import quoted
+from vhlo_tools.dialect.specification import Specification
+from vhlo_tools.errors import InvalidSpecificationError
+
+__all__ = ["NewDefault", "default_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewDefault:
+    """A default to be added.
+
+    Attributes:
+        id: Its id.
+        text: The value as VHLO text prints it.
+        value: The value as TOML.
+        is_guess: Whether only its id was given.
+    """
+
+    id: str
+    text: str
+    value: str
+    is_guess: bool = False
+
+    def entry(self) -> str:
+        """Return its entry in ``defaults.toml``."""
+        return f'[[default]]\nid = "{self.id}"\ntext = {quoted(self.text)}\nvalue = {self.value}\n'
+
+
+_CASE = re.compile(r"([a-z]\w*)\.([A-Z][A-Z0-9_]*)", re.ASCII)
+_TEXT = re.compile(r"\"([^\"\\]*)\"|'([^'\\]*)'")
+
+
+def default_of(specs: Specification, attribute: str, given: str) -> str | NewDefault:
+    """Return the id of the existing default equal to ``given``, or the default to be added for it.
+
+    Args:
+        specs: The present specification.
+        attribute: The attribute that has the default.
+        given: The id of a default, or a value.
+
+    Raises:
+        InvalidSpecificationError: If ``given`` is neither.
+    """
+    if specs.default(given) is not None:
+        return given
+    default = _of_value(attribute, given)
+    if default is None:
+        if not re.fullmatch(r"[A-Za-z]\w*", given, re.ASCII):
+            raise InvalidSpecificationError(
+                f"{given!r} is not a default: expected an id in vhlo/defaults.toml, or true, false, [], an integer, a "
+                f"string in quotes or ENUM.CASE"
+            )
+        close = get_close_matches(given, [default.id for default in specs.defaults], n=1, cutoff=0.7)
+        if close:
+            raise InvalidSpecificationError(f"there is no default {given}; did you mean {close[0]}?")
+        default = NewDefault(given, *_text(""), is_guess=True)
+    same = next((each.id for each in specs.defaults if each.text == default.text and each.equals == "same"), None)
+    return default if same is None or default.is_guess else same
+
+
+def _of_value(attribute: str, given: str) -> NewDefault | None:
+    if given in ("true", "false"):
+        return NewDefault(given, f"#vhlo.bool_v1<{given}>", f'{{ attribute = "bool_v1", value = {given} }}')
+    if given == "[]":
+        return NewDefault("empty_array", "#vhlo.array_v1<[]>", '{ attribute = "array_v1", elements = [] }')
+    if re.fullmatch(r"-?(0|[1-9]\d*)", given, re.ASCII):
+        type_ = '{ type = "i64_v1" }'
+        return NewDefault(
+            f"i64_{given.replace('-', 'minus_')}",
+            f"#vhlo.integer_v1<{given} : i64>",
+            f'{{ attribute = "integer_v1", type = {type_}, value = {given} }}',
+        )
+    if match := _TEXT.fullmatch(given):
+        text = match[1] if match[2] is None else match[2]
+        return NewDefault(f"default_{attribute}" if text else "empty_string", *_text(text))
+    if match := _CASE.fullmatch(given):
+        enum = versioned(match[1])
+        value = f'{{ attribute = "{enum}", case = "{match[2]}" }}'
+        return NewDefault(f"{stem(enum)}_{match[2].lower()}", f"#vhlo<{enum} {match[2]}>", value)
+    return None
+
+
+def _text(text: str) -> tuple[str, str]:
+    return f'#vhlo.string_v1<"{text}">', f'{{ attribute = "string_v1", value = {quoted(text)} }}'

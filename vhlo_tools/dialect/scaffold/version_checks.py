@@ -1,0 +1,66 @@
+"""Checks before and after a version is added."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from vhlo_tools.dialect.linting import lint
+from vhlo_tools.dialect.released import RELEASED, read_released
+from vhlo_tools.dialect.rules import follows
+from vhlo_tools.dialect.scaffold.document import Edit
+from vhlo_tools.dialect.specification import Specification, load_specification
+from vhlo_tools.errors import InvalidSpecificationError
+from vhlo_tools.version import Version
+
+__all__ = ["check_edits", "check_version"]
+
+
+def check_version(specs: Specification, version: Version, folder: Path) -> bool:
+    """Return whether ``version`` exists and is unreleased (true), or is the next version to add (false).
+
+    Raises:
+        InvalidSpecificationError: If neither is the case, the folder cannot be edited, or it has violations already.
+    """
+    if not (folder / "versions.toml").is_file():
+        raise InvalidSpecificationError(f"{folder} has no versions.toml to add a version to")
+    if (folder.parent / "__init__.py").is_file():
+        raise InvalidSpecificationError(f"{folder} belongs to an installed package: give --specs with a copy of it")
+    released = read_released(specs.folder)
+    is_begun = version == specs.newest and released is not None and str(version) not in released.get("version", {})
+    if not is_begun and version in {entry.version for entry in specs.versions}:
+        state = "released" if released else f"perhaps released, because there is no {RELEASED}"
+        raise InvalidSpecificationError(f"{version} already exists and is {state}; the newest is {specs.newest}")
+    newest = specs.newest
+    if not is_begun and (version.patch or not follows(version, newest.minor_release)):
+        raise InvalidSpecificationError(
+            f"{version} cannot be the next version: expected {newest.major}.{newest.minor + 1}.0 or "
+            f"{newest.major + 1}.0.0"
+        )
+    violations = lint(specs)
+    if violations:
+        raise InvalidSpecificationError(
+            "\n".join(["the specification has violations; fix these first:", *map(str, violations)])
+        )
+    return is_begun
+
+
+def check_edits(folder: Path, edits: Sequence[Edit]) -> None:
+    """Lint a copy of the folder with the edits applied.
+
+    Raises:
+        InvalidSpecificationError: If there is a violation.
+    """
+    with TemporaryDirectory() as temporary:
+        copy = Path(temporary) / "specs"
+        shutil.copytree(folder, copy)
+        for edit in edits:
+            if edit.path.is_relative_to(folder):
+                target = copy / edit.path.relative_to(folder)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(edit.after, encoding="utf-8")
+        violations = lint(load_specification(copy))
+    if violations:
+        raise InvalidSpecificationError("\n".join(["the change would violate the lint rules:", *map(str, violations)]))

@@ -1,0 +1,31 @@
+"""Writing of edits: all of them, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vhlo_tools.dialect.scaffold.document import Edit
+from vhlo_tools.files import write_atomically
+
+__all__ = ["write_edits"]
+
+
+def write_edits(edits: Sequence[Edit]) -> None:
+    """Write every file of ``edits``; if writing one fails, restore those already written.
+
+    Raises:
+        OSError: If a file cannot be written.
+    """
+    written: list[Edit] = []
+    try:
+        for edit in edits:
+            edit.path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(edit.path, [edit.after.encode()], force=edit.before is not None)
+            written.append(edit)
+    except BaseException:
+        for edit in reversed(written):
+            if edit.before is None:
+                edit.path.unlink()
+            else:
+                write_atomically(edit.path, [edit.before.encode()], force=True)
+        raise

@@ -1,0 +1,166 @@
+"""Short descriptions of attributes and types, in StableHLO syntax if possible."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from vhlo_tools.bytecode import Operation, Printer, Value, digest, element_texts, entry_name, program_name
+from vhlo_tools.dialect import known_dialects
+from vhlo_tools.differencing.value_numbering import FileNumbering
+from vhlo_tools.mapping import view
+
+__all__ = ["Describer", "shortened"]
+
+# Tensors with more elements are described by their digest.
+_MOST_ELEMENTS: Final = 16
+_LONGEST: Final = 400
+# Attributes without a specification are printed up to this size.
+_LONGEST_ENTRY: Final = 1 << 16
+_DEEPEST: Final = 100
+_DIGITS: Final = 16
+_NAMES_SHOWN: Final = 4
+
+
+class Describer:
+    """Describer of ops, attributes and types of one file.
+
+    Args:
+        numbering: The contents of the file.
+    """
+
+    def __init__(self, numbering: FileNumbering) -> None:
+        self._numbering = numbering
+        self._file = numbering.file
+        self._printer = Printer(numbering.file)
+        self._types: dict[int, str] = {}
+
+    def type(self, index: int) -> str:
+        """Return a type in StableHLO syntax, or in VHLO syntax if that has no short form."""
+        # Signatures contain the same types many times.
+        found = self._types.get(index)
+        if found is None:
+            found = self._types[index] = self._type(index)
+        return found
+
+    def _type(self, index: int) -> str:
+        value = self._file.decode("type", index)
+        if value is not None and value.name == "tensor_v1" and value.encoding.code == 20:
+            return self._printer.builtin_tensor(index)[0]
+        return self._printer.type(index)
+
+    def types(self, indices: Iterable[int]) -> str:
+        """Return a list of types."""
+        return f"({', '.join(map(self.type, indices))})"
+
+    def location(self, index: int | None) -> str:
+        """Return a location as MLIR prints it."""
+        return "unknown" if index is None else shortened(self._printer.location(index))
+
+    def attribute(self, index: int) -> str:
+        """Return an attribute; large ones by their digest."""
+        return shortened(self._attribute(index, 0))
+
+    def kind(self, index: int) -> str:
+        """Return the display name of the kind of an attribute."""
+        return entry_name(self._file, "attribute", self._file.attributes[index])
+
+    def op(self, op: Operation) -> str:
+        """Return an op by its name in programs, with the types of its results."""
+        name = program_name(self._numbering.names[op.name])
+        return shortened(f"{name} : {', '.join(map(self.type, op.results))}" if op.results else name)
+
+    def properties(self, op: Operation) -> str | None:
+        """Return properties of an unknown form as hexadecimal digits."""
+        own = self._numbering.opaque_properties(op)
+        return None if own is None else shortened(f"0x{own.hex()}")
+
+    def ops(self, ops: Iterable[Operation]) -> str:
+        """Return the number of ops, and the most frequent op names."""
+        counts = Counter(program_name(self._numbering.names[op.name]) for op in ops)
+        most = [f"{number} {name}" for name, number in counts.most_common(_NAMES_SHOWN)]
+        if len(counts) > _NAMES_SHOWN:
+            most.append("...")
+        number = counts.total()
+        return f"{number} op{'s' if number > 1 else ''}: {', '.join(most)}" if counts else "no ops"
+
+    def _attribute(self, index: int, depth: int) -> str:
+        value = self._numbering.decode("attribute", index)
+        if depth > _DEEPEST:
+            raise self._file.attributes[index].malformed(
+                f"attributes nest deeper than {_DEEPEST} levels, or in a cycle"
+            )
+        if value is not None and value.name in ("tensor_v1", "dense"):
+            return self._tensor(value)
+        if (elements := self._file.elements(index)) is not None:
+            return f"[{self._joined((('', each) for each in elements), depth)}]"
+        if (held := self._file.dictionary(index)) is not None:
+            return f"{{{self._joined(held.items(), depth)}}}"
+        if len(self._file.attributes[index].data) > _LONGEST_ENTRY:
+            data = view(self._file.attributes[index].data)
+            return f"{self.kind(index)}, {len(data)} bytes, sha256 {digest(data)[:_DIGITS]}"
+        if value is not None and value.name == "type_v1":
+            return self.type(value.field("value"))
+        if value is not None and value.dialect not in known_dialects():
+            return self._fields(value, depth)
+        return _bare(self._printer.attribute(index))
+
+    def _fields(self, value: Value, depth: int) -> str:
+        """Return an attribute of another dialect by its fields."""
+        parts = []
+        for field, content in zip(value.encoding.fields, value.fields, strict=True):
+            if content is None:
+                continue
+            if "attribute" in field.kind:
+                items = [("", each) for each in (content if field.is_list else (content,))]
+                text = self._joined(items, depth)
+            elif field.kind == "string":
+                text = self._file.string(content)
+            else:
+                text = ", ".join(map(str, content)) if field.is_list else str(content)
+            parts.append(f"{field.name} = {f'[{text}]' if field.is_list else text}")
+        return f"{value.name}<{', '.join(parts)}>"
+
+    def _joined(self, items: Iterable[tuple[str, int]], depth: int) -> str:
+        """Return attributes with their names, as many as can be shown."""
+        parts: list[str] = []
+        size = 0
+        for name, index in items:
+            parts.append(f"{name} = {self._attribute(index, depth + 1)}" if name else self._attribute(index, depth + 1))
+            size += len(parts[-1])
+            if size > 2 * _LONGEST:
+                parts.append("...")
+                break
+        return ", ".join(parts)
+
+    def _tensor(self, value: Value) -> str:
+        text, shape, element = self._printer.builtin_tensor(value.field("type"))
+        data = self._numbering.elements(value)
+        number = math.prod(shape) if len(shape) <= _DEEPEST else -1
+        shown = element_texts(data, element, _MOST_ELEMENTS)
+        if shown is None or number < 0:
+            return f"{text}, {len(data)} bytes, sha256 {digest(data)[:_DIGITS]}"
+        body = shown[0] if len(shown) == 1 and (number > 1 or not shape) else f"[{', '.join(shown)}]" if shown else ""
+        return f"dense<{body}> : {text}"
+
+
+def shortened(text: str) -> str:
+    """Return ``text``, or its beginning with a digest that distinguishes it from others with the same beginning."""
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST - 40]}... (sha256 {digest(memoryview(text.encode()))[:_DIGITS]})"
+
+
+def _bare(text: str) -> str:
+    """Return an attribute of VHLO without the redundant prefix of its dialect."""
+    if text.startswith("#vhlo<") and text.endswith(">"):
+        return text.removeprefix("#vhlo<").removesuffix(">").partition(" ")[2]
+    for name, mark in _MARKS.items():
+        if text.startswith(mark):
+            return text.removeprefix(mark).removesuffix(">") if text.endswith(">") else name
+    return text
+
+
+_MARKS: Final[Mapping[str, str]] = {name: f"#vhlo.{name}_v1<" for name in ("bool", "float", "integer", "string")}

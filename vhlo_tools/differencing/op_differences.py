@@ -1,0 +1,330 @@
+"""Comparison of the ops of two regions.
+
+Ops are paired in two steps: first those that are equal except for operands and locations, and between these, those of
+the same name. The identity of values follows: two operands are equal if they are defined by paired ops or paired block
+arguments.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from vhlo_tools.bytecode import Block, Operation, Region, program_name
+from vhlo_tools.differencing.alignment import Pairs, Script, align, paired
+from vhlo_tools.differencing.describing import Describer
+from vhlo_tools.differencing.difference import Difference, DifferenceKind
+from vhlo_tools.differencing.value_numbering import FileNumbering
+
+__all__ = ["OpDiff", "Side"]
+
+_CONSTANT: Final = "vhlo.constant_v1"
+# If the ops that two programs do not share are no more than this, each is reported, else all of them in one difference.
+_MOST_SINGLE: Final = 1000
+
+
+class Side:
+    """One of the two programs.
+
+    Args:
+        numbering: Its contents.
+    """
+
+    def __init__(self, numbering: FileNumbering) -> None:
+        self.numbering = numbering
+        self.describe = Describer(numbering)
+
+    def name(self, op: Operation) -> str:
+        """Return the name of an op with its dialect and version."""
+        return self.numbering.names[op.name]
+
+
+class Starts:
+    """The first tokens of the values of a block, and the labels of these values."""
+
+    __slots__ = ("_block", "_mark", "_path", "_side", "arguments", "ops")
+
+    def __init__(self, side: Side, path: str, block: Block, arguments: int, ops: list[int], mark: str) -> None:
+        self.arguments = arguments
+        self.ops = ops
+        self._side = side
+        self._path = path
+        self._block = block
+        self._mark = mark
+
+    def label(self, token: int) -> str:
+        if token < self.arguments + len(self._block.arguments):
+            return f"{self._mark}{self._path}{' ' if self._path else ''}argument {token - self.arguments}"
+        prefix = f"{self._mark}{self._path}{'/' if self._path else ''}"
+        # The last op with this start: ops before it with the same start have no results.
+        index = bisect_right(self.ops, token) - 1
+        op = self._block.operations[index]
+        number = f"#{token - self.ops[index]}" if len(op.results) > 1 else ""
+        return f"{prefix}{index}:{program_name(self._side.name(op))}{number}"
+
+
+class OpDiff:
+    """Comparison of regions.
+
+    Args:
+        before: The first program.
+        after: The second.
+        report: Called with each difference.
+        locations: Whether to compare the locations of ops and block arguments.
+    """
+
+    def __init__(
+        self, before: Side, after: Side, report: Callable[[Difference], None], *, locations: bool = False
+    ) -> None:
+        self._a = before
+        self._b = after
+        self._report = report
+        self._locations = locations
+        # Corresponding values have the same token.
+        self._token = 0
+        self._starts: list[Starts] = []
+        self._root = ""
+        # The tokens of the values of the module, which functions may use.
+        self._outer: tuple[list[int], list[int]] = ([], [])
+
+    def function(self, path: str, one: Operation, other: Operation) -> None:
+        """Compare the contents of two functions, in modules that :meth:`module` has compared."""
+        self._root = path
+        if len(one.regions) != len(other.regions):
+            self._say("op", f"{path} regions", str(len(one.regions)), str(len(other.regions)))
+            return
+        for a, b in zip(one.regions, other.regions, strict=True):
+            of_a, of_b = (
+                [] if op.isolated else list(outer) for op, outer in zip((one, other), self._outer, strict=True)
+            )
+            self._region(path, a, b, of_a, of_b)
+
+    def attributes(
+        self,
+        path: str,
+        one: Operation,
+        other: Operation,
+        kind_of: Callable[[str], DifferenceKind],
+        skipped: frozenset[str] = frozenset(),
+    ) -> None:
+        """Compare the attributes of two ops by name, except those in ``skipped``."""
+        a, b = self._a.numbering, self._b.numbering
+        if a.attributes_key(one) == b.attributes_key(other):
+            return
+        held_a, held_b = a.attributes_of(one), b.attributes_of(other)
+        for name in sorted({**held_a, **held_b}.keys() - skipped):
+            self.attribute(kind_of(name), f"{path} {name}", held_a.get(name), held_b.get(name), name)
+        if a.opaque_key(one) != b.opaque_key(other):
+            texts = (side.describe.properties(op) for side, op in ((self._a, one), (self._b, other)))
+            self._say(kind_of(""), f"{path} properties", *texts)
+
+    def attribute(self, kind: DifferenceKind, path: str, one: int | None, other: int | None, name: str = "") -> None:
+        """Compare two attributes, one of which may be absent."""
+        a, b = self._a, self._b
+        if one is None or other is None:
+            before = None if one is None else a.describe.attribute(one)
+            after = None if other is None else b.describe.attribute(other)
+            if before != after:
+                self._say(kind, path, before, after)
+        elif a.numbering.named(name, one) != b.numbering.named(name, other):
+            before, after = a.describe.attribute(one), b.describe.attribute(other)
+            if before == after:
+                before, after = (f"{before} ({side.describe.kind(i)})" for side, i in ((a, one), (b, other)))
+            self._say(kind, path, before, after)
+
+    def arguments(self, path: str, one: Block, other: Block) -> Pairs:
+        """Compare the arguments of two blocks, and return the corresponding positions."""
+        types_a = [self._a.numbering.type(each.type) for each in one.arguments]
+        types_b = [self._b.numbering.type(each.type) for each in other.arguments]
+        pairs = paired(types_a, types_b)
+        for i, j in pairs if self._locations else ():
+            self._location(f"{path} argument {i}", one.arguments[i].location, other.arguments[j].location)
+        return pairs
+
+    def op_location(self, path: str, one: Operation, other: Operation) -> None:
+        """Compare the locations of two ops, if locations are compared."""
+        if self._locations:
+            self._location(path, one.location, other.location)
+
+    def module(self, path: str, one: Block, other: Block) -> None:
+        """Compare the ops of two modules other than functions.
+
+        Functions may use the values of these ops: the library's expansions move constants of other dialects out of
+        functions.
+        """
+        self._root = path
+        of_a, of_b = self._outer = ([], [])
+        self._compared(path, one, other, self._defined(path, one, other, of_a, of_b), of_a, of_b)
+
+    def _say(self, kind: DifferenceKind, path: str, before: str | None, after: str | None) -> None:
+        self._report(Difference(kind, path, before, after))
+
+    def _location(self, path: str, one: int | None, other: int | None) -> None:
+        """Compare two locations; an unknown location may be written or omitted."""
+        before = "unknown" if one is None else self._a.numbering.attribute(one)
+        after = "unknown" if other is None else self._b.numbering.attribute(other)
+        if before != after:
+            texts = self._a.describe.location(one), self._b.describe.location(other)
+            if texts != ("unknown", "unknown"):
+                self._say("location", path, *texts)
+
+    def _regions(self, path: str, one: Operation, other: Operation, of_a: list[int], of_b: list[int]) -> None:
+        if len(one.regions) != len(other.regions):
+            self._say("op", f"{path} regions", str(len(one.regions)), str(len(other.regions)))
+            return
+        for number, (a, b) in enumerate(zip(one.regions, other.regions, strict=True)):
+            inner_a, inner_b = [] if one.isolated else of_a, [] if other.isolated else of_b
+            starts = len(inner_a), len(inner_b)
+            self._region(f"{path}/{number}", a, b, inner_a, inner_b)
+            del inner_a[starts[0] :]
+            del inner_b[starts[1] :]
+
+    def _region(self, path: str, one: Region, other: Region, of_a: list[int], of_b: list[int]) -> None:
+        if len(one.blocks) != len(other.blocks):
+            self._say("op", f"{path} blocks", str(len(one.blocks)), str(len(other.blocks)))
+            return
+        # All values of a region are numbered before those in the regions of its ops, and blocks may use each other's
+        # values.
+        scripts = [self._defined(path, a, b, of_a, of_b) for a, b in zip(one.blocks, other.blocks, strict=True)]
+        for a, b, script in zip(one.blocks, other.blocks, scripts, strict=True):
+            self._compared(path, a, b, script, of_a, of_b)
+
+    # Pairing of ops and values
+
+    def _defined(self, path: str, one: Block, other: Block, of_a: list[int], of_b: list[int]) -> Script:
+        """Pair the ops of two blocks, and assign tokens to the values that they define."""
+        pairs = self.arguments(path, one, other)
+        script = self._script(one, other, same_values=len(of_a) == len(of_b) and len(pairs) == len(one.arguments))
+        partners = {j: i for i, j in script.pairs}
+        starts_a = self._give(path, one, of_a, "")
+        arguments = {j: starts_a.arguments + i for i, j in pairs}
+        starts_b = self._give(path, other, [], "added ", side=self._b)
+        of_b += [arguments.get(j, starts_b.arguments + j) for j in range(len(other.arguments))]
+        for j, op in enumerate(other.operations):
+            i = partners.get(j)
+            own = starts_b.ops[j]
+            shared = len(one.operations[i].results) if i is not None else 0
+            first = starts_a.ops[i] if i is not None else 0
+            of_b += [first + k if k < shared else own + k for k in range(len(op.results))]
+        return script
+
+    def _give(self, path: str, block: Block, values: list[int], mark: str, side: Side | None = None) -> Starts:
+        """Assign tokens to the values of a block, and record their labels."""
+        side = side or self._a
+        arguments = token = self._token
+        token += len(block.arguments)
+        ops = []
+        for op in block.operations:
+            ops.append(token)
+            token += len(op.results)
+        values += range(arguments, token)
+        # A gap of one, so that no two blocks have the same start.
+        self._token = token + 1
+        # Relative to the function, which the path of the op that uses the value names.
+        inner = path.removeprefix(self._root).removeprefix("/")
+        starts = Starts(side, inner, block, arguments, ops, mark)
+        self._starts.append(starts)
+        return starts
+
+    def _script(self, one: Block, other: Block, *, same_values: bool) -> Script:
+        keys_a, keys_b = self._a.numbering.block(one), self._b.numbering.block(other)
+        ops_a, ops_b = one.operations, other.operations
+        start, shorter = 0, min(len(ops_a), len(ops_b))
+        # While the values have equal numbers, operands help to find the first difference of the programs.
+        if same_values:
+            while start < shorter and keys_a[start] == keys_b[start] and ops_a[start].operands == ops_b[start].operands:
+                start += 1
+        rest = align(keys_a[start:], keys_b[start:]) or []
+        pairs = [*((i, i) for i in range(start)), *((start + i, start + j) for i, j in rest)]
+        script = Script([], [])
+        at_i, at_j = 0, 0
+        for i, j in [*pairs, (len(ops_a), len(ops_b))]:
+            if i > at_i or j > at_j:
+                self._between(one, other, range(at_i, i), range(at_j, j), script)
+            if i < len(ops_a):
+                script.pairs.append((i, j))
+            at_i, at_j = i + 1, j + 1
+        return script
+
+    def _between(self, one: Block, other: Block, gone: range, come: range, script: Script) -> None:
+        """Pair ops by their names, in ranges without equal ops."""
+        names_a = [self._a.name(one.operations[i]) for i in gone]
+        names_b = [self._b.name(other.operations[j]) for j in come]
+        pairs = align(names_a, names_b)
+        if pairs is None or len(gone) + len(come) - 2 * len(pairs) > _MOST_SINGLE:
+            script.unlike.append((gone, come))
+            return
+        at_i, at_j = 0, 0
+        for i, j in [*pairs, (len(gone), len(come))]:
+            script.pairs += self._replaced(one, other, gone[at_i:i], come[at_j:j])
+            if i < len(gone):
+                script.pairs.append((gone[i], come[j]))
+            at_i, at_j = i + 1, j + 1
+
+    def _replaced(self, one: Block, other: Block, gone: range, come: range) -> Pairs:
+        """Pair ops with their replacements if the result types are equal, so that their users compare equal."""
+        if len(gone) != len(come):
+            return []
+        a, b = self._a.numbering, self._b.numbering
+        pairs = list(zip(gone, come, strict=True))
+        alike = (a.types(one.operations[i].results) == b.types(other.operations[j].results) for i, j in pairs)
+        return pairs if all(alike) else []
+
+    # Reporting
+
+    def _compared(self, path: str, one: Block, other: Block, script: Script, of_a: list[int], of_b: list[int]) -> None:
+        keys_a, keys_b = self._a.numbering.block(one), self._b.numbering.block(other)
+        for i, j in script.merged(len(one.operations), len(other.operations)):
+            if isinstance(i, range) or isinstance(j, range):
+                self._unlike(path, one, other, i, j)
+            elif i is None and j is not None:
+                op = other.operations[j]
+                self._say("op", self._path(self._b, path, j, op), None, self._b.describe.op(op))
+            elif j is None and i is not None:
+                op = one.operations[i]
+                self._say("op", self._path(self._a, path, i, op), self._a.describe.op(op), None)
+            elif i is not None and j is not None:
+                a, b = one.operations[i], other.operations[j]
+                alike = keys_a[i] == keys_b[j]
+                if alike and not a.regions and not self._locations and self._same(a, b, of_a, of_b):
+                    continue
+                self._op(self._path(self._a, path, i, a), a, b, of_a, of_b, alike=alike)
+
+    def _same(self, a: Operation, b: Operation, of_a: Sequence[int], of_b: Sequence[int]) -> bool:
+        return [of_a[n] for n in a.operands] == [of_b[n] for n in b.operands]
+
+    def _op(self, path: str, a: Operation, b: Operation, of_a: list[int], of_b: list[int], *, alike: bool) -> None:
+        if self._a.name(a) != self._b.name(b):
+            self._say("op", path, self._a.describe.op(a), self._b.describe.op(b))
+        elif not alike:
+            is_constant = self._a.name(a) == _CONSTANT
+            self.attributes(path, a, b, lambda name: "constant" if is_constant and name == "value" else "op")
+            if self._a.numbering.types(a.results) != self._b.numbering.types(b.results):
+                self._say("op", f"{path} results", self._a.describe.types(a.results), self._b.describe.types(b.results))
+            if a.successors != b.successors:
+                self._say("op", f"{path} successors", str(a.successors), str(b.successors))
+        if not self._same(a, b, of_a, of_b):
+            before, after = self._operands(a.operands, of_a), self._operands(b.operands, of_b)
+            self._say("op", f"{path} operands", before, after)
+        self.op_location(path, a, b)
+        if a.regions or b.regions:
+            self._regions(path, a, b, of_a, of_b)
+
+    def _unlike(self, path: str, one: Block, other: Block, gone: object, come: object) -> None:
+        ops_a = [one.operations[i] for i in gone] if isinstance(gone, range) else []
+        ops_b = [other.operations[j] for j in come] if isinstance(come, range) else []
+        start = gone.start if isinstance(gone, range) else 0
+        where = f"{path}/{start} and following"
+        self._say("op", where, self._a.describe.ops(ops_a), self._b.describe.ops(ops_b))
+
+    def _path(self, side: Side, path: str, index: int, op: Operation) -> str:
+        return f"{path}/{index}:{program_name(side.name(op))}"
+
+    def _operands(self, operands: Sequence[int], tokens: Sequence[int]) -> str:
+        return f"({', '.join(self._label(tokens[number]) for number in operands)})"
+
+    def _label(self, token: int) -> str:
+        """Return the label of a value: the op that defines it, with its position."""
+        starts = self._starts[bisect_right(self._starts, token, key=lambda each: each.arguments) - 1]
+        return starts.label(token)

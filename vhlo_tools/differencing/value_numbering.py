@@ -1,0 +1,319 @@
+"""Numbering of the contents of two files: equal contents have equal numbers, whatever the layout of the tables."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping
+from functools import cached_property
+from typing import Any, Final
+
+from vhlo_tools.bytecode import (
+    Block,
+    ByteReader,
+    Entry,
+    File,
+    Operation,
+    Value,
+    attributes_in,
+    attributes_of,
+    bits_of,
+    decode_entry,
+    digest,
+    same_bytes,
+    shortest_form,
+)
+from vhlo_tools.dialect import EntryKind, Field, PropertySlot, foreign_encodings, property_slots
+from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.mapping import View, slices, view
+
+__all__ = ["FileNumbering", "ValueNumbering"]
+
+_DEEPEST: Final = 100
+# Shorter blobs are keys themselves; longer ones are compared with those of the same length and the same ends.
+_SHORT: Final = 256
+_MOST_COMPARED: Final = 4
+_DICTIONARIES: Final = ("dictionary", "dict_v1")
+_KNOWN: Final = ("builtin", "vhlo")
+
+#: The attributes of ops that name functions.
+SYMBOLS: Final = frozenset({"callee", "called_computations", "decomposition"})
+
+
+class ValueNumbering:
+    """Numbers of hashable keys and of blobs, shared by the files that are compared."""
+
+    def __init__(self) -> None:
+        self._of: dict[Hashable, int] = {}
+        # By length, beginning and end.
+        self._blobs: dict[tuple[int, bytes, bytes], list[View]] = {}
+        self._digests: dict[tuple[int, bytes, bytes], dict[str, int]] = {}
+
+    def of(self, key: Hashable) -> int:
+        """Return the number of ``key``."""
+        return self._of.setdefault(key, len(self._of))
+
+    def of_blob(self, data: View) -> Hashable:
+        """Return a key for ``data``, which is read only as far as necessary to distinguish it from others."""
+        if len(data) <= _SHORT:
+            return bytes(data)
+        bucket = (len(data), bytes(data[:_SHORT]), bytes(data[-_SHORT:]))
+        known = self._blobs.setdefault(bucket, [])
+        if len(known) < _MOST_COMPARED:
+            position = next((index for index, each in enumerate(known) if same_bytes(each, data)), len(known))
+        else:
+            # Many similar blobs, such as masks: each is read once, instead of once for each of the others.
+            digests = self._digests.setdefault(bucket, {})
+            if not digests:
+                digests.update((digest(each), index) for index, each in enumerate(known))
+            position = digests.setdefault(digest(data), len(digests))
+        if position == len(known):
+            known.append(data)
+        return (*bucket, position)
+
+
+class FileNumbering:
+    """The contents of one file, by numbers.
+
+    Args:
+        file: The file.
+        numbers: The numbers, shared with the other file.
+
+    Attributes:
+        renamed: The numbers of function names that differ in the other file, with the number to use for both.
+    """
+
+    def __init__(self, file: File, numbers: ValueNumbering) -> None:
+        self.file = file
+        self.numbers = numbers
+        self.renamed: dict[int, int] = {}
+        self.names = [file.op_name(index) for index in range(len(file.dialects.ops))]
+        self._name_numbers = [numbers.of(("op", name)) for name in self.names]
+        self._entries: dict[tuple[EntryKind, int], int] = {}
+        self._types: dict[tuple[int, ...], Hashable] = {}
+        self._attributes: dict[tuple[int, int | None, int | None], Mapping[str, int]] = {}
+        self._attribute_keys: dict[tuple[int, int | None, int | None, bool], int] = {}
+        self._blocks: dict[tuple[int, bool], list[int]] = {}
+        self._depth = 0
+
+    # Attributes and types
+
+    def attribute(self, index: int) -> int:
+        """Return the number of an attribute; locations are attributes."""
+        return self._entry("attribute", index)
+
+    def type(self, index: int) -> int:
+        """Return the number of a type."""
+        return self._entry("type", index)
+
+    def string(self, text: bytes) -> int:
+        """Return the number of a VHLO string attribute with the value ``text``."""
+        return self.numbers.of(("attribute", "vhlo", "string_v1", (("value", text),)))
+
+    def _entry(self, kind: EntryKind, index: int) -> int:
+        key = (kind, index)
+        found = self._entries.get(key)
+        if found is None:
+            entry = (self.file.attributes if kind == "attribute" else self.file.types)[index]
+            if self._depth > _DEEPEST:
+                raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST} levels, or in a cycle")
+            self._depth += 1
+            try:
+                value = self.decode(kind, index)
+                own = (self._opaque(entry),) if value is None else self._value(value)
+            finally:
+                self._depth -= 1
+            content = (kind, self.file.dialect(entry.dialect), *own)
+            found = self._entries[key] = self.numbers.of(content)
+        return found
+
+    def decode(self, kind: EntryKind, index: int) -> Value | None:
+        """Return a decoded attribute or type, also an attribute of a specified dialect beside VHLO."""
+        value = self.file.decode(kind, index)
+        entry = (self.file.attributes if kind == "attribute" else self.file.types)[index]
+        foreign = foreign_encodings(self.file.dialect(entry.dialect)) if value is None and kind == "attribute" else None
+        return decode_entry(self.file, kind, entry, foreign) if foreign else value
+
+    def _opaque(self, entry: Entry) -> Hashable:
+        return entry.custom, self._of_own_making(view(entry.data)) if entry.custom else bytes(entry.data)
+
+    def _of_own_making(self, data: View) -> Hashable:
+        """Return a key for bytes in an unknown encoding: the bytes, and everything to which they may refer.
+
+        Equal bytes have different meanings with different tables. Up to 256 bytes are compared together with the table
+        entries whose indices they may contain, longer ones together with the whole tables; equal contents may then have
+        different keys, but different contents never have equal ones.
+        """
+        if len(data) > _SHORT:
+            return self.numbers.of_blob(data), self._tables
+        reader, referred = ByteReader(data, section="attr_type"), list[Hashable]()
+        try:
+            while reader.remaining:
+                number = reader.varint()
+                # A reference to an optional attribute has a flag in its lowest bit.
+                for index in (number, number >> 1):
+                    referred.append(self.file.strings[index] if index < len(self.file.strings) else None)
+                    referred.append(self.type(index) if index < len(self.file.types) else None)
+                    referred.append(self.attribute(index) if index < len(self.file.attributes) else None)
+        except MalformedArtifactError:
+            # Numbers that look like a reference to the entry itself, or bytes that are no numbers.
+            pass
+        return bytes(data), tuple(referred)
+
+    @cached_property
+    def _tables(self) -> bytes:
+        """A digest of all entries and strings."""
+        found = hashlib.sha256()
+        for entry in (*self.file.attributes, *self.file.types):
+            found.update(f"{entry.dialect} {entry.custom} {len(entry.data)} {len(entry.rest)} ".encode())
+            for piece in (*slices(view(entry.data)), *slices(view(entry.rest))):
+                found.update(piece)
+        for text in self.file.strings:
+            found.update(f"{len(text)} ".encode() + text)
+        return found.digest()
+
+    def _value(self, value: Value) -> tuple[Hashable, ...]:
+        if value.name in ("tensor_v1", "dense") and any(field.kind == "blob" for field in value.encoding.fields):
+            return value.name, self.type(value.field("type")), self.numbers.of_blob(self.elements(value))
+        if value.name in ("file_line_col", "file_line_col_range"):
+            # Versions of MLIR write a location without an end in either form.
+            ranged = value.name == "file_line_col_range"
+            numbers = value.field("lines_and_columns") if ranged else (value.field("line"), value.field("column"))
+            return "file_line_col", self.attribute(value.field("file")), tuple(numbers)
+        fields = zip(value.encoding.fields, value.fields, strict=True)
+        return value.name, tuple((field.name, self._field(field, content)) for field, content in fields)
+
+    def elements(self, value: Value) -> View:
+        """Return the elements of a dense tensor in the form of :func:`shortest_form`."""
+        tensor = self.file.decode("type", value.field("type"))
+        data = view(value.field("data"))
+        if tensor is None or tensor.name not in ("tensor_v1", "tensor", "vector"):
+            return data
+        element = self.file.decode("type", tensor.field("element"))
+        parts = 1
+        index = tensor.field("element")
+        if element is not None and element.name in ("complex_v1", "complex"):
+            parts, index = 2, element.field("element")
+        return shortest_form(data, tensor.field("shape"), parts * bits_of(self.file, index))
+
+    def _field(self, field: Field, content: Any) -> Hashable:
+        if not field.is_list:
+            return self._plain(field.kind, content)
+        items = [self._plain(field.kind, each) for each in content]
+        # The pairs of a dictionary are unordered.
+        return frozenset(items) if field.kind == "pair" else tuple(items)
+
+    def _plain(self, kind: str, content: Any) -> Hashable:
+        match kind:
+            case "type":
+                return self.type(content)
+            case "attribute" | "attribute?" | "flagged attribute":
+                return None if content is None else self.attribute(content)
+            case "pair":
+                return self.attribute(content[0]), self.attribute(content[1])
+            case "string":
+                text: bytes = self.file.strings[content]
+                return text
+            case "blob":
+                return self.numbers.of_blob(view(content))
+            case "resource":
+                return self._resource(content)
+        plain: Hashable = content
+        return plain
+
+    def _resource(self, index: int) -> Hashable:
+        held = [each for group in self.file.resources if not group.external for each in group.resources]
+        if index >= len(held):
+            return index
+        return self.file.strings[held[index].key], self.numbers.of_blob(view(held[index].data))
+
+    # Ops
+
+    def attributes_of(self, op: Operation) -> Mapping[str, int]:
+        """Return the attributes of an op by name, including those in its properties."""
+        key = (op.name, op.properties, op.attributes)
+        if key not in self._attributes:
+            self._attributes[key] = {**self._foreign_properties(op), **attributes_of(self.file, op)}
+        return self._attributes[key]
+
+    def _foreign_properties(self, op: Operation) -> Mapping[str, int]:
+        """Return the known properties of an op of another dialect, or MLIR's default form, a dictionary."""
+        if op.properties is None or self.names[op.name].partition(".")[0] in _KNOWN:
+            return {}
+        properties, size = self.file.properties[op.properties], len(self.file.attributes)
+        slots = property_slots(self.names[op.name])
+        try:
+            if slots is not None:
+                return attributes_in(properties, slots, size)
+            return self.file.dictionary(attributes_in(properties, [PropertySlot("", optional=False)], size)[""]) or {}
+        except MalformedArtifactError:
+            return {}
+
+    def opaque_properties(self, op: Operation) -> bytes | None:
+        """Return the properties of an op of another dialect in an unknown form, or ``None``."""
+        foreign = op.properties is not None and self.names[op.name].partition(".")[0] not in _KNOWN
+        if not foreign or self._foreign_properties(op):
+            return None
+        return bytes(self.file.properties[op.properties or 0].data)
+
+    def opaque_key(self, op: Operation) -> Hashable:
+        """Return a key for the properties of :meth:`opaque_properties`."""
+        own = self.opaque_properties(op)
+        return None if own is None else self._of_own_making(view(own))
+
+    def types(self, indices: tuple[int, ...]) -> Hashable:
+        """Return a key for a list of types."""
+        if indices not in self._types:
+            self._types[indices] = tuple(map(self.type, indices))
+        found: Hashable = self._types[indices]
+        return found
+
+    def named(self, name: str, index: int) -> int:
+        """Return the number of the attribute ``name`` of an op, with renamed functions replaced."""
+        number = self.attribute(index)
+        if not self.renamed or name not in SYMBOLS:
+            return number
+        elements = self.file.elements(index)
+        if elements is not None:
+            names = [self.attribute(each) for each in elements]
+            if any(each in self.renamed for each in names):
+                return self.numbers.of(("renamed", tuple(self.renamed.get(each, each) for each in names)))
+        return self.renamed.get(number, number)
+
+    def attributes_key(self, op: Operation, *, blind: bool = False) -> int:
+        """Return the number of all attributes of an op; if ``blind``, without the names of functions that it calls."""
+        key = (op.name, op.properties, op.attributes, blind)
+        if key not in self._attribute_keys:
+            held = self.attributes_of(op).items()
+            pairs = frozenset(
+                (name, self.named(name, index)) for name, index in held if not (blind and name in SYMBOLS)
+            )
+            opaque = self.opaque_key(op)
+            self._attribute_keys[key] = self.numbers.of(("attributes", pairs, opaque))
+        return self._attribute_keys[key]
+
+    def op(self, op: Operation, *, blind: bool = False) -> int:
+        """Return the number of an op with its regions, but without its operands and locations."""
+        inner: Hashable = ()
+        if op.regions:
+            inner = tuple(
+                tuple((self._arguments(block), tuple(self.block(block, blind=blind))) for block in region.blocks)
+                for region in op.regions
+            )
+        name = self._name_numbers[op.name]
+        attributes = self.attributes_key(op, blind=blind)
+        return self.numbers.of((name, attributes, self.types(op.results), len(op.operands), op.successors, inner))
+
+    def block(self, block: Block, *, blind: bool = False) -> list[int]:
+        """Return the numbers of the ops of a block, computed once: blocks live as long as their file."""
+        key = (id(block), blind)
+        if key not in self._blocks:
+            self._blocks[key] = [self.op(op, blind=blind) for op in block.operations]
+        return self._blocks[key]
+
+    def forget_blocks(self) -> None:
+        """Clear the cached numbers of ops, after a change of :attr:`renamed`."""
+        self._blocks.clear()
+        self._attribute_keys.clear()
+
+    def _arguments(self, block: Block) -> Hashable:
+        return self.types(tuple(argument.type for argument in block.arguments))

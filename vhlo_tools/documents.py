@@ -1,0 +1,67 @@
+"""Reading of JSON and TOML from files that may be hostile: every defect is a ``ValueError``.
+
+Python's readers accept more than the formats have, such as ``NaN`` and two values for one key, and raise a
+``RecursionError`` for deeply nested text.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any, NoReturn
+
+__all__ = ["read_json", "read_toml"]
+
+
+def read_json(text: str | bytes, *, not_finite: bool = False) -> Any:
+    """Return the value that ``text`` represents.
+
+    Args:
+        text: The text.
+        not_finite: Whether ``NaN`` and ``Infinity`` are accepted, as Python writes them.
+
+    Raises:
+        ValueError: If it is not JSON, is not UTF-8, nests too deeply, has a key twice in one object, or a number that
+            is not finite or has thousands of digits.
+    """
+    try:
+        return json.loads(
+            text if isinstance(text, str) else text.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_constant=float if not_finite else _refuse_constant,
+            parse_float=_finite,
+        )
+    except RecursionError as error:
+        raise ValueError("it nests too deeply") from error
+
+
+def read_toml(text: str | bytes) -> dict[str, Any]:
+    """Return the table that ``text`` represents.
+
+    Raises:
+        ValueError: If it is not TOML, is not UTF-8, or nests too deeply.
+    """
+    try:
+        return tomllib.loads(text if isinstance(text, str) else text.decode("utf-8"))
+    except RecursionError as error:
+        raise ValueError("it nests too deeply") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice!r} occurs twice in one object")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"{text[:20]} is larger than any float")
+    return number

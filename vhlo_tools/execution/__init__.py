@@ -1,0 +1,53 @@
+"""Evaluation of programs on numpy arrays, by StableHLO's reference interpreter or by XLA, with or without donation."""
+
+from typing import TYPE_CHECKING
+
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.execution.devices.parallel_executable import ParallelExecutable
+    from vhlo_tools.execution.donation.buffers import Buffer
+    from vhlo_tools.execution.donation.report import (
+        DonationWarning,
+        OutputReport,
+        Placement,
+        RunReport,
+        UnusableDonation,
+    )
+    from vhlo_tools.execution.engine_selection import choose_executable
+    from vhlo_tools.execution.executable import Donate, Executable, Execution
+    from vhlo_tools.execution.handlers import CustomCall, Handler
+    from vhlo_tools.execution.op_traits import CONTROL_FLOW, OP_TRAITS, DomainKind, OpTraits, ops_where
+    from vhlo_tools.execution.probes.probes import ARGUMENT, Probe, ProbedValue, ProbeSite, read_probes
+    from vhlo_tools.execution.reference.assertions import is_near, ulp_difference
+    from vhlo_tools.execution.reference.reference import evaluate
+    from vhlo_tools.execution.stepping import Stepper, run_programs
+    from vhlo_tools.execution.values.arrays import (
+        ArgumentType,
+        TupleType,
+        as_saved,
+        parse_tensor_type,
+        parse_value_type,
+    )
+    from vhlo_tools.execution.values.main_function import main_of
+    from vhlo_tools.execution.values.nesting import nested_values
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "devices.parallel_executable": ("ParallelExecutable",),
+            "donation.buffers": ("Buffer",),
+            "donation.report": ("DonationWarning", "OutputReport", "Placement", "RunReport", "UnusableDonation"),
+            "engine_selection": ("choose_executable",),
+            "executable": ("Donate", "Executable", "Execution"),
+            "handlers": ("CustomCall", "Handler"),
+            "op_traits": ("CONTROL_FLOW", "DomainKind", "OP_TRAITS", "OpTraits", "ops_where"),
+            "probes.probes": ("ARGUMENT", "Probe", "ProbeSite", "ProbedValue", "read_probes"),
+            "reference.assertions": ("is_near", "ulp_difference"),
+            "reference.reference": ("evaluate",),
+            "stepping": ("Stepper", "run_programs"),
+            "values.arrays": ("ArgumentType", "TupleType", "as_saved", "parse_tensor_type", "parse_value_type"),
+            "values.main_function": ("main_of",),
+            "values.nesting": ("nested_values",),
+        },
+    )

@@ -1,0 +1,147 @@
+"""Patterns for the types of operands and results, whose sizes depend on each other.
+
+A pattern is written as words: an element type, and the dimensions. ``T * m n`` is a tensor of the element type ``T``
+with any batch dimensions, ``m`` rows and ``n`` columns.
+
+- Element types: ``T``, the same wherever it occurs; ``real`` and ``complex``, the real and the complex type of the
+  precision of ``T``; any other word is an element type itself.
+- Dimensions: ``*`` stands for batch dimensions, the same wherever it occurs, and ``~`` for dimensions of which only the
+  number is the same. A name is one size, the same wherever it occurs; ``min(m,n)`` and ``n-1`` are computed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Final
+
+from vhlo_tools.execution.values.arrays import ArgumentType
+
+__all__ = ["Bindings", "Pattern"]
+
+_REAL: Final = {"complex<f32>": "f32", "complex<f64>": "f64"}
+_COMPLEX: Final = {"f32": "complex<f32>", "f64": "complex<f64>"}
+_EXPRESSION: Final = re.compile(r"min\((\w+),(\w+)\)|(\w+)-1")
+
+
+@dataclass(slots=True)
+class Bindings:
+    """What the names in the patterns of one call stand for, as far as its types are known.
+
+    Attributes:
+        element: The element type ``T``.
+        batch: The batch dimensions.
+        rank: The number of the dimensions that ``~`` stands for.
+        sizes: The sizes, by name.
+    """
+
+    element: str | None = None
+    batch: tuple[int, ...] | None = None
+    rank: int | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def size(self, dimension: str) -> int | None:
+        """Return the size that a dimension stands for; ``None`` if it is not known."""
+        found = _EXPRESSION.fullmatch(dimension)
+        if found is None:
+            return int(dimension) if dimension.isdecimal() else self.sizes.get(dimension)
+        first, second, reduced = (name and self.sizes.get(name) for name in found.groups())
+        if found[3]:
+            return None if reduced is None else int(reduced) - 1
+        return None if first is None or second is None else min(int(first), int(second))
+
+    def holds(self, condition: str) -> bool:
+        """Return whether a condition such as ``k <= n`` holds.
+
+        Raises:
+            ValueError: If a size in it is not known.
+        """
+        left, sign, right = condition.split()
+        sizes = self.size(left), self.size(right)
+        if sizes[0] is None or sizes[1] is None or sign not in ("<=", "=="):
+            raise ValueError(f"{condition} has no value")
+        return sizes[0] <= sizes[1] if sign == "<=" else sizes[0] == sizes[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """The pattern of a type.
+
+    Attributes:
+        element: The element type.
+        leading: ``*`` or ``~`` for leading dimensions, empty if there are none.
+        dimensions: The other dimensions.
+    """
+
+    element: str
+    leading: str
+    dimensions: tuple[str, ...]
+
+    @staticmethod
+    @cache
+    def parse(text: str) -> Pattern:
+        """Return the pattern that ``text`` describes."""
+        element, *dimensions = text.split()
+        leading = dimensions.pop(0) if dimensions[:1] in (["*"], ["~"]) else ""
+        return Pattern(element, leading, tuple(dimensions))
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether the last two dimensions are rows and columns."""
+        return len(self.dimensions) == 2
+
+    def matches(self, type_: ArgumentType, elements: Sequence[str] | None, bindings: Bindings) -> bool:
+        """Return whether a type matches, and complete the bindings from it.
+
+        Args:
+            type_: The type.
+            elements: The element types that ``T`` may stand for; ``None`` for any.
+            bindings: The bindings.
+        """
+        if self.element == "T" and bindings.element is None and (elements is None or type_.element in elements):
+            bindings.element = type_.element
+        if type_.element not in self._elements(bindings) or not type_.is_static:
+            return False
+        shape = type_.static_shape
+        leading = len(shape) - len(self.dimensions)
+        if leading < 0 or (leading and not self.leading):
+            return False
+        if self.leading == "*":
+            bindings.batch = shape[:leading] if bindings.batch is None else bindings.batch
+            if bindings.batch != shape[:leading]:
+                return False
+        elif self.leading == "~":
+            bindings.rank = leading if bindings.rank is None else bindings.rank
+            if bindings.rank != leading:
+                return False
+        for dimension, size in zip(self.dimensions, shape[leading:], strict=True):
+            if bindings.size(dimension) is None and dimension.isidentifier():
+                bindings.sizes[dimension] = size
+            if bindings.size(dimension) != size:
+                return False
+        return True
+
+    def described(self, elements: Sequence[str] | None, bindings: Bindings) -> str:
+        """Return the types that match, for messages, such as ``f32[..., 4, n]``."""
+        found = self._elements(bindings)
+        if not found:
+            found = tuple(elements or ("any element type",)) if self.element == "T" else (f"the {self.element} type",)
+        words = [
+            str(dimension if (size := bindings.size(dimension)) is None else size) for dimension in self.dimensions
+        ]
+        if self.leading == "*" and bindings.batch is not None:
+            words = [*map(str, bindings.batch), *words]
+        elif self.leading:
+            words = ["...", *words]
+        return f"{' or '.join(found)}[{', '.join(words)}]"
+
+    def _elements(self, bindings: Bindings) -> tuple[str, ...]:
+        """Return the element type, as far as it is known."""
+        if self.element not in ("T", "real", "complex"):
+            return (self.element,)
+        if bindings.element is None:
+            return ()
+        related: Mapping[str, str] = {"real": _REAL, "complex": _COMPLEX}.get(self.element, {})
+        return (related.get(bindings.element, bindings.element),)

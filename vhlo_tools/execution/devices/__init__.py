@@ -1,0 +1,1 @@
+"""Devices of a run: the grid of replicas and partitions, meshes, and values split into parts."""

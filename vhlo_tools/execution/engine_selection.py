@@ -1,0 +1,130 @@
+"""Default choice of the engine: the interpreter for small programs that it supports, XLA for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from vhlo_tools.bindings import MLIRFailure, Module, Operation
+from vhlo_tools.errors import EngineError, EngineTimeoutError
+from vhlo_tools.execution.executable import Executable
+from vhlo_tools.execution.handlers import Handler
+from vhlo_tools.execution.reference.cost_model import estimated_steps
+from vhlo_tools.execution.reference.isolated import bytecode_of, call_isolated
+from vhlo_tools.execution.reference.known_calls import known_handler
+from vhlo_tools.execution.reference.lowering import fit, lower
+from vhlo_tools.execution.reference.preflight import check_runnable
+from vhlo_tools.execution.stepping import has_host_ops
+from vhlo_tools.execution.values.arrays import parse_value_type
+from vhlo_tools.execution.values.main_function import main_of, valid_module
+from vhlo_tools.legalize import make_plain
+from vhlo_tools.program import Program, explain_failure, load_program
+
+__all__ = ["choose_executable"]
+
+#: The operations on elements per second of the interpreter, as measured on matrix products, and the limit of the time
+#: that it may need.
+_STEPS_A_SECOND: Final = 4_000_000
+_SECONDS: Final = 0.05
+
+_REFUSAL: Final = "vhlo_tools.execution.engine_selection:refusal_here"
+
+
+def choose_executable(
+    program: Program,
+    handlers: Mapping[str, Handler] | None = None,
+    *,
+    in_process: bool = False,
+    timeout: float | None = None,
+) -> Executable:
+    """Load a program for the engine that suits it.
+
+    Args:
+        program: The program.
+        handlers: The handlers of custom calls, by target.
+        in_process: Whether XLA runs in this process, which it can crash.
+        timeout: The limit in seconds of the preparation, and of runs without one of their own.
+
+    Raises:
+        EngineError: If no engine can run the program, with the reasons of both.
+        VhloToolsError: As :class:`Executable` does.
+    """
+    module = valid_module(program)
+    main_of(module, program.name)
+    seconds = estimated_steps(module) / _STEPS_A_SECOND
+    # In this order, because the message about the second engine contains the reason against the first.
+    is_large = seconds > _SECONDS
+    reason = f"the interpreter would take about {seconds:.2g} s" if is_large else _refusal(program, module, handlers)
+    if reason is None:
+        reason = f"it is small: the interpreter takes about {seconds:.2g} s"
+        return Executable(program, "reference", reason, handlers, timeout=timeout)
+    executable = Executable(program, "xla", reason, handlers, in_process=in_process, timeout=timeout)
+    try:
+        executable.prepare()
+    except EngineTimeoutError:
+        raise
+    except EngineError as failure:
+        refusal = _refusal(program, module, handlers) if is_large else reason
+        if refusal is not None:
+            raise EngineError(f"no engine can run {program.name}: {refusal}; {failure}") from failure
+        return Executable(program, "reference", f"XLA cannot run it: {failure}", handlers, timeout=timeout)
+    return executable
+
+
+def _refusal(program: Program, module: Module, handlers: Mapping[str, Handler] | None) -> str | None:
+    """Return why the reference interpreter cannot run a program, as far as is known without inputs.
+
+    Args:
+        program: The program.
+        module: The module of the program.
+        handlers: The handlers of custom calls.
+    """
+    provider, name = program.provider, program.name
+    if has_host_ops(provider, module):
+        targets = (each.attributes["call_target_name"].value for each in provider.walk(module) if _is_call(each))
+        unhandled = [each for each in targets if each not in (handlers or {}) and known_handler(each) is None]
+        return (
+            f"no handler for custom calls of {', '.join(dict.fromkeys(unhandled))} on the interpreter"
+            if unhandled
+            else None
+        )
+    try:
+        refusal: str | None = call_isolated(
+            _REFUSAL, name, memoryview(bytecode_of(provider, module)), provider.prefix, name
+        )
+    except EngineError as error:
+        return str(error)
+    return refusal
+
+
+def refusal_here(bytecode: memoryview, provider: str, name: str) -> str | None:
+    """Return why the reference interpreter cannot run a program, after rewriting it in this process.
+
+    Args:
+        bytecode: The program.
+        provider: The import prefix of the bindings.
+        name: The name of the program in messages.
+    """
+    program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
+    bindings = program.provider
+    module = bindings.as_module(program.load())
+    function_type = main_of(module, name).attributes["function_type"].value
+    arguments, results = (
+        [parse_value_type(str(each)) for each in types] for types in (function_type.inputs, function_type.results)
+    )
+    try:
+        plain = bindings.as_module(make_plain(bindings, module, name))
+        if "?" in bindings.text(plain, largest_constant=0):
+            return None
+        fit(bindings, plain, arguments, results, [], name)
+        lower(bindings, plain, name)
+        check_runnable(bindings, plain, name)
+    except EngineError as error:
+        return str(error)
+    except MLIRFailure as failure:
+        return explain_failure(name, bindings, failure)
+    return None
+
+
+def _is_call(op: Operation) -> bool:
+    return str(op.name) == "stablehlo.custom_call"

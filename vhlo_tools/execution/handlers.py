@@ -1,0 +1,141 @@
+"""Handlers of custom calls: Python functions that compute the results of custom calls, by target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from vhlo_tools.bindings import Operation, class_of, elements_of, named_attributes, source_of
+from vhlo_tools.errors import EngineError
+from vhlo_tools.execution.values.arrays import ArgumentType, TokenType, ValueType, parse_value_type
+from vhlo_tools.findings import SourceLocation
+from vhlo_tools.program import names_in_utf8
+
+__all__ = ["CustomCall", "Handler", "call_of", "checked_results", "handler_advice", "plain_attribute"]
+
+
+@dataclass(frozen=True, slots=True)
+class CustomCall:
+    """A custom call, as passed to a handler.
+
+    Attributes:
+        target: The name of the target.
+        attributes: Its attributes as plain values: numbers, strings, booleans, tuples, dictionaries, arrays for
+            tensors, and the text that MLIR prints for all others.
+        results: The types of its results: elements of tuples are listed separately, tokens are left out.
+        location: The location in the user's source.
+    """
+
+    target: str
+    attributes: Mapping[str, Any]
+    results: tuple[ArgumentType, ...]
+    location: SourceLocation | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.location}: " if self.location else ""
+        return f"{place}custom call of {self.target}"
+
+
+#: Called with the call and an array for each operand, which the handler must not modify; elements of tuples are passed
+#: separately, tokens are left out. Returns an array for each result: a single array, or a sequence.
+Handler = Callable[..., Any]
+
+
+def handler_advice(target: str) -> str:
+    """Return how to give a handler for a target, in Python and on the command line."""
+    return f"a handler for it (--handler {target}=MODULE:FUNCTION, handlers={{{target!r}: function}})"
+
+
+def call_of(op: Operation) -> CustomCall:
+    """Return a ``stablehlo.custom_call`` as passed to a handler.
+
+    Raises:
+        EngineError: If a result has a type that numpy cannot represent.
+        InvalidProgramError: If it contains text that is not UTF-8.
+    """
+    with names_in_utf8("a custom call"):
+        attributes = dict(named_attributes(op.attributes))
+        return CustomCall(
+            str(attributes["call_target_name"].value),
+            {name: plain_attribute(each) for name, each in attributes.items() if name != "call_target_name"},
+            tuple(leaf for each in op.results for leaf in _tensors(parse_value_type(str(each.type)))),
+            source_of(op.location),
+        )
+
+
+def _tensors(type_: ValueType) -> Iterator[ArgumentType]:
+    """Yield the types of the tensors that values of a type consist of."""
+    if isinstance(type_, ArgumentType):
+        yield type_
+    elif not isinstance(type_, TokenType):
+        for part in type_.parts:
+            yield from _tensors(part)
+
+
+def checked_results(call: CustomCall, returned: Any) -> tuple[np.ndarray[Any, Any], ...]:
+    """Return the result of a handler as one contiguous array for each result.
+
+    Args:
+        call: The call.
+        returned: The value that the handler returned. Python numbers get the type of the result.
+
+    Raises:
+        EngineError: If the number, the types or the shapes of the results differ from those of the call.
+    """
+    if not call.results and returned is None:
+        return ()
+    values = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
+    if len(values) != len(call.results):
+        raise EngineError(f"{call}: its handler returned {len(values)} results, expected {len(call.results)}")
+    checked = []
+    for number, (value, type_) in enumerate(zip(values, call.results, strict=True)):
+        array = np.asarray(value, None if isinstance(value, np.ndarray | np.generic) else type_.dtype)
+        sizes = zip(array.shape, type_.shape, strict=False)
+        if array.dtype != type_.dtype or array.ndim != len(type_.shape) or any(b not in (None, a) for a, b in sizes):
+            found = f"{array.dtype}{list(array.shape)}"
+            raise EngineError(f"{call}: its handler returned {found} as result {number}, expected {type_.text}")
+        checked.append(np.ascontiguousarray(array).reshape(array.shape))
+    return tuple(checked)
+
+
+def plain_attribute(attribute: Any) -> Any:
+    """Return an attribute as a plain value, as in :attr:`CustomCall.attributes`."""
+    read = _READ.get(class_of(attribute))
+    if read is not None:
+        return read(attribute)
+    if class_of(attribute).startswith("Dense") and (array := _tensor(attribute)) is not None:
+        return array
+    return str(attribute)
+
+
+def _tensor(attribute: Any) -> np.ndarray[Any, Any] | None:
+    try:
+        return np.array(attribute)
+    except (TypeError, ValueError, RuntimeError):
+        return None  # elements that the bindings do not convert to numpy
+
+
+def _sequence(attribute: Any) -> tuple[Any, ...]:
+    return tuple(attribute)
+
+
+_READ: Final[dict[str, Callable[[Any], Any]]] = {
+    "ArrayAttr": lambda attribute: tuple(map(plain_attribute, elements_of(attribute))),
+    "BoolAttr": lambda attribute: bool(attribute.value),
+    "DenseBoolArrayAttr": _sequence,
+    "DenseF32ArrayAttr": _sequence,
+    "DenseF64ArrayAttr": _sequence,
+    "DenseI16ArrayAttr": _sequence,
+    "DenseI32ArrayAttr": _sequence,
+    "DenseI64ArrayAttr": _sequence,
+    "DenseI8ArrayAttr": _sequence,
+    "DictAttr": lambda attribute: {name: plain_attribute(each) for name, each in named_attributes(attribute)},
+    "FlatSymbolRefAttr": lambda attribute: str(attribute.value),
+    "FloatAttr": lambda attribute: float(attribute.value),
+    "IntegerAttr": lambda attribute: int(attribute.value),
+    "StringAttr": lambda attribute: str(attribute.value),
+    "UnitAttr": lambda attribute: True,
+}

@@ -1,0 +1,226 @@
+"""Probes: intermediate values of a run, recorded in memory or in a folder.
+
+A folder receives a numpy file for each value, and ``index.csv`` with a description of each. Elements of types of
+ml_dtypes are raw bytes in these files; the index contains the name of the type.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from vhlo_tools.errors import EngineError, InvalidInputError
+from vhlo_tools.execution.values.arrays import as_saved
+
+__all__ = ["ARGUMENT", "COLUMNS", "INDEX", "Probe", "ProbeSite", "ProbedValue", "read_probes"]
+
+#: The columns of the index.
+COLUMNS: Final = ("file", "op", "result", "dtype", "shape", "location", "path", "function", "iteration", "device")
+
+#: Used instead of an op name for values that are arguments of a block.
+ARGUMENT: Final = "argument"
+
+#: The name of the index.
+INDEX: Final = "index.csv"
+
+#: The default limit of the bytes of values that a probe keeps in memory.
+_MEMORY: Final = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeSite:
+    """A result of an op whose values are recorded.
+
+    Attributes:
+        op: The name of the op; :data:`ARGUMENT` for an argument of a block.
+        result: The number of the result, or of the argument.
+        location: The source location of the op, as MLIR prints it; empty if unknown.
+        path: The position of the op in the program, ``@main/4:stablehlo.while/1/2:stablehlo.add``: from the function
+            inwards, each op with its position in its block, and between them the number of the region.
+        function: The function that contains the op.
+        operands: The operands: each as the path of an op and the number of its result, or of a block and the number
+            of its argument.
+    """
+
+    op: str
+    result: int
+    location: str
+    path: str
+    function: str
+    operands: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedValue:
+    """A recorded value of a run.
+
+    Attributes:
+        site: The site that produced the value.
+        iteration: The iterations, counted from zero, of the enclosing loops, from the outermost.
+        dtype: The element type, by its name in numpy or ml_dtypes.
+        shape: The shape.
+        device: The number of the device that produced the value; zero if there is only one.
+        file: The file that contains the value; ``None`` if the value is in memory.
+        array: The value, if it is in memory.
+    """
+
+    site: ProbeSite
+    iteration: tuple[int, ...]
+    dtype: str
+    shape: tuple[int, ...]
+    device: int = 0
+    file: Path | None = None
+    array: np.ndarray[Any, Any] | None = None
+
+    def read(self) -> np.ndarray[Any, Any]:
+        """Return the value."""
+        if self.array is not None:
+            return self.array
+        assert self.file is not None
+        stored: np.ndarray[Any, Any] = np.load(self.file, allow_pickle=False)
+        dtype = _dtype(self.dtype)
+        return stored if stored.dtype == dtype else stored.view(dtype)
+
+
+class Probe:
+    """A selection of intermediate values of a run, and the recorded values.
+
+    A value is recorded if its op matches all criteria. Values in the bodies of reductions, sorts and similar ops are
+    not recorded.
+
+    >>> probe = Probe("multiply")
+
+    Args:
+        pattern: A regular expression that is searched for in the name of an op and in its location.
+        function: The name of a function, to select only ops in it.
+        folder: The folder that values are written to as they are produced; by default they stay in memory.
+        arguments: Whether arguments of functions and of loop bodies are recorded too.
+        memory: The limit in bytes of the values in memory.
+        replace: Whether an index in the folder may be replaced; value files of another run that are not overwritten
+            stay.
+
+    Attributes:
+        selection: The selection criteria, the key under which plans of runs are cached.
+        arguments: Whether arguments of functions and of loop bodies are recorded too.
+        values: The recorded values, in the order of their production.
+
+    Raises:
+        InvalidInputError: If the pattern is not a valid regular expression.
+        FileExistsError: If the folder already contains an index that must not be replaced.
+    """
+
+    def __init__(
+        self,
+        pattern: str | None = None,
+        function: str | None = None,
+        folder: str | Path | None = None,
+        *,
+        arguments: bool = False,
+        memory: int = _MEMORY,
+        replace: bool = False,
+    ) -> None:
+        try:
+            self._pattern = re.compile(pattern or "")
+        except re.error as error:
+            raise InvalidInputError(f"{pattern!r} is not a valid regular expression: {error}") from error
+        self.selection = (pattern or "", function, arguments)
+        self.arguments = arguments
+        self.values: list[ProbedValue] = []
+        self._function = function
+        self._left = memory
+        self._folder = None if folder is None else Path(folder)
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with (self._folder / INDEX).open("w" if replace else "x", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerow(COLUMNS)
+
+    def wants(self, op: str, location: str, function: str) -> bool:
+        """Return whether the results of an op are recorded.
+
+        Args:
+            op: The name of the op.
+            location: Its source location, as MLIR prints it.
+            function: The function that contains it.
+        """
+        if self._function not in (None, function):
+            return False
+        return bool(self._pattern.search(op) or self._pattern.search(location))
+
+    def take(self, site: ProbeSite, iteration: tuple[int, ...], array: np.ndarray[Any, Any], device: int = 0) -> None:
+        """Record a value.
+
+        Args:
+            site: The site that produced the value.
+            iteration: The iterations of the enclosing loops.
+            array: The value.
+            device: The number of the device that produced the value.
+
+        Raises:
+            EngineError: If the values in memory would exceed the limit.
+        """
+        described = site, iteration, array.dtype.name, array.shape, device
+        if self._folder is None:
+            self._left -= array.nbytes
+            if self._left < 0:
+                raise EngineError(
+                    f"the probed values exceed the memory limit at {site.path}: give the probe a folder, or a pattern "
+                    f"that fewer ops match"
+                )
+            self.values.append(ProbedValue(*described, array=array.copy()))
+            return
+        name = f"{len(self.values):06}.npy"
+        np.save(self._folder / name, as_saved(array), allow_pickle=False)
+        self.values.append(ProbedValue(*described, file=self._folder / name))
+        with (self._folder / INDEX).open("a", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerow(_row(self.values[-1], name))
+
+
+def read_probes(folder: str | Path) -> Iterator[ProbedValue]:
+    """Yield the values that the index of a folder lists.
+
+    Args:
+        folder: The folder that a :class:`Probe` wrote.
+
+    Raises:
+        OSError: If the folder has no index.
+    """
+    with (Path(folder) / INDEX).open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            site = ProbeSite(row["op"], int(row["result"]), row["location"], row["path"], row["function"])
+            iteration, shape = (tuple(json.loads(row[name])) for name in ("iteration", "shape"))
+            device = int(row["device"])
+            yield ProbedValue(site, iteration, row["dtype"], shape, device, Path(folder) / row["file"])
+
+
+def _row(value: ProbedValue, name: str) -> list[object]:
+    site = value.site
+    shape, iteration = (json.dumps(list(each)) for each in (value.shape, value.iteration))
+    return [
+        name,
+        site.op,
+        site.result,
+        value.dtype,
+        shape,
+        site.location,
+        site.path,
+        site.function,
+        iteration,
+        value.device,
+    ]
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return dtype

@@ -1,0 +1,62 @@
+"""Calls in a child process, for work on which the library may crash: rewriting and running programs.
+
+A program is sent as bytecode, and returned as bytecode if it was rewritten: this process only parses it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, Final
+
+from vhlo_tools.bindings import ModuleOp, Provider, isolation
+from vhlo_tools.errors import EngineCrashError, EngineTimeoutError
+
+__all__ = ["LIMITS", "bytecode_of", "call_isolated", "limits_of", "named"]
+
+#: The default limits of a run: ten minutes, 8 GiB of memory, 4 GiB of results.
+LIMITS: Final = isolation.Limits(seconds=600.0, memory=8 << 30, output=4 << 30)
+
+
+def bytecode_of(provider: Provider, module: ModuleOp) -> bytes:
+    """Return a module as MLIR bytecode."""
+    return b"".join(provider.bytecode(module, provider.library.current))
+
+
+def limits_of(timeout: float | None) -> isolation.Limits:
+    """Return the limits of a run.
+
+    Args:
+        timeout: The limit in seconds, by default that of :data:`LIMITS`; infinity for none.
+    """
+    return LIMITS if timeout is None else replace(LIMITS, seconds=None if math.isinf(timeout) else timeout)
+
+
+def call_isolated(function: str, name: str, *arguments: Any, timeout: float | None = None) -> Any:
+    """Call a function in a child process.
+
+    Args:
+        function: The function, as ``package.module:function``.
+        name: The name of the program in messages.
+        arguments: The arguments of the function.
+        timeout: The limit in seconds, by default that of :data:`LIMITS`.
+
+    Raises:
+        EngineCrashError: If the child crashes.
+        EngineTimeoutError: If the call exceeds the time limit.
+        VhloToolsError: Any error that the function raises.
+    """
+    try:
+        return isolation.call(function, *arguments, limits=limits_of(timeout))
+    except (EngineCrashError, EngineTimeoutError) as error:
+        raise named(error, name) from error
+
+
+def named(error: EngineCrashError | EngineTimeoutError, name: str) -> EngineCrashError | EngineTimeoutError:
+    """Return the error with the name of the program."""
+    if isinstance(error, EngineTimeoutError):
+        said = f"{name}: {error}: increase the time limit (timeout=, --timeout), or use the engine xla"
+        return EngineTimeoutError(said, seconds=error.seconds, op=error.op, cpu_seconds=error.cpu_seconds)
+    return EngineCrashError(
+        f"{name}: {error}", signal=error.signal, exit_code=error.exit_code, op=error.op, output=error.output
+    )

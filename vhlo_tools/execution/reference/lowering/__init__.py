@@ -1,0 +1,77 @@
+"""Rewriting of programs for the reference interpreter, without a change of their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vhlo_tools.bindings import Module, Provider
+from vhlo_tools.execution.reference.lowering.annotations import placed_unless
+from vhlo_tools.execution.reference.lowering.bounds import has_bounds, release_bounds
+from vhlo_tools.execution.reference.lowering.dynamic_shapes import is_dynamic, resolve_shapes
+from vhlo_tools.execution.reference.lowering.lowering_patterns import PATTERNS, apply_required
+from vhlo_tools.execution.reference.lowering.narrow_floats import has_narrow_floats, widen_narrow_floats
+from vhlo_tools.execution.reference.lowering.quantization import is_quantized, store_quantized
+from vhlo_tools.execution.reference.lowering.scattering import SCATTER_PATTERNS, writes_over_inputs
+from vhlo_tools.execution.reference.lowering.wrap_main import wrap_main
+from vhlo_tools.execution.values.arrays import ValueType
+from vhlo_tools.rewriting import Pattern
+
+__all__ = ["fit", "is_dynamic", "lower"]
+
+
+def fit(
+    provider: Provider,
+    module: Module,
+    arguments: Sequence[ValueType],
+    results: Sequence[ValueType],
+    inputs: Sequence[np.ndarray[Any, Any] | None],
+    name: str,
+) -> None:
+    """Give ``module`` a ``main`` of tensors that the interpreter accepts, and the shapes of the inputs, in place.
+
+    Args:
+        provider: The bindings.
+        module: The program, as plain StableHLO.
+        arguments: The types of the arguments of its own ``main``.
+        results: The types of the results of its own ``main``.
+        inputs: The inputs of the new ``main``.
+        name: The name of the program in messages.
+
+    Raises:
+        EngineError: If a size of an op does not follow from the inputs; the message names the op.
+        MLIRFailure: If the program does not match the inputs.
+    """
+    text = provider.text(module, largest_constant=0)
+    if has_bounds(text):
+        release_bounds(provider, module, name)
+    if is_quantized(text):
+        # Before shapes are resolved: the pass crashes on bits of quantized tensors of dynamic shape.
+        store_quantized(provider, module, name)
+    wrap_main(provider, module, arguments, results)
+    if is_dynamic(text):
+        resolve_shapes(provider, module, inputs)
+
+
+def lower(provider: Provider, module: Module, name: str, handled: frozenset[str] = frozenset()) -> None:
+    """Rewrite ops that the interpreter lacks or crashes on, in place, as far as a pattern exists.
+
+    Args:
+        provider: The bindings.
+        module: The program, with its shapes resolved.
+        name: The name of the program in messages.
+        handled: The targets of custom calls that are kept although their meaning is known.
+
+    Raises:
+        EngineError: If an op has a form of unknown meaning; the message names the op.
+        MLIRFailure: If the rewritten module is not valid.
+    """
+    text = provider.text(module, largest_constant=0)
+    if has_narrow_floats(text):
+        widen_narrow_floats(provider, module, name)
+    placed = Pattern("stablehlo.custom_call", placed_unless(handled), required=True)
+    apply_required(provider, module, (*PATTERNS, placed), name)
+    if writes_over_inputs(provider.library.current):
+        apply_required(provider, module, SCATTER_PATTERNS, name)

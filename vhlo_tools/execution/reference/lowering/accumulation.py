@@ -1,0 +1,36 @@
+"""Convolutions whose results are of another type than their operands, such as ``i8`` to ``i32``.
+
+The interpreter multiplies and adds in the type of the operands, which overflows for integers, and crashes if the
+operands are integers and the result is a float. XLA on a CPU computes in the type of the result, and so does this.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vhlo_tools.rewriting import Rewriter, Tensor, tensors
+
+__all__ = ["convolution"]
+
+
+def convolution(rewriter: Rewriter) -> list[Any] | None:
+    """Compute in the type of the result, or of the operands if that of the result is narrower; zeros for empty sums."""
+    one, other = tensors(rewriter)[:2]
+    type_ = rewriter.op.results[0].type
+    element = type_.element_type
+    if 0 in other.shape and 0 not in rewriter.static(type_):
+        # The interpreter crashes on empty sums.
+        return [rewriter.constant(type_, 0)]
+    if one.element == other.element == element:
+        return None
+    computed = one.element if _is_narrower(rewriter, element, one.element) else element
+    operands = [each.convert(computed).value for each in (one, other)]
+    (value,) = rewriter.make_again(operands, [rewriter.tensor(rewriter.static(type_), computed)])
+    return [Tensor(rewriter, value).convert(element).value]
+
+
+def _is_narrower(rewriter: Rewriter, element: Any, of: Any) -> bool:
+    """Return whether a type cannot represent all numbers of the float type ``of``."""
+    if rewriter.is_integer(of) or rewriter.is_complex(of) or rewriter.is_complex(element):
+        return False
+    return rewriter.is_integer(element) or bool(element.width < of.width)

@@ -1,0 +1,12 @@
+"""Calls that the interpreter does not support: it passes only tensors to functions."""
+
+from __future__ import annotations
+
+from vhlo_tools.bindings import Operation
+
+__all__ = ["passes_only_tensors"]
+
+
+def passes_only_tensors(op: Operation) -> bool:
+    """Return whether all operands and results are tensors, with no tokens or tuples."""
+    return all(str(value.type).startswith("tensor<") for value in (*op.operands, *op.results))

@@ -1,0 +1,159 @@
+"""``rng_bit_generator`` in plain integer arithmetic, with exactly the bits that XLA produces on a CPU.
+
+Sources: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011), for the two generators; for the counter
+and the order of the words in XLA, ``xla/hlo/builder/lib/prng.cc`` and
+``xla/hlo/transforms/expanders/rng_bit_generator_expander.cc`` in openxla/xla.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from vhlo_tools.rewriting import (
+    MatchFailure,
+    Rewriter,
+    Tensor,
+    concatenate,
+    iota,
+    select,
+    tensors,
+)
+
+__all__ = ["rng_bit_generator"]
+
+_ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
+_THREEFRY_PARITY: Final = 0x1BD11BDA
+_THREEFRY_GROUPS: Final = 5
+_PHILOX_MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
+_PHILOX_KEY_STEPS: Final = (0x9E3779B9, 0xBB67AE85)
+_PHILOX_ROUNDS: Final = 10
+
+
+def rng_bit_generator(rewriter: Rewriter) -> list[Any]:
+    """Return the next state and the bits, the two results of the op."""
+    (state,) = tensors(rewriter)
+    result = rewriter.op.results[1].type
+    if not rewriter.is_integer(state.type, 64):
+        raise MatchFailure(f"a state of {state.type}: XLA requires ui64")
+    algorithm = str(rewriter.op.attributes["rng_algorithm"]).rpartition(" ")[2].rstrip(">")
+    # XLA's default on a CPU is Philox.
+    generate, lengths = _ALGORITHMS["PHILOX" if algorithm == "DEFAULT" else algorithm]
+    if state.shape[0] not in lengths:
+        raise MatchFailure(
+            f"a state of {state.shape[0]} numbers: XLA requires {' or '.join(map(str, lengths))} for {algorithm}"
+        )
+    words = state.bits(_unsigned(rewriter, 64))
+    shape, width = rewriter.static(result), _width(rewriter, result)
+    after, bits = generate(words, shape, 64 if width == 64 else 32)
+    bits = bits.convert(_unsigned(rewriter, width)).bits(result.element_type)
+    return [after.bits(state.element).value, bits.value]
+
+
+def _threefry(state: Tensor, shape: tuple[int, ...], width: int) -> tuple[Tensor, Tensor]:
+    """Return the next state, and words of 32 or 64 bits in the shape ``shape``."""
+    # Each count yields two words of 32 bits: one of 64, or one for each half of a dimension.
+    half, dimension = (shape, 0) if width == 64 else _halved(shape)
+    key, counter = state.entry(0), state.entry(1)
+    count = math.prod(half)
+    counts = counter.broadcast((count,)) + iota(state.rewriter, (count,), state.element)
+    pair = _threefry2x32(_words(counts), [each.broadcast((count,)) for each in _words(key)])
+    after = concatenate([state.slice(0, 0, 1), state.slice(0, 1, 2) + count], 0)
+    if width == 64:
+        return after, _joined(*pair).reshape(*shape)
+    if not shape:
+        return after, pair[0].reshape()
+    apart = (*half[: dimension + 1], 1, *half[dimension + 1 :])
+    both = concatenate([each.reshape(*apart) for each in pair], dimension + 1)
+    even = [*half]
+    even[dimension] *= 2
+    return after, both.reshape(*even).slice(dimension, 0, shape[dimension])
+
+
+def _halved(shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """Return a shape of half as many elements, rounded up, and the index of the dimension that is halved."""
+    if not shape:
+        return (1,), 0
+    even = [index for index, size in enumerate(shape) if size % 2 == 0]
+    dimension = even[0] if even else max(range(len(shape)), key=lambda index: shape[index])
+    half = list(shape)
+    half[dimension] = (half[dimension] + 1) // 2
+    return tuple(half), dimension
+
+
+def _threefry2x32(counts: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    keys = [*key, key[0] ^ key[1] ^ _THREEFRY_PARITY]
+    one, other = counts[0] + keys[0], counts[1] + keys[1]
+    for group in range(_THREEFRY_GROUPS):
+        for distance in _ROTATIONS[group % 2]:
+            one = one + other
+            other = ((other << distance) | (other >> (32 - distance))) ^ one
+        one = one + keys[(group + 1) % 3]
+        other = other + keys[(group + 2) % 3] + (group + 1)
+    return one, other
+
+
+def _philox(state: Tensor, shape: tuple[int, ...], width: int) -> tuple[Tensor, Tensor]:
+    """Return the next state, and words of 32 or 64 bits in the shape ``shape``."""
+    size = math.prod(shape)
+    # Each count yields four words of 32 bits.
+    count = -(-size * width // 128)
+    key = state.entry(0)
+    # A state of two numbers has no upper half of the counter: the key is used instead.
+    low, high = state.entry(1), state.entry(2 if state.shape[0] == 3 else 0)
+    counts = _added(low, high, iota(state.rewriter, (count,), state.element))
+    words = _philox4x32([*_words(counts[0]), *_words(counts[1])], _words(key))
+    if width == 64:
+        words = [_joined(*words[:2]), _joined(*words[2:])]
+    columns = concatenate([word.reshape(count, 1) for word in words], 1)
+    bits = columns.reshape(count * len(words)).slice(0, 0, size).reshape(*shape)
+    steps = Tensor(state.rewriter, state.rewriter.constant(state.rewriter.tensor((1,), state.element), count))
+    after = [key.reshape(1), *(each.reshape(1) for each in _added(low, high, steps))]
+    return concatenate(after[: state.shape[0]], 0), bits
+
+
+def _added(low: Tensor, high: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the halves of a scalar number of 128 bits, with each of ``steps`` added to it."""
+    low, high = low.broadcast(steps.shape), high.broadcast(steps.shape)
+    total = low + steps
+    return total, select(total.compare("LT", low), high + 1, high)
+
+
+def _philox4x32(counts: list[Tensor], key: list[Tensor]) -> list[Tensor]:
+    words, shape = counts, counts[0].shape
+    for _ in range(_PHILOX_ROUNDS):
+        (low_0, high_0), (low_1, high_1) = (
+            _words(word.convert(_unsigned(word.rewriter, 64)) * factor)
+            for word, factor in zip((words[0], words[2]), _PHILOX_MULTIPLIERS, strict=True)
+        )
+        keys = [each.broadcast(shape) for each in key]
+        words = [high_1 ^ words[1] ^ keys[0], low_1, high_0 ^ words[3] ^ keys[1], low_0]
+        key = [each + step for each, step in zip(key, _PHILOX_KEY_STEPS, strict=True)]
+    return words
+
+
+def _words(value: Tensor) -> list[Tensor]:
+    """Return the lower and the upper 32 bits of numbers of 64 bits."""
+    of_32 = _unsigned(value.rewriter, 32)
+    return [value.convert(of_32), (value >> 32).convert(of_32)]
+
+
+def _joined(low: Tensor, high: Tensor) -> Tensor:
+    """Return numbers of 64 bits, composed of their lower and upper 32 bits."""
+    of_64 = _unsigned(low.rewriter, 64)
+    return low.convert(of_64) | (high.convert(of_64) << 32)
+
+
+def _unsigned(rewriter: Rewriter, bits: int) -> Any:
+    return rewriter.integer(bits, unsigned=True)
+
+
+def _width(rewriter: Rewriter, type_: Any) -> int:
+    width: int = type_.element_type.width
+    if width == 6:
+        raise MatchFailure(f"{type_}: there are no integers of 6 bits in StableHLO")
+    return width
+
+
+_ALGORITHMS: Final = {"THREE_FRY": (_threefry, (2,)), "PHILOX": (_philox, (2, 3))}

@@ -1,0 +1,207 @@
+"""Collectives: the exchange of values in groups of devices.
+
+Source: StableHLO specification, the section on each op (``docs/spec.md`` in openxla/stablehlo).
+"""
+
+# ruff: noqa: D102 - the methods are those of Step, and documented there
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vhlo_tools.errors import EngineError
+from vhlo_tools.execution.devices.grid import Grid, Grouping, Groups
+from vhlo_tools.execution.stepping.kernels import Kernel
+from vhlo_tools.execution.stepping.segment_evaluation import Evaluate
+from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Keys, Rendezvous, Step
+from vhlo_tools.execution.values.arrays import ArgumentType
+
+__all__ = [
+    "Collective",
+    "Exchange",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "collective_broadcast",
+    "collective_permute",
+    "collective_reduce",
+    "reduce_scatter",
+]
+
+#: The values of one member of a group, and the values of all members in order.
+Values = Sequence[Any]
+Group = Sequence[Values]
+
+#: Returns the results of each member of a group, from an evaluator of kernels and the operands of each member.
+Exchange = Callable[[Evaluate, Group], list[list[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Collective(Step):
+    """A collective, as a step.
+
+    Attributes:
+        name: The name of the op.
+        grouping: The groups of devices.
+        exchange: The exchange in a group.
+        operands: The operands of each device.
+        results: The results of each device.
+        types: The types of the results.
+    """
+
+    name: str
+    grouping: Grouping
+    exchange: Exchange
+    operands: Keys
+    results: Keys
+    types: tuple[ArgumentType, ...]
+
+    @property
+    def place(self) -> str:
+        """The op and its location, for messages."""
+        return self.grouping.place
+
+    def run(self, device: Device, frame: Frame) -> DeviceRun:
+        values = yield Rendezvous(self, tuple(frame[key] for key in self.operands))
+        for number, (key, value, type_) in enumerate(zip(self.results, values, self.types, strict=True)):
+            if value.shape != type_.shape:
+                raise EngineError(
+                    f"{self.grouping.place}: result {number} has the shape {list(value.shape)} on these devices, but "
+                    f"the program specifies {type_.text}: it was compiled for other groups of devices"
+                )
+            frame[key] = value
+
+    def groups(self, grid: Grid) -> Groups:
+        """Return the devices of each group; for a permutation, groups of all devices that can exchange values.
+
+        Raises:
+            EngineError: If an id is out of range or occurs twice.
+        """
+        groups = self.grouping.groups(grid)
+        return self.grouping.all(grid) if self.grouping.is_pairs else groups
+
+    def exchanged(self, evaluate: Evaluate, grid: Grid, members: Sequence[int], group: Group) -> list[list[Any]]:
+        """Return the results of each device of a group.
+
+        Args:
+            evaluate: The evaluator of reductions.
+            grid: All devices.
+            members: The devices of the group.
+            group: The operands of each.
+        """
+        if not self.grouping.is_pairs:
+            try:
+                return self.exchange(evaluate, group)
+            except (ValueError, IndexError) as error:
+                raise EngineError(
+                    f"{self.grouping.place}: it does not support groups of {len(group)} devices: {error}"
+                ) from error
+        sources = {target: source for source, target in self.grouping.groups(grid)}
+        brought = dict(zip(members, group, strict=True))
+        return [
+            list(brought[sources[each]]) if each in sources else [np.zeros_like(value) for value in brought[each]]
+            for each in members
+        ]
+
+    def alone(self, values: Values) -> list[Any] | None:
+        """Return the results of a device that is in no group; ``None`` if every device must be in a group."""
+        if self.name != "stablehlo.collective_broadcast":
+            return None
+        return [np.zeros(type_.shape, type_.dtype) for type_, _ in zip(self.types, values, strict=False)]
+
+
+def all_gather(dimension: int) -> Exchange:
+    """Return the exchange in which every device gets the operands of all, concatenated along a dimension."""
+
+    def exchange(_: Evaluate, group: Group) -> list[list[Any]]:
+        gathered = [np.concatenate(values, dimension) for values in zip(*group, strict=True)]
+        return [list(gathered) for _ in group]
+
+    return exchange
+
+
+def all_to_all(split: int, concat: int, count: int) -> Exchange:
+    """Return the exchange in which every device splits its operands along a dimension, and gets one part of each."""
+
+    def exchange(_: Evaluate, group: Group) -> list[list[Any]]:
+        parts = [[np.split(value, count, split) for value in values] for values in group]
+        return [
+            [np.concatenate([each[number][index] for each in parts], concat) for number in range(len(group[0]))]
+            for index in range(len(group))
+        ]
+
+    return exchange
+
+
+def all_reduce(kernels: Sequence[Kernel]) -> Exchange:
+    """Return the exchange in which every device gets the reduction of the operands of all.
+
+    Args:
+        kernels: For each operand, the binary function of the reduction.
+    """
+
+    def exchange(evaluate: Evaluate, group: Group) -> list[list[Any]]:
+        reduced = [
+            _reduced(evaluate, kernel, values) for kernel, values in zip(kernels, zip(*group, strict=True), strict=True)
+        ]
+        return [list(reduced) for _ in group]
+
+    return exchange
+
+
+def collective_reduce(kernels: Sequence[Kernel]) -> Exchange:
+    """Return the exchange in which the first device gets the reduction of the operands of all, and the others zeros.
+
+    Args:
+        kernels: For each operand, the binary function of the reduction.
+    """
+    reduce = all_reduce(kernels)
+
+    def exchange(evaluate: Evaluate, group: Group) -> list[list[Any]]:
+        reduced = reduce(evaluate, group)[0]
+        return [reduced, *([np.zeros_like(value) for value in reduced] for _ in group[1:])]
+
+    return exchange
+
+
+def reduce_scatter(kernel: Kernel, dimension: int) -> Exchange:
+    """Return the exchange in which every device gets its part, along a dimension, of the reduction of all operands."""
+
+    def exchange(evaluate: Evaluate, group: Group) -> list[list[Any]]:
+        reduced = _reduced(evaluate, kernel, [value for (value,) in group])
+        return [[part] for part in np.split(reduced, len(group), dimension)]
+
+    return exchange
+
+
+def collective_broadcast(has_dynamic_root: bool) -> Exchange:
+    """Return the exchange in which every device gets the operands of the first, or of the root in its last operand."""
+
+    def exchange(_: Evaluate, group: Group) -> list[list[Any]]:
+        if not has_dynamic_root:
+            return [list(group[0]) for _ in group]
+        return [[group[int(root)][index] for index, root in enumerate(values[-1])] for values in group]
+
+    return exchange
+
+
+def collective_permute(_: Evaluate, group: Group) -> list[list[Any]]:
+    """Return the values of each device unchanged; :class:`Collective` itself permutes them."""
+    return [list(values) for values in group]
+
+
+def _reduced(evaluate: Evaluate, kernel: Kernel, values: Sequence[Any]) -> Any:
+    """Return the reduction of values by a binary function, from the first value on.
+
+    Values have the type of the operands, which converts to that of the function without loss.
+    """
+    (type_,) = kernel.results
+    assert isinstance(type_, ArgumentType)
+    first, *others = (value.astype(type_.dtype, copy=False) for value in values)
+    for other in others:
+        (first,) = kernel.run(evaluate, [first, other])
+    return first

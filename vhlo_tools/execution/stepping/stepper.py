@@ -1,0 +1,226 @@
+"""Steppers: programs prepared once for inputs of each shape, and stepped through any number of times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from vhlo_tools.bindings import MLIRFailure, Module
+from vhlo_tools.errors import EngineError, InvalidInputError
+from vhlo_tools.execution.devices.grid import Grid
+from vhlo_tools.execution.handlers import Handler
+from vhlo_tools.execution.probes.instrumentation import instrument
+from vhlo_tools.execution.probes.probes import Probe, ProbeSite
+from vhlo_tools.execution.reference.isolated import bytecode_of, call_isolated
+from vhlo_tools.execution.reference.lowering import fit, lower
+from vhlo_tools.execution.reference.lowering.dynamic_shapes import is_dynamic, may_be_sizes
+from vhlo_tools.execution.stepping.host_ops import has_host_ops
+from vhlo_tools.execution.stepping.lockstep import run_in_lockstep
+from vhlo_tools.execution.stepping.manual import keep_shardings
+from vhlo_tools.execution.stepping.planning import plan
+from vhlo_tools.execution.stepping.segment_evaluation import Evaluate, evaluate_here
+from vhlo_tools.execution.stepping.steps import Device, StepBlock
+from vhlo_tools.execution.values.main_function import main_of
+from vhlo_tools.legalize import make_plain
+from vhlo_tools.program import Program, explain_failure, load_program
+
+__all__ = ["Stepper", "needs_stepping"]
+
+_REWRITE: Final = "vhlo_tools.execution.stepping.stepper:rewrite_here"
+
+#: The new name of ``main``: segments have a ``main`` of their own.
+_MAIN: Final = "vhlo_tools.stepped"
+
+#: The number of plans that are kept, each for inputs of other shapes.
+_KEPT: Final = 16
+
+#: The key of a plan: the selection of the probe, and the inputs as far as shapes depend on them.
+_Key = tuple[Any, ...]
+
+
+def needs_stepping(program: Program) -> bool:
+    """Return whether a program has custom calls or collectives, so that the interpreter cannot run it as a whole."""
+    return has_host_ops(program.provider, program.provider.as_module(program.load()))
+
+
+class Stepper:
+    """A program that is stepped through.
+
+    Args:
+        program: The program, whose ``main`` has only arrays and tokens as arguments and results.
+        handlers: The handlers of custom calls, by target.
+        evaluate: The evaluator of segments.
+        isolated: Whether it is rewritten in a child process, because passes of the library may crash the process.
+
+    Attributes:
+        timeout: The limit in seconds for rewriting the program, by default that of a run.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        handlers: Mapping[str, Handler] | None = None,
+        evaluate: Evaluate = evaluate_here,
+        *,
+        isolated: bool = False,
+    ) -> None:
+        self._program = program
+        self._handlers = dict(handlers or {})
+        self._evaluate = evaluate
+        self._is_isolated = isolated
+        self.timeout: float | None = None
+        self._plans: dict[_Key, tuple[dict[str, StepBlock], Module]] = {}
+        self._is_dynamic: bool | None = None
+
+    def run(self, inputs: Sequence[Any], probe: Probe | None = None) -> list[Any]:
+        """Run the program on one device.
+
+        Args:
+            inputs: For each argument of ``main`` an array; ``None`` for a token.
+            probe: The probe that records intermediate values.
+
+        Returns:
+            The results, in the same form.
+
+        Raises:
+            EngineError: If the program contains ops that cannot be run, or fails.
+        """
+        (results,) = self._run([inputs], Grid(), probe)
+        return results
+
+    def run_parallel(
+        self, inputs: Sequence[Sequence[Any]], replicas: int, partitions: int, probe: Probe | None = None
+    ) -> list[list[Any]]:
+        """Run the program on several devices: device ``r * partitions + p`` is partition ``p`` of replica ``r``.
+
+        Args:
+            inputs: For each device, the inputs as for :meth:`run`.
+            replicas: The number of replicas.
+            partitions: The number of partitions of each replica.
+            probe: The probe that records intermediate values.
+
+        Returns:
+            The results of each device.
+
+        Raises:
+            InvalidInputError: If the inputs are for another number of devices, or differ in shape between devices.
+            EngineError: If the program contains ops that cannot be run, or fails.
+        """
+        grid = Grid(replicas, partitions)
+        if replicas < 1 or partitions < 1 or len(inputs) != grid.size:
+            raise InvalidInputError(f"{self._program.name} got inputs for {len(inputs)} devices, but runs on {grid}")
+        for number, each in enumerate(inputs):
+            if self._key(each) != self._key(inputs[0]):
+                raise InvalidInputError(
+                    f"the inputs of device {number} do not have the same shapes and sizes as those of device 0: all "
+                    f"devices run the same program"
+                )
+        return self._run(inputs, grid, probe)
+
+    def _run(self, inputs: Sequence[Sequence[Any]], grid: Grid, probe: Probe | None) -> list[list[Any]]:
+        functions = self._planned(inputs[0], probe)
+
+        def emit(site: ProbeSite, iteration: tuple[int, ...], value: Any, device: int) -> None:
+            if probe is not None:
+                probe.take(site, iteration, value, device)
+
+        devices = [Device(number, *grid.place(number), functions, self._evaluate, emit) for number in range(grid.size)]
+        runs = [functions[_MAIN].run(device, {}, each) for device, each in zip(devices, inputs, strict=True)]
+        return _unshared(run_in_lockstep(grid, devices, runs), inputs)
+
+    def _planned(self, inputs: Sequence[Any], probe: Probe | None) -> dict[str, StepBlock]:
+        key = (probe.selection if probe else None, self._key(inputs))
+        if key not in self._plans:
+            while len(self._plans) >= _KEPT:
+                del self._plans[next(iter(self._plans))]
+            self._plans[key] = self._plan(inputs, probe)
+        return self._plans[key][0]
+
+    def _key(self, inputs: Sequence[Any]) -> _Key:
+        """Return the shapes of inputs, and the values of those that may be sizes, if the program has dynamic shapes."""
+        if self._is_dynamic is None:
+            provider = self._program.provider
+            self._is_dynamic = is_dynamic(provider.text(self._program.load(), largest_constant=0))
+        if not self._is_dynamic:
+            return ()
+        return tuple(each if each is None else (each.shape, may_be_sizes(each) and each.tobytes()) for each in inputs)
+
+    def _plan(self, inputs: Sequence[Any], probe: Probe | None) -> tuple[dict[str, StepBlock], Module]:
+        """Return the functions that are stepped through, and the module that contains them."""
+        program = self._program
+        provider, name = program.provider, program.name
+        loaded = program.load()
+        sites = instrument(provider, loaded, probe) if probe else []
+        try:
+            whole = memoryview(bytecode_of(provider, loaded))
+            arguments = whole, provider.prefix, name, [_outline(each) for each in inputs], tuple(self._handlers)
+            if self._is_isolated:
+                rewritten = call_isolated(_REWRITE, name, *arguments, timeout=self.timeout)
+            else:
+                rewritten = rewrite_here(*arguments)
+            module = provider.parse(provider.new_context(), rewritten)
+            return plan(provider, module, [_MAIN], self._handlers, sites, name), module
+        except MLIRFailure as failure:
+            raise _failed(program, failure, "cannot be rewritten for the reference interpreter") from failure
+
+
+def rewrite_here(
+    bytecode: memoryview, provider: str, name: str, inputs: Sequence[Any], handled: Sequence[str]
+) -> bytes:
+    """Return a program prepared for stepping, rewritten in this process.
+
+    Args:
+        bytecode: The program.
+        provider: The import prefix of the bindings.
+        name: The name of the program in messages.
+        inputs: For each argument of ``main`` an array, or its shape if no size depends on it; ``None`` for a token.
+        handled: The targets of custom calls that are kept although their meaning is known, because they have handlers.
+
+    Raises:
+        EngineError: If the program cannot be rewritten, or does not match the inputs.
+    """
+    program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
+    bindings = program.provider
+    shown = [np.broadcast_to(np.float32(0), each) if isinstance(each, tuple) else each for each in inputs]
+    try:
+        module = bindings.as_module(make_plain(bindings, program.load(), name))
+        fit(bindings, module, (), (), shown, name)
+    except MLIRFailure as failure:
+        raise _failed(program, failure, "does not match these inputs") from failure
+    try:
+        keep_shardings(bindings, module)
+        lower(bindings, module, name, frozenset(handled))
+        main_of(module, name)
+        bindings.rename_function(module, "main", _MAIN)
+    except MLIRFailure as failure:
+        raise _failed(program, failure, "cannot be rewritten for the reference interpreter") from failure
+    return bytecode_of(bindings, module)
+
+
+def _outline(value: Any) -> Any:
+    """Return the part of an input on which shapes may depend."""
+    return value if value is None or may_be_sizes(value) else value.shape
+
+
+def _failed(program: Program, failure: MLIRFailure, how: str) -> EngineError:
+    said = explain_failure(program.name, program.provider, failure)
+    return EngineError(f"{program.name} {how}: {said}", failure.diagnostics)
+
+
+def _unshared(results: list[list[Any]], inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """Return results in memory that neither inputs nor other results share: an op may return its operand."""
+    known = {id(each) for device in inputs for each in device}
+
+    def own(value: Any) -> Any:
+        if value is None:
+            return None
+        if isinstance(value, tuple):
+            return tuple(map(own, value))
+        if id(value) in known or not value.flags.owndata:
+            value = value.copy()
+        known.add(id(value))
+        return value
+
+    return [list(map(own, device)) for device in results]

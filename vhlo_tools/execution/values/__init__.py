@@ -1,0 +1,1 @@
+"""Values that engines exchange: arrays, flattening and nesting of tuples, and the entry function."""

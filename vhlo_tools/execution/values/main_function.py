@@ -1,0 +1,62 @@
+"""The entry function of a program."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Final
+
+from vhlo_tools.bindings import MLIRFailure, Module, Operation, functions_of
+from vhlo_tools.errors import EngineError, InvalidProgramError
+from vhlo_tools.program import Program, explain_failure
+
+__all__ = ["main_of", "valid_module"]
+
+#: The greatest depth of tuples, as they are processed recursively.
+_DEEPEST: Final = 100
+
+
+def valid_module(program: Program) -> Module:
+    """Return a program as a verified module; a module from the caller may be unverified.
+
+    Raises:
+        InvalidProgramError: If the program is not valid.
+        EngineError: If a function has tuples of too great depth as arguments or results.
+        MalformedArtifactError: If the program is a damaged artifact.
+    """
+    provider = program.provider
+    module = provider.as_module(program.load())
+    try:
+        provider.verify(module)
+    except MLIRFailure as failure:
+        said = explain_failure(program.name, provider, failure)
+        raise InvalidProgramError(f"{program.name} is not valid: {said}", failure.diagnostics) from failure
+    for symbol, op in functions_of(module).items():
+        if (depth := _depth(str(op.attributes["function_type"]))) > _DEEPEST:
+            raise EngineError(
+                f"{program.name}: the tuples of @{symbol} are nested {depth} deep: the limit is {_DEEPEST}"
+            )
+    return module
+
+
+def _depth(text: str) -> int:
+    """Return the nesting depth of types."""
+    starts_and_ends = (1 if each == "<" else -1 for each in text.replace("->", "") if each in "<>")
+    return max(accumulate(starts_and_ends), default=0)
+
+
+def main_of(module: Module, name: str) -> Operation:
+    """Return the function ``main`` of a module.
+
+    Args:
+        module: The module.
+        name: The name of the program in messages.
+
+    Raises:
+        InvalidProgramError: If there is no such function.
+    """
+    functions = functions_of(module)
+    if "main" in functions:
+        return functions["main"]
+    names = [f"@{each}" for each in functions]
+    has = f"it has {', '.join(names[:5])}" if names else "it has no functions"
+    raise InvalidProgramError(f"{name} has no function @main to run: {has}")

@@ -1,0 +1,298 @@
+"""Custom calls of a program that runs on XLA, computed by Python functions.
+
+XLA calls these as jaxlib's host callbacks, and does not check what they return, so the results are checked first. An
+exception of a function must not pass through XLA, which would turn it into a page of text: it is kept until the run has
+ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from vhlo_tools.bindings import CALLBACK_TARGET, CALLEES, Operation, Provider, function_of, is_lapack, register_lapack
+from vhlo_tools.errors import EngineError
+from vhlo_tools.execution.custom_calls import RULES, form_of_op, reason_against, reserved_reason
+from vhlo_tools.execution.handlers import CustomCall, Handler, call_of, checked_results, handler_advice
+from vhlo_tools.execution.op_traits import CONTROL_FLOW
+from vhlo_tools.execution.reference.expanded_calls import expanded_by_xla
+from vhlo_tools.execution.reference.known_calls import KNOWN_CALLS
+from vhlo_tools.execution.reference.lapack import lapack
+from vhlo_tools.execution.refusals import refusal
+from vhlo_tools.execution.values.arrays import ArgumentType, TokenType, TupleType, ValueType, parse_value_type
+from vhlo_tools.program import Program, place_of
+
+__all__ = ["Callbacks", "take_calls"]
+
+#: Ops whose regions XLA runs in sequence. For all other regions it generates code for many elements at once, and
+#: crashes on custom calls in them.
+_RUN_AS_THEY_STAND: Final = CONTROL_FLOW | {"builtin.module", "func.func"}
+#: Attributes that specify the calling convention of a custom call, and not its meaning.
+_CONVENTIONS: Final = ("called_computations", "mhlo.backend_config", "operand_layouts", "result_layouts")
+_ALIASES: Final = "output_operand_aliases"
+_MARK: Final = re.compile(r"the handler failed \(failure (\d+)\)")
+
+
+class Callbacks:
+    """Functions that XLA calls for the custom calls of a program, and the exceptions that they raised.
+
+    Args:
+        lenient: Whether to continue with zeros after a failure: if one of several devices stops, the others wait for it
+            in their next collective, and after a long wait XLA crashes the process.
+
+    Attributes:
+        functions: The functions, by index.
+    """
+
+    def __init__(self, *, lenient: bool = False) -> None:
+        self.functions: list[Callable[..., tuple[Any, ...]]] = []
+        self._lenient = lenient
+        self._numbers = count()
+        self._failures: dict[int, BaseException] = {}
+
+    def add(
+        self, call: CustomCall, handler: Handler, operands: Sequence[ArgumentType | None], tokens: Sequence[bool]
+    ) -> int:
+        """Add the function of a custom call.
+
+        Args:
+            call: The call.
+            handler: The handler of the call.
+            operands: The types of the operands that XLA passes; ``None`` for a token.
+            tokens: For each result that XLA expects, whether it is a token.
+
+        Returns:
+            The index of the function.
+        """
+
+        def function(*given: Any) -> tuple[Any, ...]:
+            # They come from a child process, which may send anything.
+            if len(given) != len(operands) or not all(map(_fits, given, operands)):
+                raise EngineError(f"{call}: XLA passes operands of other types")
+            arrays = [_read_only(each) for each in given if each is not None]
+            try:
+                results = iter(_computed(call, handler, arrays))
+            except BaseException as error:
+                number = next(self._numbers)
+                self._failures[number] = error
+                if not self._lenient:
+                    raise RuntimeError(f"the handler failed (failure {number})") from None
+                results = iter([np.zeros([size or 0 for size in each.shape], each.dtype) for each in call.results])
+            return tuple(None if token else next(results) for token in tokens)
+
+        self.functions.append(function)
+        return len(self.functions) - 1
+
+    def raise_failure(self, said: str | None = None) -> None:
+        """Raise the exception of a handler, if a handler raised one.
+
+        Args:
+            said: The message of XLA about the run, which contains the number of the failure; by default any failure.
+        """
+        numbers = list(self._failures) if said is None else [int(each) for each in _MARK.findall(said)]
+        found = [error for number in numbers if (error := self._failures.pop(number, None)) is not None]
+        if found:
+            raise found[0]
+
+
+def _computed(call: CustomCall, handler: Handler, arrays: list[np.ndarray[Any, Any]]) -> tuple[Any, ...]:
+    try:
+        returned = handler(call, *arrays)
+    except EngineError:
+        raise
+    except Exception as error:
+        raise EngineError(f"{call}: its handler raised {type(error).__name__}: {error}") from error
+    return checked_results(call, returned)
+
+
+def _fits(given: Any, type_: ArgumentType | None) -> bool:
+    """Return whether a value is an array of a type; ``None`` for a token."""
+    if type_ is None or given is None:
+        return given is type_
+    return isinstance(given, np.ndarray) and (given.dtype, given.shape) == (type_.dtype, type_.static_shape)
+
+
+def _read_only(operand: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an operand, made read-only."""
+    operand.flags.writeable = False
+    return operand
+
+
+def take_calls(
+    program: Program,
+    module: Any,
+    handlers: Mapping[str, Handler],
+    callbacks: Callbacks,
+    own: Collection[str] = (),
+) -> bool:
+    """Replace the custom calls of ``module`` that XLA does not compute with calls of their handlers, in place.
+
+    Args:
+        program: The program of the module.
+        module: The module, of static shapes.
+        handlers: The handlers, by the targets of calls; they take precedence over those of XLA and the toolkit.
+        callbacks: Receives the functions that compute the calls.
+        own: Targets of calls that XLA removes from the program before code generation.
+
+    Returns:
+        Whether routines of LAPACK are among the calls that are left to XLA.
+
+    Raises:
+        EngineError: If nothing implements a call, it is not what calls of its target must be, or it is in a region in
+            which XLA does not support calls.
+        MissingExtraError: If a call needs scipy, which is not installed.
+    """
+    provider = program.provider
+    calls = [op for op in provider.walk(module) if str(op.name) == "stablehlo.custom_call"]
+    within = _within_bodies(provider, module) if calls else {}
+    configurations: dict[str, str] = {}
+    has_lapack = False
+    with module.context:
+        for op in calls:
+            call = call_of(op)
+            call, target = replace(call, location=place_of(call.location, program.name)), call.target
+            handler = handlers.get(target)
+            if target in own and handler is None:
+                _check(op, call, program.name, handlers)
+                continue
+            if body := within.get(function_of(op)) or _body_around(op):
+                _refuse(call, body)
+            if handler is None:
+                _check(op, call, program.name, handlers)
+                handler = _own_handler(op, target, configurations)
+                if handler is not None:
+                    _keep(provider, op)
+            if handler is not None:
+                types, operands = (
+                    [parse_value_type(str(each.type)) for each in side] for side in (op.results, op.operands)
+                )
+                number = callbacks.add(call, handler, tuple(_leaves(operands)), tuple(_tokens(types)))
+                _call_back(provider, op, number)
+            elif is_lapack(target):
+                _prepare_lapack(provider, op, call)
+                has_lapack = True
+    return has_lapack
+
+
+def _check(op: Operation, call: CustomCall, name: str, handlers: Mapping[str, Handler]) -> None:
+    """Raise an error unless a call may run without a handler."""
+    if call.target not in RULES:
+        known = f"there are handlers for {', '.join(sorted(handlers))}" if handlers else "no handlers were given"
+        reserved = reserved_reason(call.target)
+        raise EngineError(
+            f"{call}: {f'{reserved}: ' if reserved else ''}neither XLA nor vhlo_tools implements it, and {known}: give "
+            f"{handler_advice(call.target)}"
+        )
+    if reason := reason_against(form_of_op(op)):
+        raise refusal(op, name, reason, "the engine xla")
+
+
+def _own_handler(op: Operation, target: str, configurations: dict[str, str]) -> Handler | None:
+    """Return the toolkit's handler of a call; ``None`` if XLA computes it.
+
+    Args:
+        op: The call.
+        target: Its target.
+        configurations: Collects the configurations of the calls of Eigh, by the type of the operand: XLA expands all
+            calls with the same type as the first one.
+    """
+    if target == "Eigh":
+        text = str(op.attributes["backend_config"])
+        return None if configurations.setdefault(str(op.operands[0].type), text) == text else expanded_by_xla
+    return lapack if is_lapack(target) and _takes_nothing(op) else KNOWN_CALLS.get(target)
+
+
+def _keep(provider: Provider, op: Operation) -> None:
+    """Keep XLA from removing a call of the toolkit, such as an assertion, as unused."""
+    if not len(op.results) or str(op.attributes["call_target_name"].value).startswith("check."):
+        op.attributes["has_side_effect"] = provider.ir.BoolAttr.get(True)
+
+
+def _prepare_lapack(provider: Provider, op: Operation, call: CustomCall) -> None:
+    """Register the routine of a call, and write its attributes where XLA reads them."""
+    if call.target not in register_lapack():
+        raise EngineError(f"{call}: the installed jaxlib has no such routine")
+    ir = provider.ir
+    if "mhlo.backend_config" in op.attributes:
+        op.attributes["backend_config"] = op.attributes["mhlo.backend_config"]
+        del op.attributes["mhlo.backend_config"]
+    elif "backend_config" not in op.attributes:
+        op.attributes["backend_config"] = ir.DictAttr.get({})
+    op.attributes["api_version"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 4)
+
+
+def _takes_nothing(op: Operation) -> bool:
+    """Return whether an operand of a call is an array without elements."""
+    types = [parse_value_type(str(each.type)) for each in op.operands]
+    return any(isinstance(each, ArgumentType) and 0 in each.shape for each in types)
+
+
+def _call_back(provider: Provider, op: Operation, index: int) -> None:
+    ir = provider.ir
+    conventions = _CONVENTIONS if _has_array_aliases(op) else (*_CONVENTIONS, _ALIASES)
+    for name in conventions:
+        if name in op.attributes:
+            del op.attributes[name]
+    bits = ir.IntegerType.get_signless(32), ir.IntegerType.get_unsigned(64)
+    op.attributes["api_version"] = ir.IntegerAttr.get(bits[0], 4)
+    op.attributes["backend_config"] = ir.DictAttr.get({"index": ir.IntegerAttr.get(bits[1], index)})
+    op.attributes["call_target_name"] = ir.StringAttr.get(CALLBACK_TARGET)
+
+
+def _has_array_aliases(op: Operation) -> bool:
+    """Return whether all aliases of a call are of arrays: XLA crashes on aliases of tokens, and of no results."""
+    types = [*op.operands, *op.results]
+    return bool(len(op.results)) and all(isinstance(parse_value_type(str(each.type)), ArgumentType) for each in types)
+
+
+def _leaves(types: Iterable[ValueType]) -> Iterator[ArgumentType | None]:
+    """Yield the types of the leaves of values; ``None`` for tokens."""
+    for type_ in types:
+        if isinstance(type_, TupleType):
+            yield from _leaves(type_.parts)
+        else:
+            yield type_ if isinstance(type_, ArgumentType) else None
+
+
+def _tokens(types: Iterable[ValueType]) -> Iterator[bool]:
+    """Yield for each leaf of results whether it is a token: XLA expects the elements of tuples separately."""
+    for type_ in types:
+        if isinstance(type_, TupleType):
+            yield from _tokens(type_.parts)
+        else:
+            yield isinstance(type_, TokenType)
+
+
+def _body_around(op: Any) -> str | None:
+    """Return the op whose region contains ``op``, if XLA does not run that region in sequence."""
+    parent = op.operation.parent
+    while parent is not None:
+        if parent.name not in _RUN_AS_THEY_STAND:
+            return str(parent.name)
+        parent = parent.parent
+    return None
+
+
+def _within_bodies(provider: Provider, module: Any) -> dict[str, str]:
+    """Return the functions that are called from regions that XLA does not run in sequence, with the ops of these."""
+    calls = [op for op in provider.walk(module) if str(op.name) in CALLEES]
+    within: dict[str, str] = {}
+    before = -1
+    while before != len(within):
+        before = len(within)
+        for op in calls:
+            if body := _body_around(op) or within.get(function_of(op)):
+                within.setdefault(str(op.attributes[CALLEES[str(op.name)]].value), body)
+    return within
+
+
+def _refuse(call: CustomCall, body: str) -> NoReturn:
+    raise EngineError(
+        f"{call}: XLA does not support custom calls in the body of {body}: compute all of {body} in the handler, or "
+        f"use the engine reference"
+    )

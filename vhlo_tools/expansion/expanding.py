@@ -1,0 +1,140 @@
+"""Applies the expansions that a target needs to a module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final
+
+from vhlo_tools.bindings import ModuleOp, Provider, source_of
+from vhlo_tools.compat import ExpansionPolicy
+from vhlo_tools.dialect import Expansion, Feature, known_features
+from vhlo_tools.findings import Finding, SourceLocation
+from vhlo_tools.program import place_of
+from vhlo_tools.rewriting import Build, MatchFailure, Notes, Rewriter, apply_patterns, patterns_of
+from vhlo_tools.version import Version
+
+__all__ = ["Expanded", "Refusal", "expand_module"]
+
+#: The name in a module of patterns, by the effect of the expansion.
+_TABLES: Final = {"exact": "EXACT", "relaxed": "RELAXED"}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An op that uses a feature, and to which an expansion of the feature does not apply.
+
+    Attributes:
+        feature: The id of the feature.
+        location: The location of the op in the user's source; ``None`` if the reason is the same for all ops.
+        reason: Why it does not apply.
+    """
+
+    feature: str
+    location: SourceLocation | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """What became of a module.
+
+    Attributes:
+        notes: A note for each op that was rewritten.
+        refusals: The ops that were not, although they use the feature of an expansion, and the features that have
+            none, whether the module uses them or not.
+    """
+
+    notes: tuple[Finding, ...]
+    refusals: tuple[Refusal, ...]
+
+
+def expand_module(
+    provider: Provider, module: ModuleOp, target: Version, policy: ExpansionPolicy, name: str
+) -> Expanded:
+    """Rewrite the ops of ``module`` that use features newer than ``target``, in place, where an expansion applies.
+
+    Newer features come first, so that an expansion may leave a feature that another expansion rewrites. All other ops
+    remain as they are.
+
+    Args:
+        provider: The bindings.
+        module: A module of StableHLO.
+        target: The version whose features may remain.
+        policy: The expansions that are allowed.
+        name: The name of the program in messages.
+
+    Raises:
+        MLIRFailure: If the module is not valid.
+    """
+    notes: list[Finding] = []
+    refusals = _inexpressible(target)
+    names = _names(provider, module)
+    for feature, expansion in policy.allowed(target):
+        builds = _builds(expansion)
+        if names.isdisjoint(builds):
+            continue
+        told = _ExpansionNotes(name, feature, expansion, target)
+        watched = {op: _watched(build, feature, refusals) for op, build in builds.items()}
+        apply_patterns(provider, module, patterns_of(watched), told)
+        if told.findings:
+            names = _names(provider, module)
+            notes += told.findings
+    return Expanded(tuple(notes), tuple(refusals))
+
+
+def _inexpressible(target: Version) -> list[Refusal]:
+    """Return the reasons why features have no expansion; they are shown where a program uses the features."""
+    newer = [feature for feature in known_features() if feature.introduced > target.minor_release]
+    return [Refusal(feature.id, None, feature.inexpressible) for feature in newer if feature.inexpressible]
+
+
+def _builds(expansion: Expansion) -> Mapping[str, Build]:
+    module = import_module(f"vhlo_tools.expansion.{expansion.patterns}")
+    builds: Mapping[str, Build] = getattr(module, _TABLES[expansion.effect])
+    return builds
+
+
+def _names(provider: Provider, module: ModuleOp) -> set[str]:
+    return {str(op.name) for op in provider.walk(module)}
+
+
+def _watched(build: Build, feature: Feature, refusals: list[Refusal]) -> Build:
+    """Return ``build`` with its failures to match added to ``refusals``."""
+
+    def watched(rewriter: Rewriter) -> Sequence[Any] | None:
+        try:
+            return build(rewriter)
+        except MatchFailure as failure:
+            refusals.append(Refusal(feature.id, source_of(rewriter.op.location), str(failure)))
+            raise
+
+    return watched
+
+
+class _ExpansionNotes(Notes):
+    """Notes of the ops that one expansion rewrites."""
+
+    def __init__(self, program: str, feature: Feature, expansion: Expansion, target: Version) -> None:
+        super().__init__(program)
+        self._feature = feature
+        self._expansion = expansion
+        self._target = target
+
+    def add_at(self, op: str, location: SourceLocation | None, message: str, kind: Any = "op") -> None:
+        feature = self._feature
+        given_up = self._expansion.gives_up
+        effect = f"{self._expansion.effect}: gives up {given_up}" if given_up else self._expansion.effect
+        self.findings.append(
+            Finding(
+                feature.id,
+                "note",
+                feature.kind,
+                f"{message}, because StableHLO {feature.introduced} introduced {feature.title} ({effect})",
+                op=op,
+                location=place_of(location, self.program),
+                introduced=feature.introduced,
+                target=self._target,
+            )
+        )

@@ -1,0 +1,33 @@
+"""Values that several expansions build, of static and of dynamic shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from vhlo_tools.rewriting import Rewriter, spread
+
+__all__ = ["constant_like", "elementwise", "in_wider_float"]
+
+
+def elementwise(rewriter: Rewriter, name: str, *operands: Any) -> Any:
+    """Return the result of an elementwise op of StableHLO, whose type is that of its first operand."""
+    return rewriter.make(f"stablehlo.{name}", operands, operands[0].type)
+
+
+def constant_like(rewriter: Rewriter, value: Any, number: complex) -> Any:
+    """Return a tensor of the type and the sizes of ``value`` whose elements are all ``number``."""
+    shape = rewriter.shape(value.type)
+    if None not in shape:
+        return rewriter.constant(value.type, number)
+    scalar = rewriter.constant(rewriter.tensor((), value.type.element_type), number)
+    sizes = [rewriter.dimension(value, index) for index in range(len(shape))]
+    return spread(scalar, value.type, (), sizes, rewriter)
+
+
+def in_wider_float(rewriter: Rewriter, value: Any, compute: Callable[[Any], Any]) -> Any:
+    """Return ``compute`` of ``value``, computed in f32 if its type is a narrower float."""
+    element = value.type.element_type
+    if getattr(element, "width", 32) >= 32:
+        return compute(value)
+    return rewriter.convert(compute(rewriter.convert(value, rewriter.type("f32"))), element)

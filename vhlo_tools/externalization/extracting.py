@@ -1,0 +1,170 @@
+"""Extraction of constants as files for numpy and other readers."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.bytecode import Chunk
+from vhlo_tools.errors import InvalidInputError
+from vhlo_tools.externalization.constant_uses import find_constants
+from vhlo_tools.externalization.element_types import numpy_name
+from vhlo_tools.externalization.listing import named_constants
+from vhlo_tools.externalization.safetensors import write_tensors
+from vhlo_tools.externalization.tensors import StoredTensor
+from vhlo_tools.files import write_atomically
+
+__all__ = ["LARGEST_SPLAT", "LARGEST_SUM", "Extracted", "extract", "too_large"]
+
+#: A splat of a few bytes can represent a tensor of any size; larger ones than this are not written out.
+LARGEST_SPLAT: Final = 1 << 30
+#: The default limit on the bytes that are written in all: thousands of splats fit into a small file.
+LARGEST_SUM: Final = 8 << 30
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_LONGEST_NAME: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """The result of extracting a constant.
+
+    Attributes:
+        path: Its path in the program.
+        file: The file with its elements; ``None`` if they were not written.
+        dtype: The numpy or ml_dtypes name of its element type; ml_dtypes types are unknown in ``.npy`` files, which
+            contain them as bytes to be viewed.
+        reason: The reason why they were not written.
+    """
+
+    path: str
+    file: Path | None
+    dtype: str | None
+    reason: str | None = None
+
+
+def extract(
+    artifact: Artifact,
+    output: Path,
+    *,
+    only: Sequence[str] = (),
+    force: bool = False,
+    max_size: int = LARGEST_SUM,
+    announce: Callable[[int, int], None] | None = None,
+) -> list[Extracted]:
+    """Write the constants of ``artifact`` to ``output``.
+
+    Args:
+        artifact: The artifact.
+        output: A ``.safetensors`` file for all constants, a ``.npy`` file for one, or else a folder for ``.npy`` files.
+        only: The paths of the constants to write; by default all.
+        force: Whether existing files may be replaced.
+        max_size: The limit on the bytes of all constants that are written.
+        announce: Called before anything is written, with the number of constants and the sum of their bytes.
+
+    Raises:
+        InvalidInputError: If there is no such constant, or not exactly one for a ``.npy`` file; or if they are larger
+            than ``max_size``, or than the space left on the disk. Nothing is written.
+        MalformedArtifactError: If the artifact is damaged.
+        FileExistsError: If a file exists and ``force`` is not set.
+        OSError: If a file cannot be written.
+    """
+    constants, _ = find_constants(artifact.file)
+    tensors = {path: tensor for path, _, tensor in named_constants(artifact.file, artifact.name, constants)}
+    if unknown := [path for path in only if path not in tensors]:
+        raise InvalidInputError(
+            f"{artifact.name} has no constant {unknown[0]}; `vhlo constants list` shows those it has"
+        )
+    wanted = {path: tensor for path, tensor in tensors.items() if not only or path in only}
+    is_one = output.suffix == ".safetensors"
+    files = dict.fromkeys(wanted, output) if is_one else _files(wanted, output)
+    reasons = {path: _reason(tensor, is_one=is_one) for path, tensor in wanted.items()}
+    written = {path: tensor for path, tensor in wanted.items() if reasons[path] is None}
+    total = sum(tensor.bytes for tensor in written.values())
+    if announce is not None:
+        announce(len(written), total)
+    _check_space(artifact.name, output, total, max_size)
+    if is_one:
+        write_atomically(output, write_tensors(written, {}), force=force)
+    else:
+        _write_files(written, files, force=force)
+    return [
+        Extracted(path, files[path] if path in written else None, numpy_name(tensor.element), reasons[path])
+        for path, tensor in wanted.items()
+    ]
+
+
+def _write_files(tensors: Mapping[str, StoredTensor], files: Mapping[str, Path], *, force: bool) -> None:
+    for path, tensor in tensors.items():
+        files[path].parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(files[path], _npy(tensor), force=force)
+
+
+def _reason(tensor: StoredTensor, *, is_one: bool) -> str | None:
+    """Return the reason why a tensor is not written, or ``None``."""
+    unknown = not is_one and numpy_name(tensor.element) is None
+    return too_large(tensor) or (f"numpy does not support {tensor.element}" if unknown else None)
+
+
+def _check_space(name: str, output: Path, total: int, max_size: int) -> None:
+    if total > max_size:
+        raise InvalidInputError(
+            f"the constants of {name} are {total} bytes, and at most {max_size} are written: choose some with --only "
+            f"(only=), or raise --max-size (max_size=)"
+        )
+    folder = output.absolute()
+    while not folder.is_dir():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if total > free:
+        raise InvalidInputError(
+            f"the constants of {name} are {total} bytes, and {free} are left on the disk of {folder}: choose some with "
+            f"--only (only=), or another disk"
+        )
+
+
+def too_large(tensor: StoredTensor) -> str | None:
+    """Return the reason why the elements of ``tensor`` are too large to be written out, or ``None``."""
+    if tensor.form != "splat" or tensor.bytes <= LARGEST_SPLAT:
+        return None
+    return f"one element represents {tensor.bytes} bytes; at most {LARGEST_SPLAT} are expanded"
+
+
+def _files(tensors: dict[str, StoredTensor], output: Path) -> dict[str, Path]:
+    """Return a file for each constant, with a name that every file system accepts."""
+    if output.suffix == ".npy":
+        if len(tensors) != 1:
+            raise InvalidInputError(
+                f"{output} can contain only one constant, but there are {len(tensors)}: choose one with --only, or "
+                f"name a folder"
+            )
+        return dict.fromkeys(tensors, output)
+    files: dict[str, Path] = {}
+    # Some file systems are case-insensitive.
+    taken: set[str] = set()
+    for number, path in enumerate(tensors):
+        stem = _UNSAFE.sub("_", path).strip("_.")[:_LONGEST_NAME] or "constant"
+        while stem.lower() in taken:
+            stem = f"{stem}-{number}"
+        taken.add(stem.lower())
+        files[path] = output / f"{stem}.npy"
+    return files
+
+
+def _npy(tensor: StoredTensor) -> Iterator[Chunk]:
+    """Yield a ``.npy`` file."""
+    import numpy as np
+
+    name = numpy_name(tensor.element)
+    # For ml_dtypes types, bytes: `numpy.save` writes some of them in a form that `numpy.load` cannot read.
+    described = np.dtype(name).str if hasattr(np, name or "") else f"|V{tensor.size}"
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": described, "fortran_order": False, "shape": tensor.shape})
+    yield head.getvalue()
+    yield from tensor.chunks()

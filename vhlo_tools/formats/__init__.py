@@ -1,0 +1,42 @@
+"""Recognition of files by content, and readers of program containers: HLO, jax.export, torch.export, SavedModel.
+
+The readers return the bytes of a file's contents and know nothing of artifacts; no MLIR and no framework is needed.
+"""
+
+from typing import TYPE_CHECKING
+
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.formats.discovery import programs_at
+    from vhlo_tools.formats.hlo.detection import find_hlo_module
+    from vhlo_tools.formats.hlo.header import HloHeader
+    from vhlo_tools.formats.hlo.hlo_text import read_hlo_text, with_long_aliases
+    from vhlo_tools.formats.hlo.module import read_hlo_module
+    from vhlo_tools.formats.jax_export.export_file import JaxExport, decode_jax_export, replace_modules
+    from vhlo_tools.formats.jax_export.parts import parts_of
+    from vhlo_tools.formats.jax_export.signature import JaxSignature, JaxValue, read_signature
+    from vhlo_tools.formats.recognition import ARTIFACT_PRODUCER, Kind, recognise
+    from vhlo_tools.formats.saved_model import SavedSignature, is_saved_model, read_saved_model
+    from vhlo_tools.formats.source import Source, identify
+    from vhlo_tools.formats.storage import Buffer, as_bytes, read_bytes
+    from vhlo_tools.formats.torch_export import TorchExport, ViewFile, decode_torch_export
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "discovery": ("programs_at",),
+            "hlo.detection": ("find_hlo_module",),
+            "hlo.header": ("HloHeader",),
+            "hlo.module": ("read_hlo_module",),
+            "hlo.hlo_text": ("read_hlo_text", "with_long_aliases"),
+            "jax_export.export_file": ("JaxExport", "decode_jax_export", "replace_modules"),
+            "jax_export.parts": ("parts_of",),
+            "jax_export.signature": ("JaxSignature", "JaxValue", "read_signature"),
+            "recognition": ("ARTIFACT_PRODUCER", "Kind", "recognise"),
+            "saved_model": ("SavedSignature", "is_saved_model", "read_saved_model"),
+            "source": ("Source", "identify"),
+            "storage": ("Buffer", "as_bytes", "read_bytes"),
+            "torch_export": ("TorchExport", "ViewFile", "decode_torch_export"),
+        },
+    )

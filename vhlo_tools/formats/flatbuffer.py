@@ -1,0 +1,260 @@
+"""Reader of FlatBuffers without generated code, by a description of their tables, with every offset checked.
+
+The format is that of https://flatbuffers.dev/internals: a *table* has a signed offset to its *vtable*, which contains
+the position in the table of each field; a field that is not a number is an unsigned offset, and so points forward:
+there can be no cycles. The FlatBuffers runtime for Python checks no offset and loads numpy.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.mapping import View
+
+__all__ = ["FlatBufferReader", "Layout", "Table", "TableField", "Vector"]
+
+_OFFSET: Final = 4
+_VTABLE_HEAD: Final = 4
+_NUMBERS: Final[Mapping[str, str]] = {
+    "bool": "<?", "i8": "<b", "u8": "<B", "i16": "<h", "u16": "<H", "i32": "<i", "u32": "<I", "i64": "<q", "u64": "<Q"
+}  # fmt: skip
+#: The limit on bytes read, as a multiple of the file size: objects with several references are read for each.
+_READ_AGAIN: Final = 8
+_LEAST_BUDGET: Final = 1 << 16
+#: The limit on the length of a vector or a string, however large the file is.
+_MOST_ELEMENTS: Final = 1 << 22
+_LONGEST_TEXT: Final = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class TableField:
+    """A field of a table.
+
+    Attributes:
+        slot: The position of its offset in a vtable.
+        kind: A number (``u16``), ``string``, or the name of a table.
+        is_vector: Whether its value is a vector of them.
+    """
+
+    slot: int
+    kind: str
+    is_vector: bool
+
+    @property
+    def number(self) -> str | None:
+        """The ``struct`` format of the number, or of the numbers in the vector."""
+        return _NUMBERS.get(self.kind)
+
+    @property
+    def is_offset(self) -> bool:
+        """Whether the table contains an offset to the value instead of the value."""
+        return self.is_vector or self.number is None
+
+
+class Layout:
+    """The tables in files of a format.
+
+    Args:
+        name: The name of the format in messages.
+        tables: The fields of each table in the order of their slots, as ``name: kind`` or ``name: [kind]``, as in a
+            FlatBuffers schema.
+    """
+
+    def __init__(self, name: str, tables: Mapping[str, tuple[str, ...]]) -> None:
+        self.name = name
+        self.tables = {
+            table: {
+                field: TableField(_VTABLE_HEAD + 2 * index, kind.strip("[]"), kind.startswith("["))
+                for index, (field, kind) in enumerate(line.split(": ") for line in lines)
+            }
+            for table, lines in tables.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A vector or a string: ``count`` elements of ``size`` bytes each, after a count of four bytes at ``start``."""
+
+    start: int
+    count: int
+    size: int
+
+    @property
+    def first(self) -> int:
+        """The offset of the first element."""
+        return self.start + _OFFSET
+
+    @property
+    def end(self) -> int:
+        """The end of the last element."""
+        return self.first + self.count * self.size
+
+
+class FlatBufferReader:
+    """Reader of the parts of one file.
+
+    The number of bytes read is limited by the size of the file, so that a small file with many references to the same
+    part is rejected instead of expanded.
+
+    Args:
+        data: The file.
+        layout: The tables of its format.
+    """
+
+    def __init__(self, data: View, layout: Layout) -> None:
+        self.data = data
+        self.layout = layout
+        self._budget = _READ_AGAIN * len(data) + _LEAST_BUDGET
+
+    def root(self, table: str) -> Table:
+        """Return the root table."""
+        return Table(self, table, self.offset(0))
+
+    def malformed(self, message: str, offset: int) -> MalformedArtifactError:
+        """Return an error for this file."""
+        return MalformedArtifactError(f"a {self.layout.name} file {message}", offset=offset, section=self.layout.name)
+
+    def number(self, layout: str, at: int) -> int:
+        """Return the number at ``at``."""
+        if not 0 <= at <= len(self.data) - struct.calcsize(layout):
+            raise self.malformed("refers outside itself", at)
+        value: int = struct.unpack(layout, bytes(self.data[at : at + struct.calcsize(layout)]))[0]
+        return value
+
+    def offset(self, at: int) -> int:
+        """Return the target of the offset at ``at``."""
+        return at + self.number("<I", at)
+
+    def vector(self, at: int, size: int) -> Vector:
+        """Return the vector to which the offset at ``at`` points."""
+        vector = Vector(start := self.offset(at), self.number("<I", start), size)
+        if vector.end > len(self.data):
+            left = len(self.data) - vector.first
+            raise self.malformed(f"announces {vector.count * size} bytes where {left} remain", start)
+        return vector
+
+    def contents(self, vector: Vector) -> View:
+        """Return the contents of a vector, as a view."""
+        return self.data[vector.first : vector.end]
+
+    def limit(self, vector: Vector, most: int) -> None:
+        """Reject a vector of more than ``most`` elements."""
+        if vector.count > most:
+            raise self.malformed(f"has a vector of {vector.count} elements; the limit is {most}", vector.start)
+
+    def spend(self, size: int, at: int) -> None:
+        """Count ``size`` bytes as read."""
+        self._budget -= size
+        if self._budget < 0:
+            raise self.malformed(
+                "refers to the same parts too often: reading it would exceed the limit of about 8 times its size", at
+            )
+
+
+class Table:
+    """A table; its fields are looked up on access, and absent ones are empty.
+
+    Args:
+        reader: The reader of its file.
+        name: Its name in the layout.
+        position: Its position in the file.
+    """
+
+    __slots__ = ("fields", "name", "position", "reader", "vtable", "vtable_size")
+
+    def __init__(self, reader: FlatBufferReader, name: str, position: int) -> None:
+        self.reader = reader
+        self.name = name
+        self.position = position
+        self.fields = reader.layout.tables[name]
+        self.vtable = position - reader.number("<i", position)
+        self.vtable_size = reader.number("<H", self.vtable)
+        reader.spend(_OFFSET, position)
+
+    def again(self) -> Table:
+        """Return the same table with a new reader, whose limit on bytes read starts afresh."""
+        return Table(FlatBufferReader(self.reader.data, self.reader.layout), self.name, self.position)
+
+    def place(self, field: str) -> int | None:
+        """Return the position of a field, or ``None`` if it is absent."""
+        return self.place_of_slot(self.fields[field].slot)
+
+    def place_of_slot(self, slot: int) -> int | None:
+        """Return the position of the field of a slot, or ``None`` if it is absent."""
+        if slot + 2 > self.vtable_size:
+            return None
+        offset = self.reader.number("<H", self.vtable + slot)
+        return self.position + offset if offset else None
+
+    def number(self, field: str) -> int:
+        """Return a field that is a number, 0 if it is absent."""
+        place, layout = self.place(field), self.fields[field].number
+        return 0 if place is None or layout is None else self.reader.number(layout, place)
+
+    def vector(self, field: str) -> Vector | None:
+        """Return the vector or the string to which a field points."""
+        place, kind = self.place(field), self.fields[field]
+        if place is None:
+            return None
+        if kind.is_vector:
+            return self.reader.vector(place, struct.calcsize(kind.number) if kind.number else _OFFSET)
+        return self.reader.vector(place, 1)
+
+    def bytes(self, field: str) -> View:
+        """Return the contents of a string, or of a vector of numbers, as a view."""
+        vector = self.vector(field)
+        return memoryview(b"") if vector is None else self.reader.contents(vector)
+
+    def message(self, field: str) -> View:
+        """Return the contents of a vector of bytes, and count them as read."""
+        contents = self.bytes(field)
+        self.reader.spend(len(contents), self.position)
+        return contents
+
+    def text(self, field: str) -> str:
+        """Return a string."""
+        return self._text(self.vector(field))
+
+    def numbers(self, field: str) -> tuple[int, ...]:
+        """Return a vector of numbers."""
+        vector, layout = self.vector(field), self.fields[field].number
+        if vector is None or layout is None:
+            return ()
+        self.reader.limit(vector, _MOST_ELEMENTS)
+        self.reader.spend(vector.count * vector.size, vector.start)
+        return struct.unpack(f"<{vector.count}{layout[1:]}", bytes(self.reader.contents(vector)))
+
+    def texts(self, field: str) -> Iterator[str]:
+        """Yield the strings of a vector."""
+        for place in self.places(field):
+            yield self._text(self.reader.vector(place, 1))
+
+    def table(self, field: str) -> Table | None:
+        """Return the table to which a field points."""
+        place = self.place(field)
+        return None if place is None else Table(self.reader, self.fields[field].kind, self.reader.offset(place))
+
+    def tables(self, field: str) -> Iterator[Table]:
+        """Yield the tables of a vector."""
+        for place in self.places(field):
+            yield Table(self.reader, self.fields[field].kind, self.reader.offset(place))
+
+    def places(self, field: str) -> Iterator[int]:
+        """Yield the positions of the offsets in a vector of offsets."""
+        vector = self.vector(field)
+        if vector is not None:
+            self.reader.limit(vector, _MOST_ELEMENTS)
+            for place in range(vector.first, vector.end, vector.size):
+                self.reader.spend(_OFFSET, place)
+                yield place
+
+    def _text(self, vector: Vector | None) -> str:
+        if vector is None:
+            return ""
+        self.reader.limit(vector, _LONGEST_TEXT)
+        self.reader.spend(vector.count, vector.start)
+        return bytes(self.reader.contents(vector)).decode("utf-8", "backslashreplace")

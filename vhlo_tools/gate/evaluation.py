@@ -1,0 +1,150 @@
+"""Evaluation of programs by the settings of the gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from vhlo_tools import api
+from vhlo_tools.compat import expansion_policy
+from vhlo_tools.errors import SettingsError, VhloToolsError
+from vhlo_tools.findings import Finding
+from vhlo_tools.formats import programs_at
+from vhlo_tools.gate.baseline import Baseline
+from vhlo_tools.gate.levels import apply_levels
+from vhlo_tools.gate.settings import Settings
+from vhlo_tools.gate.target_names import resolve_named
+from vhlo_tools.report import Answer, Question, Scope, Verdict
+
+if TYPE_CHECKING:
+    from vhlo_tools.program import ProgramSource
+
+__all__ = ["Gate"]
+
+_STANDARD: Final = "-"
+#: Returns the program at a path, and its name in messages.
+ReadProgram = Callable[[str], tuple["ProgramSource", str]]
+
+
+class Gate:
+    """Checks whether programs pass.
+
+    Args:
+        settings: The settings: the questions, and the treatment of findings.
+        baseline: The known findings.
+        provider: The bindings to use if they are needed.
+        trusted: Whether MLIR may parse bytecode directly in this process.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        baseline: Baseline | None = None,
+        *,
+        provider: str | None = None,
+        trusted: bool = False,
+    ) -> None:
+        self.settings = settings
+        self.baseline = baseline
+        self._provider = provider
+        self._trusted = trusted
+        self._resolved: dict[tuple[str, bool], Question] = {}
+
+    def files(self, paths: Iterable[str]) -> list[str]:
+        """Return the files that paths match, each once, in the order of the paths.
+
+        Raises:
+            SettingsError: If a path matches no file.
+        """
+        settings, found = self.settings, dict[str, None]()
+        for path in paths:
+            members = [path] if path == _STANDARD else list(programs_at(path, settings.pruned))
+            if not members:
+                raise SettingsError(
+                    f"{path}: not a file, not a folder with programs, and not a glob that matches a file"
+                )
+            # A file named explicitly is included although excluded by a pattern, unless `force_exclude` is set.
+            outright = members == [path] and not settings.force_exclude
+            found.update(dict.fromkeys(each for each in members if outright or not settings.is_excluded(each)))
+        return list(found)
+
+    def scope(self, files: Sequence[str]) -> Scope:
+        """Return the scope of a report of ``files``.
+
+        Raises:
+            UnknownTargetError: If a target is unknown.
+            InvalidVersionError: If a target looks like a version but is not valid.
+        """
+        questions = dict.fromkeys(question for file in files for question in self.questions(file))
+        return Scope(files, list(questions), baseline=str(self.baseline.path) if self.baseline else None)
+
+    def questions(self, path: str) -> list[Question]:
+        """Return the questions for a file."""
+        targets, readers, _ = self.settings.for_file(path)
+        return [
+            self._question(spelling, reading)
+            for spellings, reading in ((targets, False), (readers, True))
+            for spelling in spellings
+        ]
+
+    def answers(self, files: Iterable[str], read: ReadProgram) -> Iterator[Answer]:
+        """Yield the answer for each file, as soon as it is evaluated."""
+        for path in files:
+            try:
+                program, name = read(path)
+                yield Answer(path, self.judge(program, self.questions(path), name=name, path=path))
+            except VhloToolsError as error:
+                yield Answer(path, error=str(error))
+            except OSError as error:
+                yield Answer(path, error=f"{path}: {error.strerror or error}")
+
+    def judge(
+        self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, path: str | None = None
+    ) -> tuple[Verdict, ...]:
+        """Return the verdicts of a program on ``questions``.
+
+        Args:
+            program: Anything that :func:`vhlo_tools.check` accepts.
+            questions: The questions.
+            name: The name of the program in messages.
+            path: The file of the program, if it is in one, which selects the levels of overrides and the baseline.
+
+        Raises:
+            InvalidProgramError: If it is not a valid program.
+            MalformedArtifactError: If it is a damaged artifact.
+        """
+        settings = self.settings
+        expansions = expansion_policy(settings.expand, settings.allow_relaxed).without(settings.forbid_expansions)
+        checked = api.prepare_check(
+            program,
+            allow_other_dialects=settings.allow_other_dialects,
+            legalize=settings.legalize,
+            expand=expansions.exact,
+            allow_relaxed=expansions.relaxed,
+            name=name,
+            provider=self._provider,
+            trusted=self._trusted,
+        )
+        return tuple(self._verdict(checked, each, path or _STANDARD) for each in questions)
+
+    def _verdict(self, checked: api.Checked, question: Question, path: str) -> Verdict:
+        _, _, layers = self.settings.for_file(path)
+        left, allowed = apply_levels(_found(checked, question), layers)
+        known: list[Finding] = []
+        if self.baseline is not None and path != _STANDARD:
+            left, known = self.baseline.split(path, question, left)
+        return Verdict(question, tuple(left), tuple(known), tuple(allowed))
+
+    def _question(self, spelling: str, reading: bool) -> Question:
+        if (spelling, reading) not in self._resolved:
+            settings = self.settings
+            target = resolve_named(spelling, settings.targets, as_of=settings.as_of, provider=self._provider)
+            self._resolved[spelling, reading] = Question(target, reading)
+        return self._resolved[spelling, reading]
+
+
+def _found(checked: api.Checked, question: Question) -> list[Finding]:
+    version = question.target.version
+    found = checked.reader_findings(question.target) if question.reading else checked.findings(version)
+    return [replace(each, target=version) for each in found]

@@ -1,0 +1,226 @@
+"""The graphs of a TensorFlow function: where its ops stand in the user's code, and which of them draw random numbers.
+
+The program that TensorFlow compiles knows ops by their names in these graphs, and says of all of them that they stand
+in a file of TensorFlow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from vhlo_tools.findings import Finding, SourceLocation
+
+__all__ = ["FunctionGraphs", "explained_refusal", "with_user_locations"]
+
+_OWN: Final = str(Path(__file__).parents[1])
+#: Folders of packages whose lines are not the user's.
+_FRAMEWORKS: Final = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|keras_hub|tf_keras)/")
+
+_NO_KERNEL: Final = re.compile(r"No registered '(?P<op>\w+)' OpKernel .*?(?=No registered '|\Z)", re.DOTALL)
+_NOT_CONSTANT: Final = re.compile(
+    r"Input (?P<input>\d+) to node `(?P<node>[^`]+)` with op (?P<op>\w+) must be a compile-time constant"
+)
+_FRAME: Final = re.compile(r"File \"(?P<file>[^\"]+)\", line (?P<line>\d+), in ")
+
+_NAME: Final = re.compile(r'^(?P<alias>#loc\d*) = loc\("(?P<name>[^"\\]*)"\)$', re.MULTILINE)
+_IN_FILE: Final = re.compile(r'^(?P<alias>#loc\d*) = loc\("[^"\\]*":\d+:\d+\)$', re.MULTILINE)
+_FUSED: Final = re.compile(r"loc\(fused\[(?P<name>#loc\d*), (?P<file>#loc\d*)\]\)")
+
+#: Ops that take the seed, which the compiled program does not have, from a state of the process.
+_SEEDED_BY_PROCESS: Final = frozenset(
+    {
+        "Multinomial",
+        "ParameterizedTruncatedNormal",
+        "RandomGamma",
+        "RandomPoisson",
+        "RandomPoissonV2",
+        "RandomShuffle",
+        "RandomStandardNormal",
+        "RandomUniform",
+        "RandomUniformInt",
+        "TruncatedNormal",
+    }
+)
+#: Ops that read the state of a ``tf.random.Generator``, a variable, and move it on.
+_SEEDED_BY_VARIABLE: Final = frozenset(
+    {
+        "NonDeterministicInts",
+        "RngReadAndSkip",
+        "RngSkip",
+        "StatefulRandomBinomial",
+        "StatefulStandardNormalV2",
+        "StatefulTruncatedNormal",
+        "StatefulUniform",
+        "StatefulUniformFullInt",
+        "StatefulUniformInt",
+    }
+)
+_STATELESS: Final = "use an op that takes its seed, such as tf.random.stateless_normal, with the seed as an input"
+
+
+class FunctionGraphs:
+    """The graph of a traced function, and those of the functions that its ops call.
+
+    Args:
+        concrete: The ``ConcreteFunction``.
+    """
+
+    def __init__(self, concrete: Any) -> None:
+        self._graphs = list(_graphs(concrete.graph, set()))
+        self._places: dict[str, set[SourceLocation | None]] = defaultdict(set)
+        for op in self.ops():
+            self._places[op.name].add(_user_place(op))
+
+    def ops(self) -> Iterator[Any]:
+        """Yield all ops."""
+        for graph in self._graphs:
+            yield from graph.get_operations()
+
+    def place(self, name: str) -> SourceLocation | None:
+        """Return the line of the user's code that made the op of a name.
+
+        Args:
+            name: The name; the names of calls may stand before it, separated by slashes.
+        """
+        parts = name.split("/")
+        for first in range(len(parts)):
+            places = self._places.get("/".join(parts[first:]))
+            if places is not None:
+                return next(iter(places)) if len(places) == 1 else None
+        return None
+
+    def users(self, tensor: Any) -> Iterator[Any]:
+        """Yield the ops that use a tensor of the outermost graph, also in functions that they call."""
+        for op in tensor.consumers():
+            called = [graph for _, graph in _called(op)]
+            if not called:
+                yield op
+            for graph in called:
+                for inner, operand in zip(graph.inputs, op.inputs, strict=False):
+                    if operand is tensor:
+                        yield from self.users(inner)
+
+    def random_ops(self) -> Iterator[Finding]:
+        """Yield a finding for each line that draws random numbers from a state."""
+        drawn: dict[tuple[str, SourceLocation | None], int] = defaultdict(int)
+        for op in self.ops():
+            if op.type in _SEEDED_BY_PROCESS | _SEEDED_BY_VARIABLE:
+                drawn[op.type, _user_place(op)] += 1
+        for (kind, place), count in drawn.items():
+            if kind in _SEEDED_BY_PROCESS:
+                message = (
+                    f"{kind} becomes stablehlo.rng, which has no seed, not even one that is given: every engine draws "
+                    f"other numbers, at each call"
+                )
+                yield Finding("random_state", "warning", "op", message, kind, place, remedy=_STATELESS, count=count)
+            else:
+                message = (
+                    f"{kind} reads the state of a random generator and moves it on: the state is an argument of the "
+                    f"program, and its next value a result"
+                )
+                remedy = "pass the state that a call returns to the next call, or every call draws the same numbers"
+                yield Finding("random_state", "warning", "op", message, kind, place, remedy=remedy, count=count)
+
+
+def explained_refusal(message: str, graphs: FunctionGraphs) -> Iterator[Finding]:
+    """Yield a finding for each op that XLA refuses to compile.
+
+    Args:
+        message: The message of TensorFlow's error.
+        graphs: The graphs of the function.
+    """
+    for op, place in dict.fromkeys(_without_kernel(message, graphs)):
+        yield Finding(
+            "tensorflow_op",
+            "error",
+            "op",
+            f"{op} is an op that XLA cannot compile",
+            op=op,
+            location=place,
+            remedy="move it out of the exported function",
+        )
+    for match in _NOT_CONSTANT.finditer(message):
+        yield Finding(
+            "tensorflow_op",
+            "error",
+            "op",
+            f"input {match['input']} of {match['op']} depends on an input of the function: XLA needs "
+            f"its value to compile the op",
+            op=match["op"],
+            location=graphs.place(match["node"]),
+            remedy="make it a Python value or a constant, or move the op out of the exported function",
+        )
+
+
+def _without_kernel(message: str, graphs: FunctionGraphs) -> Iterator[tuple[str, SourceLocation | None]]:
+    """Yield the ops without a kernel, with their lines."""
+    for match in _NO_KERNEL.finditer(message):
+        places = {_user_place(op) for op in graphs.ops() if op.type == match["op"]}
+        known: list[SourceLocation | None] = sorted((place for place in places if place is not None), key=str)
+        # TensorFlow's message leaves out the beginning of paths. Its last frame is the innermost in the user's code.
+        frames = list(_FRAME.finditer(match[0]))
+        if not known and frames:
+            known = [SourceLocation(frames[-1]["file"], int(frames[-1]["line"]))]
+        for place in known or [None]:
+            yield match["op"], place
+
+
+def with_user_locations(text: str, graphs: FunctionGraphs) -> str:
+    """Return the text of a compiled program with lines of the user's code in its locations.
+
+    Args:
+        text: The text, in which an op has two locations: its name, and a line of TensorFlow.
+        graphs: The graphs of the function.
+    """
+    names = {match["alias"]: match["name"] for match in _NAME.finditer(text)}
+    files = {match["alias"] for match in _IN_FILE.finditer(text)}
+
+    def replaced(match: re.Match[str]) -> str:
+        name = names.get(match["name"])
+        if name is None or match["file"] not in files:
+            return match[0]
+        place = graphs.place(name)
+        return f'loc("{name}")' if place is None else f'loc("{name}"("{_quoted(place.file)}":{place.line}:0))'
+
+    return _FUSED.sub(replaced, text)
+
+
+def _quoted(file: str) -> str:
+    return file.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _graphs(graph: Any, seen: set[int]) -> Iterator[Any]:
+    """Yield a graph, and the graphs of functions that its ops call, each once."""
+    if id(graph) in seen:
+        return
+    seen.add(id(graph))
+    yield graph
+    for op in graph.get_operations():
+        for _, inner in _called(op):
+            yield from _graphs(inner, seen)
+
+
+def _called(op: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names and graphs of the functions that an op calls."""
+    for value in op.node_def.attr.values():
+        references: Iterable[Any] = [value.func] if value.HasField("func") else value.list.func
+        for reference in references:
+            try:
+                yield reference.name, op.graph._get_function(reference.name).graph
+            except (AttributeError, KeyError, ValueError):
+                # A function that was loaded has no graph; nor has one of a release that keeps them elsewhere.
+                continue
+
+
+def _user_place(op: Any) -> SourceLocation | None:
+    """Return the innermost line of the user's code that led to an op; ``None`` for ops of a framework's model."""
+    for frame in reversed(op.traceback or ()):
+        if frame.filename.startswith(_OWN):
+            return None
+        if not _FRAMEWORKS.search(frame.filename.replace("\\", "/")):
+            return SourceLocation(frame.filename, frame.lineno)
+    return None

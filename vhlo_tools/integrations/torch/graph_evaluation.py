@@ -1,0 +1,228 @@
+"""Evaluation of graphs of torch.export on values of JAX, op by op, with the ops of torchax."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.integrations.torch.export_errors import first_words
+from vhlo_tools.integrations.torch.numpy_arrays import as_numpy
+from vhlo_tools.integrations.torch.user_lines import described, user_line
+
+if TYPE_CHECKING:
+    from torch.fx import GraphModule, Node
+
+    from vhlo_tools.findings import SourceLocation
+
+__all__ = ["GraphEvaluator"]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEvaluator:
+    """Evaluates graphs while JAX traces.
+
+    Each result gets the type that torch recorded for it, and must have the shape: torchax follows JAX's rules of
+    promotion in places.
+
+    Attributes:
+        operators: The table of torchax: its ``Operator`` by overload or packet of overloads.
+        element_types: The types of JAX by those of torch.
+        name: The name of the program in messages.
+    """
+
+    operators: Mapping[Any, Any]
+    element_types: Mapping[Any, Any]
+    name: str
+
+    def evaluate(self, module: GraphModule, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the outputs of a graph.
+
+        Args:
+            module: The graph.
+            values: The values of its placeholders, in order.
+
+        Raises:
+            InvalidProgramError: If torchax has no op for a node, or one that fails; with the op and its line.
+        """
+        import torch
+
+        results: dict[Node, Any] = {}
+        given = iter(values)
+        for node in module.graph.nodes:
+            match node.op:
+                case "placeholder":
+                    results[node] = next(given)
+                case "get_attr":
+                    results[node] = self._attribute(module, node)
+                case "output":
+                    found = torch.fx.map_arg(node.args[0], results.__getitem__)
+                    return tuple(found) if isinstance(found, list | tuple) else (found,)
+                case _:
+                    results[node] = self._call(node, results)
+        raise InvalidProgramError(f"{self.name} has a graph without outputs")
+
+    def _attribute(self, module: GraphModule, node: Node) -> Any:
+        import torch
+
+        value: Any = module
+        for part in str(node.target).split("."):
+            value = getattr(value, part)
+        return as_numpy(value, f"{self.name}: {node.target}") if isinstance(value, torch.Tensor) else value
+
+    def _call(self, node: Node, results: Mapping[Node, Any]) -> Any:
+        import torch
+
+        args = torch.fx.map_arg(node.args, results.__getitem__)
+        kwargs = torch.fx.map_arg(node.kwargs, results.__getitem__)
+        try:
+            found = _from_line(user_line(node), lambda: self._function(node)(*args, **kwargs))
+        except InvalidProgramError:
+            raise
+        except Exception as error:
+            said = first_words(str(error))
+            reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
+            raise self._refusal(node, reason) from error
+        return self._checked(node, node.meta.get("val"), found)
+
+    def _function(self, node: Node) -> Callable[..., Any]:
+        """Return the function that computes a node."""
+        import torch
+
+        target: Any = node.target
+        if isinstance(target, torch._ops.HigherOrderOperator):
+            if target.name() not in _HIGHER_ORDER:
+                raise self._refusal(node, "this kind of control flow has no form in StableHLO")
+            return lambda *args: _HIGHER_ORDER[target.name()](self.evaluate, *args)
+        if not isinstance(target, torch._ops.OpOverload):
+            # Arithmetic of sizes, and items of tuples.
+            own_or_python: Callable[..., Any] = _PYTHON.get(getattr(target, "__name__", ""), target)
+            return own_or_python
+        if own := _OWN.get(str(target)):
+            return own
+        if torch.Tag.nondeterministic_seeded in target.tags:
+            raise self._refusal(node, "it draws random numbers: pass them as an input")
+        for key in (target, target.overloadpacket):
+            operator = self.operators.get(key)
+            if operator is not None and operator.is_jax_function and not operator.needs_env:
+                function: Callable[..., Any] = operator.func
+                return function
+        raise self._refusal(node, "torchax does not have it")
+
+    def _checked(self, node: Node, recorded: Any, found: Any) -> Any:
+        """Return a result with the types that torch recorded."""
+        import jax.numpy as jnp
+        import torch
+
+        if isinstance(recorded, list | tuple):
+            each = zip(recorded, found, strict=False)
+            return tuple(self._checked(node, one, other) for one, other in each)
+        if not isinstance(recorded, torch.Tensor) or found is None:
+            return found
+        value = jnp.asarray(found, self.element_types[recorded.dtype])
+        wanted = tuple(recorded.shape)
+        static = [(one, other) for one, other in zip(wanted, value.shape, strict=False) if isinstance(one, int)]
+        if len(wanted) != value.ndim or any(isinstance(b, int) and a != b for a, b in static):
+            raise self._refusal(node, f"torchax gives it the shape {value.shape}, and torch {wanted}")
+        return value
+
+    def _refusal(self, node: Node, reason: str) -> InvalidProgramError:
+        return InvalidProgramError(f"torchax cannot convert {self.name} to StableHLO: {described(node)} ({reason})")
+
+
+def _cond(evaluate: Any, predicate: Any, true: Any, false: Any, operands: Sequence[Any] = ()) -> Any:
+    import jax
+
+    return jax.lax.cond(predicate, lambda: evaluate(true, operands), lambda: evaluate(false, operands))
+
+
+def _while_loop(evaluate: Any, condition: Any, body: Any, carried: Sequence[Any], others: Sequence[Any] = ()) -> Any:
+    import jax
+
+    def holds(values: Any) -> Any:
+        return evaluate(condition, (*values, *others))[0].reshape(())
+
+    return jax.lax.while_loop(holds, lambda values: evaluate(body, (*values, *others)), tuple(carried))
+
+
+def _scan(evaluate: Any, body: Any, carried: Sequence[Any], arrays: Sequence[Any], others: Sequence[Any] = ()) -> Any:
+    import jax
+
+    def step(values: Any, slices: Any) -> Any:
+        results = evaluate(body, (*values, *slices, *others))
+        return results[: len(carried)], results[len(carried) :]
+
+    last, stacked = jax.lax.scan(step, tuple(carried), tuple(arrays))
+    return (*last, *stacked)
+
+
+_HIGHER_ORDER: Final[dict[str, Callable[..., Any]]] = {"cond": _cond, "while_loop": _while_loop, "scan": _scan}
+
+
+def _largest(one: Any, other: Any) -> Any:
+    from jax import core
+
+    return core.max_dim(one, other)
+
+
+def _smallest(one: Any, other: Any) -> Any:
+    from jax import core
+
+    return core.min_dim(one, other)
+
+
+def _number(size: Any) -> Any:
+    import jax.numpy as jnp
+
+    return float(size) if isinstance(size, int) else jnp.asarray(size, jnp.float64)
+
+
+#: Functions of Python on sizes, for symbolic dimensions of JAX; others work as they are.
+_PYTHON: Final[dict[str, Callable[..., Any]]] = {
+    "sym_max": _largest,
+    "sym_min": _smallest,
+    "sym_float": _number,
+}
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    """Do nothing: an assertion on sizes, which torch.export has checked."""
+
+
+def _copy(value: Any, *_: Any, **__: Any) -> Any:
+    return value
+
+
+#: Ops that torchax lacks, or that need a symbolic dimension where torchax asks for a number.
+_OWN: Final[dict[str, Callable[..., Any]]] = {
+    "aten.sym_size.int": lambda value, dimension: value.shape[dimension],
+    "aten.sym_numel.default": lambda value: value.size,
+    "aten._assert_scalar.default": _nothing,
+    "aten._assert_async.msg": _nothing,
+    "aten._assert_tensor_metadata.default": _nothing,
+    "aten.sym_constrain_range_for_size.default": _nothing,
+    "aten.sym_constrain_range.default": _nothing,
+    "aten.lift_fresh_copy.default": _copy,
+    "aten.detach.default": _copy,
+    "aten.alias.default": _copy,
+}
+
+
+def _from_line(line: SourceLocation | None, function: Callable[[], Any]) -> Any:
+    """Call a function from a frame with the file and number of a line, which JAX takes as its source location."""
+    return _frame_at(line.file, line.line)(function) if line else function()
+
+
+@lru_cache(maxsize=1 << 12)
+def _frame_at(file: str, line: int) -> Callable[[Callable[[], Any]], Any]:
+    tree = ast.parse("def forward(function): return function()")
+    for node in ast.walk(tree):
+        for attribute in node._attributes:
+            setattr(node, attribute, line if attribute.endswith("lineno") else 0)
+    defined: dict[str, Any] = {}
+    exec(compile(tree, file, "exec"), defined)
+    frame: Callable[[Callable[[], Any]], Any] = defined["forward"]
+    return frame

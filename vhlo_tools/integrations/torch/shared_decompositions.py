@@ -1,0 +1,63 @@
+"""Decompositions of torch ops that no importer has, or not for dynamic sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["shared_decompositions"]
+
+
+def shared_decompositions() -> dict[Any, Callable[..., Any]]:
+    """Return the decompositions for all importers."""
+    import torch
+
+    found: dict[Any, Callable[..., Any]] = {
+        # torch-mlir takes sizes that are numbers only.
+        torch.ops.aten.as_strided.default: _as_strided,
+    }
+    # What transformers does for a mixture of experts; there only once it is imported.
+    if fallback := getattr(torch.ops.transformers, "grouped_mm_fallback", None):
+        found[fallback.default] = _grouped_mm
+    return found
+
+
+def _as_strided(tensor: torch.Tensor, size: Any, stride: Any, storage_offset: Any = None) -> torch.Tensor:
+    """Return elements of a tensor by the places that they have in its memory.
+
+    Raises:
+        NotImplementedError: If the memory has elements that the tensor does not have, or may have.
+    """
+    import torch
+
+    order = sorted(range(tensor.ndim), key=lambda each: _hint(tensor.stride(each)), reverse=True)
+    dense = tensor.permute(order)
+    start = 0 if storage_offset is None else storage_offset - tensor.storage_offset()
+    if not dense.is_contiguous() or start < 0:
+        raise NotImplementedError("aten.as_strided of a slice, or of another tensor that is not all of its memory")
+    places = torch.full((), start, dtype=torch.int64)
+    for number, (length, step) in enumerate(zip(size, stride, strict=True)):
+        steps = torch.arange(length) * step
+        places = places + steps.reshape(*[1] * number, -1, *[1] * (len(size) - number - 1))
+    return dense.reshape(-1)[places]
+
+
+def _hint(size: Any) -> int:
+    """Return a size, or the one that a dynamic size had in the example."""
+    return size if isinstance(size, int) else int(size.node.hint)
+
+
+def _grouped_mm(tokens: torch.Tensor, weights: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """Multiply groups of consecutive rows by a matrix each; a row after the last group gives zeros.
+
+    Sizes of groups are known at run time only, so each row is multiplied by each matrix, and one product is selected.
+    """
+    import torch
+
+    rows = torch.arange(tokens.shape[0])
+    starts = torch.cat([torch.zeros_like(ends[:1]), ends[:-1]])
+    inside = (rows >= starts.unsqueeze(1)) & (rows < ends.unsqueeze(1))
+    return torch.where(inside.unsqueeze(-1), torch.matmul(tokens, weights), 0.0).sum(0).to(tokens.dtype)

@@ -1,0 +1,83 @@
+"""Patterns for ops of the dialect ``mhlo`` that its own conversion to StableHLO does not convert.
+
+Source: ``mhlo/IR/hlo_ops.td`` in openxla/xla.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
+
+__all__ = ["MHLO"]
+
+#: Ops with an equivalent in CHLO, which is legalized afterwards.
+_CHLO_TWINS: Final = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
+
+
+def _same(rewriter: Rewriter) -> Sequence[Any]:
+    """Return the operand: a copy affects only the location of a value, a domain only the devices that have it."""
+    return [rewriter.operand(0)]
+
+
+def _chlo_twin(rewriter: Rewriter) -> Sequence[Any]:
+    name = str(rewriter.op.name).partition(".")[2]
+    return [rewriter.make(f"chlo.{name}", rewriter.operands(), rewriter.result_type())]
+
+
+def _top_k(rewriter: Rewriter) -> Sequence[Any]:
+    if "largest" in rewriter.op.attributes and not rewriter.op.attributes["largest"].value:
+        raise MatchFailure("the smallest elements")
+    types = [rewriter.converted_type(result.type) for result in rewriter.op.results]
+    return rewriter.make_several("chlo.top_k", rewriter.operands(), types, k=rewriter.op.attributes["k"])
+
+
+def _after_token(rewriter: Rewriter) -> Sequence[Any]:
+    """Pass a value that must not be computed before a token exists through a barrier with the token."""
+    operands = list(rewriter.op.operands)
+    return rewriter.make_several("stablehlo.optimization_barrier", operands, [each.type for each in operands])[:1]
+
+
+def _fusion(rewriter: Rewriter) -> Sequence[Any]:
+    """Inline a fusion, which only groups ops for code generation."""
+    return rewriter.body(rewriter.operands())
+
+
+def _bitcast(rewriter: Rewriter) -> Sequence[Any]:
+    """Reinterpret an array in memory order as an array of another shape, layout or element type.
+
+    Layouts name dimensions from the minor one to the major one: ``xla/layout.h`` in openxla/xla.
+    """
+    operand, result = rewriter.operand(0), rewriter.result_type()
+    if operand.type.element_type != result.element_type:
+        # Of another width it is not valid, and no pattern for it.
+        shape = rewriter.tensor(rewriter.static(operand.type), result.element_type)
+        operand = rewriter.make("stablehlo.bitcast_convert", [operand], shape)
+    sizes = rewriter.static(result)
+    source = _major_to_minor(rewriter, "source_layout", len(rewriter.static(operand.type)))
+    target = _major_to_minor(rewriter, "result_layout", len(sizes))
+    in_memory = rewriter.reshape(rewriter.transpose(operand, source), [sizes[at] for at in target])
+    return [rewriter.transpose(in_memory, sorted(range(len(sizes)), key=target.__getitem__))]
+
+
+def _major_to_minor(rewriter: Rewriter, name: str, rank: int) -> list[int]:
+    """Return the dimensions in the order of a layout; without one, the default order."""
+    order = list(range(rank))
+    if name in rewriter.op.attributes:
+        order = [int(each) for each in rewriter.op.attributes[name]][::-1]
+    if sorted(order) != list(range(rank)):
+        raise MatchFailure(f"{name} is not a permutation of {rank} dimensions")
+    return order
+
+
+#: The patterns for ops of `mhlo`.
+MHLO: Final[dict[str, Build]] = {
+    "mhlo.add_dependency": _after_token,
+    "mhlo.bitcast": _bitcast,
+    "mhlo.copy": _same,
+    "mhlo.domain": _same,
+    "mhlo.fusion": _fusion,
+    "mhlo.topk": _top_k,
+    **{f"mhlo.{name}": _chlo_twin for name in _CHLO_TWINS},
+}

@@ -1,0 +1,113 @@
+"""The settings of a migration, and the operations on one program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from vhlo_tools.artifact import Artifact, JaxContainer
+from vhlo_tools.dialect import Release
+from vhlo_tools.findings import Finding
+from vhlo_tools.formats import Buffer, Kind
+from vhlo_tools.version import Version
+
+__all__ = ["MigrationSettings", "Proof", "Tools"]
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationSettings:
+    """The settings of a migration.
+
+    Attributes:
+        paths: Files, folders and globs.
+        target: The target version of every file.
+        output_dir: The folder for results, with the structure below ``paths``; ``None`` for beside and in place.
+        backup: The suffix of the name of an old file that is kept beside the new one; ``None`` to keep none.
+        verify: Whether a file is migrated only if the old and the new program are proven equivalent.
+        seed: The seed for drawing inputs if both programs are run.
+        timeout: The limit in seconds of each of these runs; ``None`` for the default.
+        force: Whether a result may replace another file at its destination.
+        exclude: Globs of files and folders to leave out.
+        allow_other_dialects: Whether programs that are not artifacts may keep ops of other dialects.
+        legalize: Whether constructs that no artifact can contain are rewritten in such programs.
+        provider: The bindings to use if they are needed.
+        trusted: Whether MLIR may parse bytes directly, and not in a child process first.
+        consumers: The releases that the target names. If they include jax or jaxlib, jax.export files that they refuse
+            are not migrated.
+        follow: Whether files are migrated to which links in folders lead.
+        follow_outside: Whether they are also if they are outside of ``paths``.
+        expand: Whether features newer than the target are rewritten, with the same results.
+        allow_relaxed: The features that are also rewritten with something given up.
+    """
+
+    paths: tuple[str, ...]
+    target: Version
+    output_dir: str | None = None
+    backup: str | None = None
+    verify: bool = False
+    seed: int = 0
+    force: bool = False
+    exclude: tuple[str, ...] = ()
+    allow_other_dialects: bool = False
+    legalize: bool = True
+    provider: str | None = None
+    trusted: bool = False
+    consumers: tuple[Release, ...] = ()
+    timeout: float | None = None
+    follow: bool = True
+    follow_outside: bool = False
+    expand: bool = False
+    allow_relaxed: tuple[str, ...] = ()
+
+    def pinned(self) -> dict[str, object]:
+        """Return the settings that must not change when an interrupted migration is resumed, as a JSON object."""
+        return {
+            "PATH": [str(Path(each).absolute()) for each in self.paths],
+            "target": str(self.target),
+            "output-dir": self.output_dir and str(Path(self.output_dir).absolute()),
+            "backup": self.backup,
+            "verify": self.verify,
+            "seed": self.seed,
+            "force": self.force,
+            "exclude": list(self.exclude),
+            "allow-other-dialects": self.allow_other_dialects,
+            "legalize": self.legalize,
+            "provider": self.provider,
+            "consumers": [str(each) for each in self.consumers],
+            "follow": self.follow,
+            "follow-outside": self.follow_outside,
+            "expand": self.expand,
+            "allow-relaxed": sorted(self.allow_relaxed),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The outcome of comparing two programs.
+
+    Attributes:
+        verdict: ``same program`` if the same would run for both; ``same results`` if both were run and returned the
+            same within the tolerance; ``other results`` if they did not; ``unknown`` if they cannot be run.
+        reason: The numbers, or the reason why there are none.
+    """
+
+    verdict: Literal["same program", "same results", "other results", "unknown"]
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The operations on one program. All can be pickled, because they are called in other processes.
+
+    Attributes:
+        move: Returns a program at the target version; called with its bytes, its kind, its name and the settings.
+        blocking: Returns the findings that prevent the migration, and others; called with the same arguments.
+        prove: Compares two programs; called with the kind and the bytes of the old program, the new program, the name
+            and the settings.
+    """
+
+    move: Callable[[Buffer, Kind, str, MigrationSettings], Artifact | JaxContainer]
+    blocking: Callable[[Buffer, Kind, str, MigrationSettings], Sequence[Finding]]
+    prove: Callable[[Kind, Buffer, Artifact | JaxContainer, str, MigrationSettings], Proof]

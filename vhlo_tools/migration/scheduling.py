@@ -1,0 +1,107 @@
+"""Scheduling of many small batches on an executor: a bounded number in progress, and no loss if a process crashes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from typing import Generic, TypeVar
+
+from vhlo_tools.errors import MigrationError
+from vhlo_tools.migration.workers import Workers
+
+__all__ = ["work_through"]
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+def work_through(
+    workers: Workers, function: Callable[[Sequence[_T]], Sequence[_R]], batches: Iterable[Sequence[_T]]
+) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
+    """Call ``function`` with every batch, and yield each batch with its results on completion.
+
+    If a process crashes, the items in progress are retried one by one: an item that crashes a process twice while alone
+    is yielded alone, with ``None``. A single crash may have another cause, such as a lack of memory of the system.
+
+    Raises:
+        MigrationError: If the processes crash and cannot be replaced.
+    """
+    yield from _Execution(workers, function, iter(batches)).run()
+
+
+class _Execution(Generic[_T, _R]):
+    def __init__(
+        self, workers: Workers, function: Callable[[Sequence[_T]], Sequence[_R]], batches: Iterator[Sequence[_T]]
+    ) -> None:
+        self._workers = workers
+        self._function = function
+        self._batches = batches
+        self._pending: dict[Future[Sequence[_R]], Sequence[_T]] = {}
+        # Items in progress when a process crashed, each to be retried alone.
+        self._suspects: deque[Sequence[_T]] = deque()
+        # The item that was alone in progress when a process crashed.
+        self._accused: Sequence[_T] | None = None
+
+    def run(self) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
+        while True:
+            lost = self._fill()
+            if not self._pending and not lost and not self._suspects:
+                return
+            done = wait(self._pending, return_when=FIRST_COMPLETED).done if self._pending and not lost else set()
+            for future in done:
+                batch = self._pending.pop(future)
+                try:
+                    results = future.result()
+                except BrokenExecutor:
+                    lost.append(batch)
+                    continue
+                yield batch, results
+            if lost:
+                # A batch that was never submitted to a running process cannot have crashed it.
+                alone = bool(done) and len(lost) == 1 and len(lost[0]) == 1 and not self._pending
+                yield from self._saved(lost)
+                self._renew()
+                if alone and lost[0] is self._accused:
+                    yield lost[0], None
+                elif alone:
+                    self._accused = lost[0]
+                    self._suspects.appendleft(lost[0])
+                else:
+                    self._suspects.extend([item] for batch in lost for item in batch)
+
+    def _fill(self) -> list[Sequence[_T]]:
+        """Submit batches up to the limit, and return those that could not be submitted because a process crashed."""
+        if self._suspects:
+            # Alone, to identify the item that crashes its process.
+            return [] if self._pending else self._submit(self._suspects.popleft())
+        while len(self._pending) < self._workers.window and (batch := next(self._batches, None)) is not None:
+            if lost := self._submit(batch):
+                return lost
+        return []
+
+    def _submit(self, batch: Sequence[_T]) -> list[Sequence[_T]]:
+        try:
+            self._pending[self._workers.submit(self._function, batch)] = batch
+        except BrokenExecutor:
+            return [batch]
+        return []
+
+    def _saved(self, lost: list[Sequence[_T]]) -> Iterator[tuple[Sequence[_T], Sequence[_R]]]:
+        """Yield the results of batches in progress that had completed, and add the other batches to ``lost``."""
+        for future, batch in self._pending.items():
+            try:
+                results = future.result()
+            except BrokenExecutor:
+                lost.append(batch)
+                continue
+            yield batch, results
+        self._pending.clear()
+
+    def _renew(self) -> None:
+        if not self._workers.renewable:
+            raise MigrationError(
+                "a process of the given executor crashed, and only the owner of the executor can restart it; the same "
+                "call with a new executor resumes the migration"
+            )
+        self._workers.renew()

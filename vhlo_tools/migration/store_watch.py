@@ -1,0 +1,190 @@
+"""Monitoring of a store: when its files leave their compatibility windows, and which releases read them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from vhlo_tools.artifact import Artifact, JaxContainer, first_writer
+from vhlo_tools.dialect import known_versions, newest_version
+from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.formats import Kind, read_bytes, recognise
+from vhlo_tools.migration.scheduling import work_through
+from vhlo_tools.migration.store_files import IN_PLACE, SET_ASIDE, files_of
+from vhlo_tools.migration.windows import (
+    ReadingReleases,
+    WindowName,
+    ends_of,
+    jax_readers,
+    readers_since,
+    written_on,
+)
+from vhlo_tools.migration.workers import Workers
+from vhlo_tools.version import Version
+
+__all__ = ["StoreFile", "watch_store"]
+
+_BATCH: Final = 64
+_DIED: Final = "the process that read it crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFile:
+    """A file of a store, with its compatibility windows.
+
+    Attributes:
+        path: The path of the file.
+        kind: The kind of the file: an artifact or a jax.export file; files of other kinds have no window.
+        size: The size of the file in bytes.
+        version: The StableHLO version that the file was written for; for a jax.export file the oldest one in it.
+        written: The first day on which the file can have been written; for a jax.export file, by jax.
+        jax_version: The release of jax that wrote the file, if it is recorded.
+        calling_convention: The version of jax's calling convention, for a jax.export file.
+        windows: The last day of each window.
+        readable_since: The oldest StableHLO version that reads the file.
+        readers: The releases that read it today; for a jax.export file, releases of jax.
+        error: The reason why the file could not be read, if so.
+    """
+
+    path: str
+    kind: str | None = None
+    size: int = 0
+    version: Version | None = None
+    written: date | None = None
+    jax_version: str | None = None
+    calling_convention: int | None = None
+    windows: tuple[tuple[WindowName, date], ...] = ()
+    readable_since: Version | None = None
+    readers: tuple[ReadingReleases, ...] = ()
+    error: str | None = None
+
+    def leaves(self, windows: Sequence[WindowName]) -> tuple[WindowName, date] | None:
+        """Return the window of ``windows`` that the file leaves first, and its last day; ``None`` if none is known."""
+        ends = [each for each in self.windows if each[0] in windows]
+        return min(ends, key=lambda each: each[1], default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    today: date
+
+    def __call__(self, paths: Sequence[str]) -> list[StoreFile]:
+        return [self._one(path) for path in paths]
+
+    def _one(self, path: str) -> StoreFile:
+        seen = StoreFile(path)
+        try:
+            data = read_bytes(Path(path))
+            kind = recognise(data, path)
+            seen = replace(seen, kind=kind, size=len(data))
+            if kind is Kind.JAX_EXPORT:
+                container = JaxContainer(data, name=path)
+                said = container.export
+                seen = replace(seen, jax_version=said.jax_version, calling_convention=said.calling_convention_version)
+                return self._dated(seen, container.artifacts, container)
+            return self._dated(seen, [Artifact(data, name=path)]) if kind in IN_PLACE else seen
+        except OSError as error:
+            return replace(seen, error=error.strerror or str(error))
+        except VhloToolsError as error:
+            return replace(seen, error=str(error))
+
+    def _dated(
+        self, seen: StoreFile, artifacts: Sequence[Artifact], container: JaxContainer | None = None
+    ) -> StoreFile:
+        version = min(each.version for each in artifacts)
+        written = written_on(version)
+        if container is not None:
+            writer = first_writer(container.export)
+            # A file of a release that is not known is dated by its artifact.
+            written = writer.date if writer else written
+        ends = ends_of(version, jax_export=written if container else None)
+        return replace(
+            seen,
+            version=version,
+            written=written,
+            windows=tuple(ends.items()),
+            readable_since=max(each.requirements().readable_since for each in artifacts),
+            readers=jax_readers(container.readers(), self.today)
+            if container
+            else readers_since(_reading(artifacts), self.today),
+        )
+
+
+def _reading(artifacts: Sequence[Artifact]) -> list[Version]:
+    """Return the versions whose readers accept all of ``artifacts``."""
+    since = max(each.requirements().readable_since for each in artifacts)
+    versions = [entry.version for entry in known_versions() if entry.version >= since]
+    if any(each.requirements().reader_findings(newest_version()) for each in artifacts):
+        # Features that readers no longer support; otherwise every reader reads what an older one reads.
+        return [version for version in versions if not any(_refuses(each, version) for each in artifacts)]
+    return versions
+
+
+def _refuses(artifact: Artifact, version: Version) -> bool:
+    return any(each.level == "error" for each in artifact.requirements().reader_findings(version))
+
+
+def watch_store(
+    paths: Sequence[str], workers: Workers, *, windows: Sequence[WindowName], today: date, exclude: tuple[str, ...] = ()
+) -> Iterator[StoreFile]:
+    """Yield the programs of a store, ordered by the end of the first window that they leave; unreadable ones last.
+
+    Until all files are read, results are stored on disk and not in memory.
+
+    Args:
+        paths: Files, folders and globs.
+        workers: The workers that read the files.
+        windows: The windows to consider.
+        today: The current day.
+        exclude: Globs of files and folders to leave out.
+
+    Raises:
+        MigrationError: If one of the paths matches no file, or the processes crash and cannot be replaced.
+    """
+    database = sqlite3.connect("")
+    try:
+        database.execute("CREATE TABLE files (id INTEGER PRIMARY KEY, path BLOB UNIQUE, leaves TEXT, file TEXT)")
+        insert = "INSERT OR IGNORE INTO files (path, leaves, file) VALUES (?, ?, ?)"
+        members = (each for path in paths for each in files_of(path, (*SET_ASIDE, *exclude)))
+        for some, read in work_through(workers, _Reading(today), _in_batches(members)):
+            for seen in read if read is not None else [StoreFile(path, error=_DIED) for path in some]:
+                leaves = seen.leaves(windows)
+                row = (os.fsencode(seen.path), leaves and str(leaves[1]), json.dumps(_as_json(seen)))
+                database.execute(insert, row)
+        order = "SELECT file FROM files ORDER BY leaves IS NULL, leaves, path"
+        for (text,) in database.execute(order):
+            yield _from_json(json.loads(text))
+    finally:
+        database.close()
+
+
+def _in_batches(paths: Iterator[str]) -> Iterator[list[str]]:
+    while some := list(islice(paths, _BATCH)):
+        yield some
+
+
+def _as_json(seen: StoreFile) -> dict[str, Any]:
+    values = {name: getattr(seen, name) for name in seen.__slots__}
+    values["windows"] = [(name, str(end)) for name, end in seen.windows]
+    values["readers"] = [(each.package, each.oldest, each.newest) for each in seen.readers]
+    return {**values, **{name: values[name] and str(values[name]) for name in ("version", "written", "readable_since")}}
+
+
+def _from_json(values: dict[str, Any]) -> StoreFile:
+    versions = {name: values[name] and Version(values[name]) for name in ("version", "readable_since")}
+    return StoreFile(
+        **{
+            **values,
+            **versions,
+            "written": values["written"] and date.fromisoformat(values["written"]),
+            "windows": tuple((name, date.fromisoformat(end)) for name, end in values["windows"]),
+            "readers": tuple(ReadingReleases(*each) for each in values["readers"]),
+        }
+    )

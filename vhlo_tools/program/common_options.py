@@ -1,0 +1,72 @@
+"""Options shared by many functions: one typed dictionary for each group, for ``**options: Unpack[...]``."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from vhlo_tools.compat import AllowRelaxed, Expand
+
+__all__ = ["CheckOptions", "ExpandOptions", "ExportOptions", "LoadOptions", "WriteOptions"]
+
+
+class LoadOptions(TypedDict, total=False):
+    """Options for loading a program.
+
+    Attributes:
+        name: The name of the program in messages, by default its path.
+        provider: The MLIR bindings to use, by default those of a given module, or the installed ones.
+        trusted: Whether MLIR may parse an artifact or bytecode directly in this process. Otherwise a child process
+            parses it first, because damaged bytes can crash the parser. Artifacts serialized by this process are
+            trusted.
+    """
+
+    name: str | None
+    provider: str | None
+    trusted: bool
+
+
+class ExpandOptions(TypedDict, total=False):
+    """Options for the rewriting of what is newer than a target.
+
+    Attributes:
+        expand: Whether features newer than the target are rewritten into older ones where the program computes the same
+            afterwards, or the ids of the features for which this is done; by default not.
+        allow_relaxed: The ids of the features that may be rewritten with something given up, or ``all``; by default
+            none.
+    """
+
+    expand: Expand
+    allow_relaxed: AllowRelaxed
+
+
+class WriteOptions(ExpandOptions, total=False):
+    """Options for the permitted contents of a new artifact.
+
+    Attributes:
+        allow_other_dialects: Whether ops of dialects other than StableHLO, such as ``sdy``, may remain unchanged; by
+            default not.
+        legalize: Whether constructs that no artifact can contain are rewritten into equivalent StableHLO where a
+            rewrite is known: constants in resources, ops of `chlo`, `mhlo`, `arith`, `math`, `tensor` and `shape`,
+            attributes without a form in VHLO. By default they are.
+    """
+
+    allow_other_dialects: bool
+    legalize: bool
+
+
+class CheckOptions(LoadOptions, WriteOptions, total=False):
+    """Options for loading a program, and for the permitted contents of an artifact."""
+
+
+class ExportOptions(WriteOptions, total=False):
+    """Options for exporting a framework's program.
+
+    Attributes:
+        as_of: The day from which windows in a target count back, by default today.
+        provider: The MLIR bindings that define the versions, by default the installed ones.
+    """
+
+    as_of: date | None
+    provider: str | None

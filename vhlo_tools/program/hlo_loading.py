@@ -1,0 +1,104 @@
+"""Loading of HLO programs: text, and protocol buffers.
+
+XLA converts them to StableHLO. It flattens tuple parameters without updating their aliases, and drops donors; both are
+fixed here.
+"""
+
+from __future__ import annotations
+
+from vhlo_tools.aliasing import Alias, AliasConfig, Donor, ShapeIndex, Signature, leaves
+from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider, XlaFailure
+from vhlo_tools.errors import AliasError, InvalidProgramError, MalformedArtifactError
+from vhlo_tools.formats import HloHeader, read_hlo_module, with_long_aliases
+from vhlo_tools.mapping import view
+from vhlo_tools.program.module_aliases import read_module_aliases, write_module_aliases
+from vhlo_tools.program.program import explain_failure
+from vhlo_tools.program.screening import convert_hlo, screen_source
+
+__all__ = ["module_of_hlo", "proto_of_text"]
+
+
+def proto_of_text(text: str, name: str, trusted: bool = False) -> bytes:
+    """Return HLO text as an ``HloModuleProto``; aliases in the short form that XLA documents are accepted too.
+
+    Args:
+        text: The text.
+        name: The name of the program in messages.
+        trusted: Whether XLA parses it directly in this process, and not in a child process.
+
+    Raises:
+        InvalidProgramError: If the text is not valid, or crashes XLA.
+        ProviderError: If jaxlib is not installed.
+    """
+    try:
+        proto: bytes = convert_hlo("hlo_of_text", with_long_aliases(text), name, trusted=trusted)
+        return proto
+    except (AliasError, XlaFailure) as error:
+        raise InvalidProgramError(f"{name} is not valid HLO: {error}") from error
+
+
+def module_of_hlo(proto: bytes, provider: Provider, name: str, trusted: bool = False) -> ModuleOp:
+    """Return an ``HloModuleProto`` as a StableHLO module with its aliases and donors.
+
+    Args:
+        proto: The module.
+        provider: The bindings for the module.
+        name: The name of the program in messages.
+        trusted: Whether XLA reads it directly in this process, and not in a child process.
+
+    Raises:
+        InvalidProgramError: If the module is not valid, crashes XLA, or cannot be converted to StableHLO.
+        ProviderError: If jaxlib is not installed.
+    """
+    try:
+        bytecode: bytes = convert_hlo("stablehlo_of_hlo", proto, name, trusted=trusted)
+        header = read_hlo_module(view(proto))
+        if not trusted:
+            # XLA writes what it did not verify.
+            screen_source(bytecode, provider, name)
+        module = provider.parse(provider.new_context(), bytecode)
+        if header.aliases or header.donors:
+            declared = read_module_aliases(module.operation)
+            config = _flattened(header, declared.signature, name)
+            write_module_aliases(module.operation, config, "module", provider=provider)
+    except (AliasError, MalformedArtifactError, XlaFailure) as error:
+        raise InvalidProgramError(f"{name} is not valid HLO, or cannot be represented in StableHLO: {error}") from error
+    except MLIRFailure as failure:
+        said = explain_failure(name, provider, failure)
+        raise InvalidProgramError(f"{name} is not valid HLO: {said}", failure.diagnostics) from failure
+    return module
+
+
+def _flattened(header: HloHeader, main: Signature, name: str) -> AliasConfig:
+    """Return the aliases and donors of a module for its ``main`` in StableHLO.
+
+    XLA flattens tuples depth first: each leaf of a parameter becomes an argument, each leaf of the result a result
+    (``xla/hlo/translate/hlo_to_mhlo/hlo_function_importer.cc``).
+
+    Raises:
+        InvalidProgramError: If ``main`` has another signature than these leaves.
+    """
+    signature = header.signature
+    if signature is None:
+        raise InvalidProgramError(f"{name} has aliases, but no host_program_shape that they refer to")
+    inputs = [(number, *leaf) for number, shape in enumerate(signature.parameters) for leaf in leaves(shape)]
+    outputs = list(leaves(signature.result))
+    flat = Signature.of_results(tuple(shape for *_, shape in inputs), tuple(shape for _, shape in outputs))
+    if flat != main:
+        raise InvalidProgramError(f"{name} has the signature {flat} by its aliases, but XLA made {main} of it")
+    arguments = {(number, index): position for position, (number, index, _) in enumerate(inputs)}
+    results = {index: (position,) if len(outputs) > 1 else () for position, (index, _) in enumerate(outputs)}
+    return AliasConfig(
+        main,
+        tuple(
+            # An index that is not a leaf is kept, so that the lint reports it.
+            Alias(results.get(each.output_index, each.output_index), *_argument(each, arguments), each.kind)
+            for each in header.aliases
+        ),
+        tuple(Donor(*_argument(each, arguments)) for each in header.donors),
+    )
+
+
+def _argument(entry: Alias | Donor, arguments: dict[tuple[int, ShapeIndex], int]) -> tuple[int, ShapeIndex]:
+    key = entry.parameter_number, entry.parameter_index
+    return (arguments[key], ()) if key in arguments else key

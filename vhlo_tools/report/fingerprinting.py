@@ -1,0 +1,72 @@
+"""Identities of findings, which are stable from one run to the next."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass
+from typing import Final
+
+from vhlo_tools.findings import Finding
+from vhlo_tools.report.model import Question
+
+__all__ = ["Identity", "fingerprints", "identity_of"]
+
+# The position of an op in its block, before its name; and the number of a region between two ops.
+_POSITIONS: Final = re.compile(r"/\d+(?=/|$)|(?<=/)\d+:|^\d+:")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Identity:
+    """The identity of a finding, independent of its position in a function.
+
+    Lines and the positions of ops are excluded, as they change with every edit, and so are the folders of source files,
+    which differ between machines. Findings with equal identities are distinguished by their number.
+
+    Attributes:
+        file: The file of the program, relative to a folder, with forward slashes.
+        target: The target of the question, in its original spelling.
+        feature: The id of the feature.
+        op: The op with the finding.
+        function: The function that contains the op.
+        path: The op with the ops around it, without positions: ``@main/stablehlo.while/stablehlo.add``.
+        source: The file of the user's source, without its folder.
+    """
+
+    file: str
+    target: str
+    feature: str
+    op: str = ""
+    function: str = ""
+    path: str = ""
+    source: str = ""
+
+    @property
+    def digest(self) -> str:
+        """The identity as 32 hexadecimal digits."""
+        import hashlib  # imported here because only some formats need it
+
+        return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()[:32]
+
+
+def identity_of(file: str, question: Question, finding: Finding) -> Identity:
+    """Return the identity of ``finding`` in the program ``file``, a relative path with forward slashes."""
+    return Identity(
+        file,
+        question.spelling,
+        finding.feature,
+        finding.op or "",
+        finding.function or "",
+        _POSITIONS.sub("", finding.path or ""),
+        re.split(r"[/\\]", finding.location.file)[-1] if finding.location else "",
+    )
+
+
+def fingerprints(identities: Iterable[Identity]) -> Iterator[str]:
+    """Yield a fingerprint for each of ``identities``: its digest, and its number among equal identities."""
+    seen: Counter[Identity] = Counter()
+    for identity in identities:
+        seen[identity] += 1
+        yield f"{identity.digest}:{seen[identity]}"

@@ -1,0 +1,51 @@
+"""Rewriting of ops: patterns, the rewriter that builds replacements, and the driver that applies patterns."""
+
+from typing import TYPE_CHECKING
+
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.rewriting.notes import REWRITTEN, Notes
+    from vhlo_tools.rewriting.patterns import (
+        Build,
+        Pattern,
+        UnmatchedOpError,
+        apply_patterns,
+        discardable,
+        lost,
+        patterns_of,
+    )
+    from vhlo_tools.rewriting.quantized_values import (
+        Quantization,
+        dequantized,
+        quantization_of,
+        quantized,
+        stored_constant,
+    )
+    from vhlo_tools.rewriting.rewriter import DIMENSION_BITS, MatchFailure, Rewriter
+    from vhlo_tools.rewriting.tensor import Tensor, concatenate, iota, loop, select, spread, tensors
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "notes": ("Notes", "REWRITTEN"),
+            "patterns": (
+                "Build",
+                "Pattern",
+                "UnmatchedOpError",
+                "apply_patterns",
+                "discardable",
+                "lost",
+                "patterns_of",
+            ),
+            "quantized_values": (
+                "Quantization",
+                "dequantized",
+                "quantization_of",
+                "quantized",
+                "stored_constant",
+            ),
+            "rewriter": ("DIMENSION_BITS", "MatchFailure", "Rewriter"),
+            "tensor": ("Tensor", "concatenate", "iota", "loop", "select", "spread", "tensors"),
+        },
+    )

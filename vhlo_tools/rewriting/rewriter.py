@@ -1,0 +1,454 @@
+"""The rewriter: builds the replacement of an op in front of it."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from vhlo_tools.bindings import Operation, Provider, named_attributes
+
+__all__ = ["DIMENSION_BITS", "MatchFailure", "Rewriter"]
+
+#: The width of integers for sizes of dimensions, which are indices in MLIR: StableHLO has no index type.
+DIMENSION_BITS: Final = 64
+
+
+class MatchFailure(Exception):  # noqa: N818 - it never leaves the rewriting: the op remains unchanged
+    """An op has a form that its pattern does not support."""
+
+
+class Rewriter:
+    """Builds ops in front of the op that they replace.
+
+    A *converted* value represents a value of the program: a tensor represents a scalar, integers represent indices, and
+    any other tensor represents itself.
+
+    Args:
+        provider: The bindings.
+        op: The op to be replaced.
+        converted: The converted values of the results of ops that were replaced before.
+
+    Attributes:
+        op: The op to be replaced.
+        made: The ops that were built.
+        without: What the replacement lacks although the op has it, in words, for the note.
+        later: The converted values of results of ops that are visited later.
+    """
+
+    def __init__(self, provider: Provider, op: Operation, converted: dict[Any, Any]) -> None:
+        self.op = op
+        self.made: list[Any] = []
+        self.without: list[str] = []
+        self.later: dict[Any, Any] = {}
+        self._provider = provider
+        self._ir = provider.ir
+        self._context = op.context
+        self._converted = converted
+        # MLIR's encoding of a dynamic size.
+        self._dynamic = provider.ir.ShapedType.get_dynamic_size()
+        self._point = provider.ir.InsertionPoint(op)
+        # By type and number; constants of an outer region can be used in an inner one.
+        self._constants: ChainMap[tuple[Any, complex], Any] = ChainMap()
+
+    # Values
+
+    def operand(self, index: int) -> Any:
+        """Return the converted value of an operand.
+
+        Raises:
+            MatchFailure: If it needs conversion, and its defining op was not replaced.
+        """
+        return self.converted(self.op.operands[index])
+
+    def operands(self) -> list[Any]:
+        """Return the converted values of all operands."""
+        return [self.converted(value) for value in self.op.operands]
+
+    def converted(self, value: Any) -> Any:
+        """Return the converted value of ``value``."""
+        if value in self._converted:
+            return self._converted[value]
+        if self.converted_type(value.type) != value.type:
+            raise MatchFailure(f"{value.type} produced by an op that is not rewritten")
+        return value
+
+    def is_converted(self, value: Any) -> bool:
+        """Return whether another value was put in the place of ``value``."""
+        return value in self._converted
+
+    def known(self, value: Any) -> int:
+        """Return the integer value of the constant ``value``.
+
+        Raises:
+            MatchFailure: If it is not a constant.
+        """
+        owner = value.owner
+        if getattr(owner, "name", None) == "arith.constant" and "value" in owner.attributes:
+            attribute = owner.attributes["value"]
+            if isinstance(attribute, self._ir.IntegerAttr):
+                return int(attribute.value)
+        raise MatchFailure("a number that is only known at run time")
+
+    # Types
+
+    def converted_type(self, type_: Any) -> Any:
+        """Return the type of converted values for the type ``type_``.
+
+        Raises:
+            MatchFailure: If the type cannot be converted.
+        """
+        if self.is_tensor(type_):
+            element = self._element(type_.element_type)
+            return type_ if element == type_.element_type else self.tensor(self.shape(type_), element, type_.encoding)
+        return self.tensor((), self._element(type_))
+
+    def _element(self, type_: Any) -> Any:
+        ir = self._ir
+        if isinstance(type_, ir.IndexType):
+            return self.integer(DIMENSION_BITS)
+        if isinstance(type_, ir.IntegerType | ir.FloatType | ir.ComplexType) or str(type_).startswith("!quant."):
+            return type_
+        raise MatchFailure(f"a value of type {type_}")
+
+    def is_tensor(self, type_: Any) -> bool:
+        """Return whether a type is a tensor of known rank."""
+        return isinstance(type_, self._ir.RankedTensorType)
+
+    def integer(self, bits: int, *, unsigned: bool = False) -> Any:
+        """Return the integer type of ``bits`` bits."""
+        make = self._ir.IntegerType.get_unsigned if unsigned else self._ir.IntegerType.get_signless
+        return make(bits, context=self._context)
+
+    def is_integer(self, type_: Any, bits: int | None = None) -> bool:
+        """Return whether the elements of a type are integers, of ``bits`` bits if given."""
+        element = type_.element_type if self.is_tensor(type_) else type_
+        return isinstance(element, self._ir.IntegerType) and bits in (None, element.width)
+
+    def is_number(self, type_: Any) -> bool:
+        """Return whether the elements of a type are integers or floats."""
+        element = type_.element_type if self.is_tensor(type_) else type_
+        return isinstance(element, self._ir.IntegerType | self._ir.FloatType)
+
+    def is_complex(self, type_: Any) -> bool:
+        """Return whether the elements of a type are complex numbers."""
+        element = type_.element_type if self.is_tensor(type_) else type_
+        return isinstance(element, self._ir.ComplexType)
+
+    def tensor(self, shape: Sequence[int | None], element: Any, encoding: Any = None) -> Any:
+        """Return a tensor type; ``None`` is a dynamic size."""
+        sizes = [self._dynamic if size is None else size for size in shape]
+        return self._ir.RankedTensorType.get(sizes, element, encoding, loc=self.op.location)
+
+    def shape(self, type_: Any) -> tuple[int | None, ...]:
+        """Return the sizes of a tensor type; ``None`` is a dynamic size."""
+        return tuple(None if size == self._dynamic else size for size in type_.shape)
+
+    def static(self, type_: Any) -> tuple[int, ...]:
+        """Return the sizes of a tensor type.
+
+        Raises:
+            MatchFailure: If a size is dynamic.
+        """
+        shape = self.shape(type_) if self.is_tensor(type_) else (None,)
+        known = tuple(size for size in shape if size is not None)
+        if len(known) != len(shape):
+            raise MatchFailure(f"{type_} has a size that is only known at run time")
+        return known
+
+    def result_type(self) -> Any:
+        """Return the converted type of the only result."""
+        return self.converted_type(self.op.results[0].type)
+
+    def function(self, name: str) -> Operation | None:
+        """Return the function that the op can call by ``name``, ``None`` if there is none."""
+        module: Any = self.op.operation
+        while module is not None and str(module.name) != "builtin.module":
+            module = module.parent
+        symbols = self._ir.SymbolTable(module)
+        found: Any = symbols[name].operation if name in symbols else None
+        return found if found is not None and str(found.name) == "func.func" else None
+
+    def type(self, text: str) -> Any:
+        """Return a type, parsed from MLIR text."""
+        return self._ir.Type.parse(text, context=self._context)
+
+    # Attributes and ops
+
+    def attribute(self, text: str) -> Any:
+        """Return an attribute, parsed from MLIR text."""
+        return self._ir.Attribute.parse(text, context=self._context)
+
+    def integers(self, values: Iterable[int]) -> Any:
+        """Return an ``array<i64>``."""
+        return self._ir.DenseI64ArrayAttr.get(list(values), context=self._context)
+
+    def number(self, value: int) -> Any:
+        """Return a 64-bit integer attribute."""
+        return self._ir.IntegerAttr.get(self.integer(64), value)
+
+    def numbers(self, name: str) -> list[int | None]:
+        """Return the numbers in an attribute of the op; ``None`` is a dynamic one."""
+        return [None if each == self._dynamic else int(each) for each in self.op.attributes[name]]
+
+    def filled(self, type_: Any, value: Any) -> Any:
+        """Return the constant of type ``type_`` whose elements are all equal to the attribute ``value``."""
+        elements = self._ir.DenseElementsAttr.get_splat(type_, value)
+        return self.make("stablehlo.constant", [], type_, value=elements)
+
+    def constant(self, type_: Any, number: complex) -> Any:
+        """Return the constant of type ``type_`` whose elements are all ``number``, created once per region."""
+        if (type_, number) not in self._constants:
+            self._constants[type_, number] = self._new_constant(type_, number)
+        return self._constants[type_, number]
+
+    def _new_constant(self, type_: Any, number: complex) -> Any:
+        if self.is_complex(type_):
+            # The bindings have no class for the attribute.
+            value = f"dense<({number.real:.17e},{number.imag:.17e})> : {type_}"
+            return self._parsed(f'"stablehlo.constant"() <{{value = {value}}}> : () -> {type_} {self.op.location}')
+        if self.is_integer(type_, 1):
+            literal = str(bool(number)).lower()
+        else:
+            literal = str(int(number.real)) if self.is_integer(type_) else f"{number.real:.17e}"
+        return self.make("stablehlo.constant", [], type_, value=self.attribute(f"dense<{literal}> : {type_}"))
+
+    def sizes(self, values: Sequence[int]) -> Any:
+        """Return a one-dimensional constant with ``values``."""
+        type_ = self.tensor((len(values),), self.integer(DIMENSION_BITS))
+        text = f"dense<[{', '.join(map(str, values))}]> : {type_}" if values else f"dense<> : {type_}"
+        return self.make("stablehlo.constant", [], type_, value=self.attribute(text))
+
+    def size(self, value: int) -> Any:
+        """Return ``value`` as a scalar constant."""
+        type_ = self.tensor((), self.integer(DIMENSION_BITS))
+        return self.filled(type_, self.number(value))
+
+    def make(self, name: str, operands: Sequence[Any], type_: Any, **attributes: Any) -> Any:
+        """Build an op, and return its result."""
+        return self.make_several(name, operands, [type_], **attributes)[0]
+
+    def make_several(self, name: str, operands: Sequence[Any], types: Sequence[Any], **attributes: Any) -> list[Any]:
+        """Build an op, and return its results.
+
+        Raises:
+            MatchFailure: If it is an op of CHLO, and the provider lacks CHLO.
+        """
+        if name.startswith("chlo.") and "chlo" in self._provider.lacking:
+            raise MatchFailure(f"{self._provider.prefix} does not have CHLO, and crashes on an op of it")
+        op = self._ir.Operation.create(
+            name,
+            results=list(types),
+            operands=list(operands),
+            attributes=attributes,
+            loc=self.op.location,
+            ip=self._point,
+        )
+        self.made.append(op)
+        return list(op.results)
+
+    def make_with_bodies(
+        self,
+        name: str,
+        operands: Sequence[Any],
+        types: Sequence[Any],
+        bodies: Sequence[tuple[Sequence[Any], Callable[..., Sequence[Any]]]],
+        **attributes: Any,
+    ) -> list[Any]:
+        """Build an op with regions of one block, and return its results.
+
+        Args:
+            name: The name of the op.
+            operands: Its operands.
+            types: The types of its results.
+            bodies: For each region, the types of its block's arguments, and a function from the arguments to results.
+            attributes: The attributes of the op.
+        """
+        op = self._ir.Operation.create(
+            name,
+            results=list(types),
+            operands=list(operands),
+            attributes=attributes,
+            regions=len(bodies),
+            loc=self.op.location,
+            ip=self._point,
+        )
+        self.made.append(op)
+        outside = self._point, self.made, self._constants
+        try:
+            for region, (takes, build) in zip(op.regions, bodies, strict=True):
+                block = region.blocks.append(*takes, arg_locs=[self.op.location] * len(takes))
+                self._point, self.made = self._ir.InsertionPoint(block), []
+                self._constants = outside[2].new_child()
+                self.make_several("stablehlo.return", build(*block.arguments), [])
+        finally:
+            self._point, self.made, self._constants = outside
+        return list(op.results)
+
+    def make_again(self, operands: Sequence[Any], types: Sequence[Any], **attributes: Any) -> list[Any]:
+        """Build a copy of the op with other operands, and return its results.
+
+        Args:
+            operands: The operands.
+            types: The types of the results.
+            attributes: The attributes that differ from those of the op; ``None`` removes one.
+        """
+        twin = self.op.operation.clone(ip=self._point)
+        for index, value in enumerate(operands):
+            twin.operands[index] = value
+        for result, type_ in zip(twin.results, types, strict=True):
+            result.set_type(type_)
+        for name, attribute in attributes.items():
+            if attribute is not None:
+                twin.attributes[name] = attribute
+            elif name in twin.attributes:
+                del twin.attributes[name]
+        self.made.append(twin.operation)
+        return list(twin.results)
+
+    def convert_arguments(self, block: Any, element: Any) -> None:
+        """Give the arguments of a block another element type, and convert them back where the block uses them."""
+        point = self._ir.InsertionPoint.at_block_begin(block)
+        for argument in block.arguments:
+            narrow = argument.type
+            back = self._ir.Operation.create(
+                "stablehlo.convert", results=[narrow], operands=[argument], loc=self.op.location, ip=point
+            )
+            argument.replace_all_uses_except(back.results[0], back)
+            argument.set_type(self.tensor(self.shape(narrow), element, narrow.encoding))
+
+    def make_like(
+        self,
+        operands: Sequence[Any],
+        types: Sequence[Any],
+        *,
+        name: str | None = None,
+        without: Iterable[str] = (),
+        **attributes: Any,
+    ) -> list[Any]:
+        """Build an op with the attributes and copies of the regions of the op, and return its results.
+
+        Args:
+            operands: Its operands, of any number.
+            types: The types of its results.
+            name: Its name; by default that of the op.
+            without: The names of attributes that it does not have.
+            attributes: Attributes that it has in addition, or instead of those of the op.
+        """
+        held = {key: value for key, value in named_attributes(self.op.attributes) if key not in frozenset(without)}
+        made = self._ir.Operation.create(
+            name or str(self.op.name),
+            results=list(types),
+            operands=list(operands),
+            attributes=held | attributes,
+            regions=len(self.op.regions),
+            loc=self.op.location,
+            ip=self._point,
+        )
+        self.made.append(made)
+        if len(self.op.regions):
+            twin = self.op.operation.clone(ip=self._point)
+            for region, copied in zip(made.regions, twin.regions, strict=True):
+                for block in list(copied.blocks):
+                    block.append_to(region)
+            twin.operation.erase()
+        return list(made.results)
+
+    def rows(self, rows: Sequence[Sequence[int]]) -> Any:
+        """Return rows of integers, padded with -1 to one length, as a two-dimensional attribute of 64-bit integers."""
+        import numpy as np  # imported here because few rewrites need it
+
+        padded = np.full((len(rows), max(map(len, rows), default=0)), -1, np.int64)
+        for to, row in zip(padded, rows, strict=True):
+            to[: len(row)] = row
+        return self._provider.dense_elements(self._context, padded)
+
+    def replace_later(self, result: Any, value: Any) -> None:
+        """Make ``value`` the converted value of a result of another op, which is visited after this op."""
+        self.later[result] = value
+
+    def module(self) -> Any:
+        """Return the module that contains the op."""
+        op = self.op.operation
+        while op.parent is not None:
+            op = op.parent.operation
+        return op
+
+    def ops(self, name: str) -> list[Any]:
+        """Return all ops of a name in the module that contains the op."""
+        return [op for op in self._provider.walk(self.module()) if str(op.name) == name]
+
+    def body(self, values: Sequence[Any]) -> list[Any]:
+        """Inline the only block of the op with ``values`` as arguments, and return its results."""
+        twin = self.op.operation.clone(ip=self._point)
+        block = twin.regions[0].blocks[0]
+        for argument, value in zip(block.arguments, values, strict=True):
+            if argument.type != value.type:
+                raise MatchFailure(f"{value.type} where {argument.type} is expected")
+            argument.replace_all_uses_with(value)
+        *body, end = block.operations
+        for each in body:
+            each.operation.move_before(twin.operation)
+        returned = list(end.operands)
+        twin.operation.erase()
+        return returned
+
+    def renamed(self, name: str) -> Any:
+        """Return the result of an op called ``name`` that is otherwise equal to the op, which has no operands."""
+        op = self.op.operation
+        text = op.get_asm(print_generic_op_form=True, enable_debug_info=True, use_local_scope=True)
+        return self._parsed(text.replace(f'"{op.name}"', f'"{name}"', 1))
+
+    def _parsed(self, text: str) -> Any:
+        """Return the result of an op parsed from its generic form, with its location."""
+        op = self._ir.Operation.parse(text, context=self._context).operation
+        self._point.insert(op)
+        self.made.append(op)
+        return op.results[0]
+
+    def convert(self, value: Any, element: Any) -> Any:
+        """Return ``value`` converted to another element type."""
+        type_ = self.tensor(self.shape(value.type), element, value.type.encoding)
+        return value if type_ == value.type else self.make("stablehlo.convert", [value], type_)
+
+    def reshape(self, value: Any, shape: Sequence[int]) -> Any:
+        """Return ``value`` reshaped to static sizes."""
+        type_ = self.tensor(shape, value.type.element_type)
+        return value if type_ == value.type else self.make("stablehlo.reshape", [value], type_)
+
+    def transpose(self, value: Any, order: Sequence[int]) -> Any:
+        """Return ``value`` with its dimensions in another order."""
+        if list(order) == sorted(order):
+            return value
+        shape = self.shape(value.type)
+        type_ = self.tensor([shape[at] for at in order], value.type.element_type)
+        return self.make("stablehlo.transpose", [value], type_, permutation=self.integers(order))
+
+    def dimension(self, tensor: Any, index: int) -> Any:
+        """Return the size of a dimension of a tensor as a scalar."""
+        shape = self.shape(tensor.type)
+        if not 0 <= index < len(shape):
+            raise MatchFailure(f"dimension {index} of {tensor.type}")
+        known = shape[index]
+        if known is not None:
+            return self.size(known)
+        of_32 = self.tensor((), self.integer(32))
+        asked = self.make("stablehlo.get_dimension_size", [tensor], of_32, dimension=self.number(index))
+        return self.convert(asked, self.integer(DIMENSION_BITS))
+
+    def joined(self, numbers: Sequence[Any], element: Any) -> Any:
+        """Return scalars as a one-dimensional tensor."""
+        if not numbers:
+            return self.sizes([])
+        parts = [self.reshape(number, (1,)) for number in numbers]
+        type_ = self.tensor((len(parts),), element)
+        return (
+            parts[0] if len(parts) == 1 else self.make("stablehlo.concatenate", parts, type_, dimension=self.number(0))
+        )
+
+    def reshaped(self, value: Any, type_: Any, sizes: Sequence[Any]) -> Any:
+        """Return ``value`` reshaped to the type ``type_`` with the sizes ``sizes``, which are scalars."""
+        if all(size is not None for size in self.shape(type_)):
+            return self.reshape(value, self.static(type_))
+        of_sizes = self.joined(sizes, self.integer(DIMENSION_BITS))
+        return self.make("stablehlo.dynamic_reshape", [value, of_sizes], type_)

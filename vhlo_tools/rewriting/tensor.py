@@ -1,0 +1,256 @@
+"""Tensors with arithmetic operators, for building replacement ops.
+
+An expression of tensors reads like its formula, and builds one op of StableHLO for each operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vhlo_tools.rewriting.rewriter import DIMENSION_BITS, Rewriter
+
+__all__ = ["Tensor", "concatenate", "iota", "loop", "select", "spread", "tensors"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """A tensor of static shape. Numbers among the operands of its operators are constants of its type.
+
+    Attributes:
+        rewriter: The rewriter that builds ops.
+        value: The MLIR value.
+    """
+
+    rewriter: Rewriter
+    value: Any
+
+    @property
+    def type(self) -> Any:
+        """The MLIR type."""
+        return self.value.type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions.
+
+        Raises:
+            MatchFailure: If a size is dynamic.
+        """
+        return self.rewriter.static(self.type)
+
+    @property
+    def element(self) -> Any:
+        """The element type."""
+        return self.type.element_type
+
+    # Elementwise
+
+    def __add__(self, other: Tensor | complex) -> Tensor:
+        return self.apply("add", other)
+
+    def __sub__(self, other: Tensor | complex) -> Tensor:
+        return self.apply("subtract", other)
+
+    def __mul__(self, other: Tensor | complex) -> Tensor:
+        return self.apply("multiply", other)
+
+    def __truediv__(self, other: Tensor | complex) -> Tensor:
+        return self.apply("divide", other)
+
+    def __mod__(self, other: Tensor | complex) -> Tensor:
+        return self.apply("remainder", other)
+
+    def __and__(self, other: Tensor | int) -> Tensor:
+        return self.apply("and", other)
+
+    def __or__(self, other: Tensor | int) -> Tensor:
+        return self.apply("or", other)
+
+    def __xor__(self, other: Tensor | int) -> Tensor:
+        return self.apply("xor", other)
+
+    def __lshift__(self, other: Tensor | int) -> Tensor:
+        return self.apply("shift_left", other)
+
+    def __rshift__(self, other: Tensor | int) -> Tensor:
+        """Return the bits shifted right, with zeros from the left."""
+        return self.apply("shift_right_logical", other)
+
+    def apply(self, name: str, *others: Tensor | complex) -> Tensor:
+        """Return the result of the op ``name``, whose type is that of its operands."""
+        operands = [self.value, *(self._operand(other) for other in others)]
+        return self._made(name, operands, self.type)
+
+    def compare(self, direction: str, other: Tensor | complex) -> Tensor:
+        """Return where the tensor is ``EQ``, ``NE``, ``LT``, ``LE``, ``GT`` or ``GE`` to ``other``."""
+        type_ = self.rewriter.tensor(self.shape, self.rewriter.integer(1))
+        held = self.rewriter.attribute(f"#stablehlo<comparison_direction {direction}>")
+        return self._made("compare", [self.value, self._operand(other)], type_, comparison_direction=held)
+
+    def convert(self, element: Any) -> Tensor:
+        """Return the numbers converted to another element type."""
+        return Tensor(self.rewriter, self.rewriter.convert(self.value, element))
+
+    def bits(self, element: Any) -> Tensor:
+        """Return the bits as elements of another type of the same width."""
+        type_ = self.rewriter.tensor(self.shape, element)
+        return self if type_ == self.type else self._made("bitcast_convert", [self.value], type_)
+
+    def part(self, name: str) -> Tensor:
+        """Return the ``real`` or ``imag`` parts; the tensor itself if it is not complex."""
+        if not self.rewriter.is_complex(self.type):
+            return self
+        type_ = self.rewriter.tensor(self.shape, self.element.element_type)
+        return self._made(name, [self.value], type_)
+
+    def conjugate(self) -> Tensor:
+        """Return the complex conjugates; the tensor itself if it is not complex."""
+        if not self.rewriter.is_complex(self.type):
+            return self
+        return self._made("complex", [self.part("real").value, self.part("imag").apply("negate").value], self.type)
+
+    # Shapes
+
+    def reshape(self, *shape: int) -> Tensor:
+        """Return the tensor with other sizes."""
+        return Tensor(self.rewriter, self.rewriter.reshape(self.value, shape))
+
+    def broadcast(self, shape: Sequence[int], dimensions: Sequence[int] = ()) -> Tensor:
+        """Return the tensor broadcast to ``shape``; its own dimensions become ``dimensions``."""
+        type_ = self.rewriter.tensor(shape, self.element)
+        held = self.rewriter.integers(dimensions)
+        return (
+            self
+            if type_ == self.type
+            else self._made("broadcast_in_dim", [self.value], type_, broadcast_dimensions=held)
+        )
+
+    def slice(self, dimension: int, start: int, limit: int) -> Tensor:
+        """Return a slice along one dimension."""
+        starts, limits = [0] * len(self.shape), list(self.shape)
+        starts[dimension], limits[dimension] = start, limit
+        bounds = {"start_indices": starts, "limit_indices": limits, "strides": [1] * len(limits)}
+        type_ = self.rewriter.tensor([high - low for low, high in zip(starts, limits, strict=True)], self.element)
+        return self._made(
+            "slice", [self.value], type_, **{name: self.rewriter.integers(each) for name, each in bounds.items()}
+        )
+
+    def entry(self, index: int) -> Tensor:
+        """Return an element of a tensor of one dimension as a scalar."""
+        return self.slice(0, index, index + 1).reshape()
+
+    def reverse(self, *dimensions: int) -> Tensor:
+        """Return the tensor reversed along ``dimensions``."""
+        return self._made("reverse", [self.value], self.type, dimensions=self.rewriter.integers(dimensions))
+
+    def transpose(self, *order: int) -> Tensor:
+        """Return the tensor with its dimensions permuted."""
+        type_ = self.rewriter.tensor([self.shape[each] for each in order], self.element)
+        return self._made("transpose", [self.value], type_, permutation=self.rewriter.integers(order))
+
+    def take(self, starts: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
+        """Return the slice of ``sizes`` that starts at ``starts``, which are scalars."""
+        type_ = self.rewriter.tensor(sizes, self.element)
+        operands = [self.value, *(start.value for start in starts)]
+        return self._made("dynamic_slice", operands, type_, slice_sizes=self.rewriter.integers(sizes))
+
+    def put(self, part: Tensor, starts: Sequence[Tensor]) -> Tensor:
+        """Return the tensor with the slice that starts at ``starts``, which are scalars, replaced by ``part``."""
+        return self._made(
+            "dynamic_update_slice", [self.value, part.value, *(start.value for start in starts)], self.type
+        )
+
+    def reduce(self, name: str, dimensions: Sequence[int], initial: complex = 0) -> Tensor:
+        """Return the reduction of all elements along ``dimensions`` by the op ``name``."""
+        rewriter = self.rewriter
+        scalar = rewriter.tensor((), self.element)
+        kept = [size for index, size in enumerate(self.shape) if index not in dimensions]
+        (value,) = rewriter.make_with_bodies(
+            "stablehlo.reduce",
+            [self.value, rewriter.constant(scalar, initial)],
+            [rewriter.tensor(kept, self.element)],
+            [((scalar, scalar), lambda one, other: [rewriter.make(f"stablehlo.{name}", [one, other], scalar)])],
+            dimensions=rewriter.integers(dimensions),
+        )
+        return Tensor(rewriter, value)
+
+    def _operand(self, other: Tensor | complex) -> Any:
+        return other.value if isinstance(other, Tensor) else self.rewriter.constant(self.type, other)
+
+    def _made(self, name: str, operands: Sequence[Any], type_: Any, **attributes: Any) -> Tensor:
+        return Tensor(self.rewriter, self.rewriter.make(f"stablehlo.{name}", operands, type_, **attributes))
+
+
+def tensors(rewriter: Rewriter) -> list[Tensor]:
+    """Return the operands of the rewriter's op."""
+    return [Tensor(rewriter, value) for value in rewriter.op.operands]
+
+
+def select(where: Tensor, one: Tensor | complex, other: Tensor | complex) -> Tensor:
+    """Return ``one`` where the condition is true, and ``other`` elsewhere; at least one of them must be a tensor."""
+    typed = one if isinstance(one, Tensor) else other
+    assert isinstance(typed, Tensor)
+    rewriter = where.rewriter
+    values = [each.value if isinstance(each, Tensor) else rewriter.constant(typed.type, each) for each in (one, other)]
+    return Tensor(rewriter, rewriter.make("stablehlo.select", [where.value, *values], typed.type))
+
+
+def spread(value: Any, type_: Any, along: Sequence[int], sizes: Sequence[Any], rewriter: Rewriter) -> Any:
+    """Return a tensor broadcast to a type, which may be dynamic.
+
+    Args:
+        value: The tensor.
+        type_: The type.
+        along: For each dimension of the tensor, the dimension of the result.
+        sizes: The sizes of the result as scalars, if it is dynamic.
+        rewriter: The rewriter that builds ops.
+    """
+    name, operands = "stablehlo.broadcast_in_dim", [value]
+    if None in rewriter.shape(type_):
+        name, operands = (
+            "stablehlo.dynamic_broadcast_in_dim",
+            [value, rewriter.joined(sizes, rewriter.integer(DIMENSION_BITS))],
+        )
+    return rewriter.make(name, operands, type_, broadcast_dimensions=rewriter.integers(along))
+
+
+def iota(rewriter: Rewriter, shape: Sequence[int], element: Any, dimension: int = 0) -> Tensor:
+    """Return a tensor of the indices along ``dimension``."""
+    type_ = rewriter.tensor(shape, element)
+    return Tensor(rewriter, rewriter.make("stablehlo.iota", [], type_, iota_dimension=rewriter.number(dimension)))
+
+
+def concatenate(parts: Sequence[Tensor], dimension: int) -> Tensor:
+    """Return the concatenation of ``parts`` along ``dimension``."""
+    rewriter, shape = parts[0].rewriter, list(parts[0].shape)
+    shape[dimension] = sum(part.shape[dimension] for part in parts)
+    type_ = rewriter.tensor(shape, parts[0].element)
+    values = [part.value for part in parts]
+    return Tensor(rewriter, rewriter.make("stablehlo.concatenate", values, type_, dimension=rewriter.number(dimension)))
+
+
+def loop(rewriter: Rewriter, count: int, initial: Tensor, step: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Return the result of applying ``step`` to ``initial`` ``count`` times.
+
+    Args:
+        rewriter: The rewriter that builds ops.
+        count: The number of steps.
+        initial: The value before the first step.
+        step: Builds the next value from the number of the step, a scalar ``i64``, and the current value.
+    """
+    of_count = rewriter.tensor((), rewriter.integer(64))
+    types = [of_count, initial.type]
+
+    def more(index: Any, _: Any) -> list[Any]:
+        return [Tensor(rewriter, index).compare("LT", count).value]
+
+    def next_one(index: Any, value: Any) -> list[Any]:
+        number = Tensor(rewriter, index)
+        return [(number + 1).value, step(number, Tensor(rewriter, value)).value]
+
+    start = [rewriter.constant(of_count, 0), initial.value]
+    return Tensor(
+        rewriter, rewriter.make_with_bodies("stablehlo.while", start, types, [(types, more), (types, next_one)])[1]
+    )

@@ -1,0 +1,1 @@
+"""The ops of the ``check`` dialect, which no bindings contain: verification, parsing, printing and evaluation."""

@@ -1,0 +1,173 @@
+"""Expected diagnostics of tests: ``expected-error@+1 {{...}}`` and similar, and their verification.
+
+Source: ``SourceMgrDiagnosticVerifierHandler`` in ``mlir/lib/IR/Diagnostics.cpp`` in llvm/llvm-project.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from vhlo_tools.bindings import FilePosition, Remark
+from vhlo_tools.upstream.diagnostic_printing import SEE_CURRENT, DiagnosticPrinter, read_text
+from vhlo_tools.upstream.sources import SourceText
+
+__all__ = ["Verifier"]
+
+_EXPECTED: Final = re.compile(
+    r"expected-(?P<kind>error|note|remark|warning)(?P<re>-re)? *(?:@(?P<where>[+-][0-9]+|above|below|unknown))? *"
+    r"\{\{(?P<text>.*)\}\}$"
+)
+
+#: Character classes of LLVM's regular expressions that Python lacks.
+_CLASSES: Final = {
+    "[:alnum:]": "a-zA-Z0-9",
+    "[:alpha:]": "a-zA-Z",
+    "[:blank:]": " \\t",
+    "[:digit:]": "0-9",
+    "[:lower:]": "a-z",
+    "[:space:]": "\\s",
+    "[:upper:]": "A-Z",
+    "[:xdigit:]": "0-9a-fA-F",
+}
+
+
+@dataclass(slots=True)
+class _Expected:
+    """An expected diagnostic.
+
+    Attributes:
+        kind: The severity.
+        text: The expected text of the message.
+        pattern: The same as a regular expression.
+        line: The expected line.
+        place: The position of the expectation.
+        matched: Whether the diagnostic was emitted.
+    """
+
+    kind: str
+    text: str
+    pattern: re.Pattern[str]
+    line: int
+    place: FilePosition
+    matched: bool = False
+
+
+class Verifier:
+    """A verifier of diagnostics against expectations.
+
+    Args:
+        source: The source with the expectations.
+        write: Receives error messages.
+        only_expected: Whether to ignore diagnostics that are not expected.
+    """
+
+    def __init__(self, source: SourceText, write: Callable[[str], None], *, only_expected: bool = False) -> None:
+        self._printer = DiagnosticPrinter(source, write, shows_ops=False)
+        self._only_expected = only_expected
+        self._is_good = True
+        self._unknown: list[_Expected] = []
+        self._files: dict[str, list[_Expected]] = {}
+        self._read(source.name, source.text)
+
+    def hear(self, remark: Remark) -> None:
+        """Match a diagnostic and its notes with the expectations."""
+        for each in (remark, *remark.notes):
+            if not (each is not remark and each.message.startswith(SEE_CURRENT)):
+                self._compare(each)
+
+    def finish(self) -> bool:
+        """Report all expected diagnostics that were not emitted; return whether there were no errors."""
+        for each in [each for file in self._files.values() for each in file] + self._unknown:
+            if not each.matched:
+                self._complain(each, f'expected {each.kind} "{each.text}" was not produced')
+        return self._is_good
+
+    def _compare(self, said: Remark) -> None:
+        near = None
+        for each in self._candidates(said.place):
+            if each.pattern.search(said.message):
+                if each.kind == said.severity:
+                    each.matched = True
+                    return
+                near = each
+        if self._only_expected:
+            return
+        if near is not None:
+            self._complain(near, f"'{said.severity}' diagnostic emitted when expecting a '{near.kind}'")
+            return
+        self._is_good = False
+        self._printer.say("error", f"unexpected {said.severity}: {said.message}", said.location, said.place)
+
+    def _candidates(self, place: FilePosition | None) -> Iterator[_Expected]:
+        if place is None:
+            yield from self._unknown
+            return
+        if place.file not in self._files:
+            self._read(place.file, read_text(place.file))
+        yield from (each for each in self._files[place.file] if each.line == place.line)
+
+    def _complain(self, expected: _Expected, message: str) -> None:
+        self._is_good = False
+        self._printer.say("error", message, "", expected.place)
+
+    def _read(self, name: str, text: str) -> None:
+        found = self._files[name] = []
+        lines = text.split("\n")
+        above = 1
+        below: list[_Expected] = []
+        for number, line in enumerate(lines, 1):
+            match = _EXPECTED.search(line.rstrip())
+            if match is None:
+                for each in below:
+                    each.line = number
+                below.clear()
+                above = number
+                continue
+            place = FilePosition(name, number, match.start() + 1)
+            pattern = self._pattern(match, place)
+            if pattern is None:
+                continue
+            expected = _Expected(match["kind"], match["text"], pattern, number, place)
+            where = match["where"] or "+0"
+            if where == "unknown":
+                self._unknown.append(expected)
+                continue
+            if where == "above":
+                expected.line = above
+            elif where == "below":
+                expected.line = len(lines)
+                below.append(expected)
+            else:
+                expected.line = number + int(where)
+            found.append(expected)
+
+    def _pattern(self, match: re.Match[str], place: FilePosition) -> re.Pattern[str] | None:
+        """Return the pattern for a message; ``None`` after an error if the regular expression is not valid."""
+        if not match["re"]:
+            return re.compile(re.escape(match["text"]))
+        parts = match["text"].split("{{")
+        pattern = re.escape(parts[0])
+        for part in parts[1:]:
+            inner, end, rest = part.partition("}}")
+            fault = None if end else "found start of regex with no end '}}'"
+            try:
+                re.compile(_translated(inner))
+            except re.error as error:
+                fault = fault or f"invalid regex: {error}"
+            if fault:
+                self._is_good = False
+                self._printer.say("error", fault, "", place)
+                return None
+            pattern += f"({_translated(inner)}){re.escape(rest)}"
+        # No multi-line mode: a message may have several lines.
+        return re.compile(pattern, re.DOTALL)
+
+
+def _translated(pattern: str) -> str:
+    """Return a POSIX regular expression, as used by LLVM, in the syntax of Python."""
+    for name, characters in _CLASSES.items():
+        pattern = pattern.replace(name, characters)
+    return pattern

@@ -1,0 +1,147 @@
+"""Execution in a child process, so that a crash of the library becomes an error message.
+
+The process is forked before any bindings are loaded, which takes a few milliseconds; a start of another Python process
+would take as long as the work itself.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["Child", "guarded", "note", "noted", "start"]
+
+_SIZE: Final = 4096
+_SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
+
+#: Signals that request termination; termination by another signal is a crash.
+_ASKED: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE})
+
+# The current activity of this process, and the shared memory in which its parent can read it.
+_last = ""
+_noted: mmap.mmap | None = None
+
+
+def note(what: str) -> None:
+    """Record the current activity of this process, for the message after a crash."""
+    global _last
+    _last = what
+    if _noted is not None:
+        data = what.encode(errors="replace")[: _SIZE - 1] + b"\0"
+        _noted[: len(data)] = data
+
+
+def noted() -> str:
+    """Return the current activity of this process."""
+    return _last
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A child process that runs a program.
+
+    Attributes:
+        pid: Its process id.
+        program: The name of the program, for messages.
+        noted: The shared memory with its current activity.
+    """
+
+    pid: int
+    program: str
+    noted: mmap.mmap
+
+    def judge(self, status: int) -> tuple[int, str]:
+        """Return the exit code for a wait status, and a message for stderr.
+
+        Args:
+            status: The status that ``waitpid`` returned.
+        """
+        if os.WIFEXITED(status):
+            return os.WEXITSTATUS(status), ""
+        number = signal.Signals(os.WTERMSIG(status))
+        if number in _ASKED:
+            return 128 + number, ""
+        at = bytes(self.noted[:]).partition(b"\0")[0].decode(errors="replace")
+        return 1, f"{at}{': ' if at else ''}error: {self.program}: the library crashed with {number.name}\n"
+
+
+def start(program: str, run: Callable[[], int]) -> Child:
+    """Run a program in a child process.
+
+    Args:
+        program: The name of the program.
+        run: The program, which returns its exit code.
+    """
+    global _noted
+    noted = mmap.mmap(-1, _SIZE)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    parent = os.getpid()
+    # Python forgets a signal that a new process gets before its handlers are in place; the kernel keeps a blocked one.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _noted = noted
+            _be_child(run, parent, before)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return Child(pid, program, noted)
+
+
+def guarded(program: str, run: Callable[[], int]) -> int:
+    """Run a program in a child process, wait for it, and return its exit code; 1 if it crashes.
+
+    Args:
+        program: The name of the program.
+        run: The program, which returns its exit code.
+    """
+    child = start(program, run)
+
+    def hand_on(number: int, _: object) -> None:
+        os.kill(child.pid, number)
+
+    # Ctrl-C signals both processes; this one only has to wait.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, hand_on)
+    signal.signal(signal.SIGHUP, hand_on)
+    code, message = child.judge(os.waitpid(child.pid, 0)[1])
+    sys.stderr.write(message)
+    sys.stderr.flush()
+    return code
+
+
+def _be_child(run: Callable[[], int], parent: int, mask: set[int | signal.Signals]) -> None:
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        _die_with_parent(parent)
+        code = run()
+    except BrokenPipeError:
+        # The reader of the output has closed it.
+        code = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        # Without destructors: those of the library take time and have no effect.
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _die_with_parent(parent: int) -> None:
+    """End this process when its parent ends, even if it is killed while this process is in an endless call."""
+    if sys.platform == "linux":
+        # Imported here because only this process, which imports it for the bindings anyway, needs it.
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)

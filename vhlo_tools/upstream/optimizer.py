@@ -1,0 +1,173 @@
+"""``stablehlo-opt``: parses a program, runs passes on it, and prints it.
+
+Source: ``stablehlo/tools/StablehloOptMain.cpp`` in openxla/stablehlo and ``mlir/lib/Tools/mlir-opt/MlirOptMain.cpp`` in
+llvm/llvm-project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from vhlo_tools.bindings import Toolbox
+from vhlo_tools.upstream.arguments import Arguments, Option, UsageError, help_text, parse_arguments
+from vhlo_tools.upstream.guard import note
+from vhlo_tools.upstream.own_passes import prepare
+from vhlo_tools.upstream.parsing import parse
+from vhlo_tools.upstream.pipelines import MODULE, Passes, Stage
+from vhlo_tools.upstream.printing import PRINTING, printed, settings_of
+from vhlo_tools.upstream.streams import Streams
+from vhlo_tools.upstream.tool import COMMON, IGNORED, Job, has_answered, process, reported
+
+__all__ = ["run_opt"]
+
+_OWN: Final = (
+    Option("pass-pipeline", "Textual description of the pass pipeline to run", "value", alias="p"),
+    Option("list-passes", "List the passes of this provider, grouped and described"),
+    Option("show-dialects", "Print the list of registered dialects"),
+    Option("emit-bytecode", "Emit bytecode when generating output"),
+    Option("emit-bytecode-version", "Use specified bytecode when generating output", "value", "uint", is_number=True),
+    Option("no-implicit-module", "Disable implicit addition of a top-level module op during parsing"),
+    Option("verify-each", "Run the verifier after each transformation pass (default: on)"),
+    Option("dump-pass-pipeline", "Print the pipeline that will be run"),
+    Option("mlir-timing", "Display execution times", is_hidden=True),
+    Option("mlir-pass-statistics", "Display the statistics of each pass", is_hidden=True),
+)
+
+#: Options for printing between passes, and their names in the bindings.
+_WATCHING: Final = {
+    "mlir-print-ir-before-all": "print_before_all",
+    "mlir-print-ir-after-all": "print_after_all",
+    "mlir-print-ir-after-change": "print_after_change",
+    "mlir-print-ir-after-failure": "print_after_failure",
+    "mlir-print-ir-module-scope": "print_module_scope",
+}
+#: The printing options that also apply between passes.
+_WATCH_SETTINGS: Final = {"enable_debug_info", "large_elements_limit", "large_resource_limit", "print_generic_op_form"}
+_WATCH_OPTIONS: Final = (
+    Option("mlir-print-ir-before-all", "Print IR before each pass"),
+    Option("mlir-print-ir-after-all", "Print IR after each pass"),
+    Option("mlir-print-ir-after-change", "When printing the IR after a pass, only print if the IR changed"),
+    Option("mlir-print-ir-after-failure", "When printing the IR after a pass, only print if the pass failed"),
+    Option("mlir-print-ir-module-scope", "When printing IR, always print the top-level operation"),
+)
+_OPTIONS: Final = {
+    "General options": (*_OWN, *COMMON),
+    "Printing": PRINTING,
+    "Printing between passes": _WATCH_OPTIONS,
+    "Options without effect": IGNORED,
+}
+
+
+def run_opt(arguments: Sequence[str], streams: Streams, *, program: str = "vhlo opt") -> int:
+    """Run ``stablehlo-opt``.
+
+    Args:
+        arguments: The arguments.
+        streams: The standard streams.
+        program: The name of the program in messages.
+
+    Returns:
+        The exit code.
+    """
+    return reported(program, streams, lambda toolbox: _Optimizer(toolbox, streams, program).run(arguments))
+
+
+class _Optimizer:
+    def __init__(self, toolbox: Toolbox, streams: Streams, program: str) -> None:
+        self._toolbox = toolbox
+        self._streams = streams
+        self._program = program
+        self._passes = Passes(toolbox)
+
+    def run(self, given: Sequence[str]) -> int:
+        arguments = parse_arguments(given, _OPTIONS, self._passes.includes, _known_passes)
+        answers = {"list-passes": self._passes_text, "show-dialects": self._dialects_text}
+        if has_answered(self._toolbox, arguments, self._streams, self._help, answers):
+            return 0
+        if "emit-bytecode-version" in arguments.values and not arguments.flag("emit-bytecode"):
+            raise UsageError("--emit-bytecode-version is given while not emitting bytecode: give --emit-bytecode too")
+        stages = self._stages(arguments, MODULE)
+        if arguments.flag("dump-pass-pipeline"):
+            for stage in stages:
+                self._streams.say(f"{self._toolbox.described(stage.pipeline) or stage.name}\n")
+        return process(
+            self._toolbox,
+            arguments,
+            self._streams,
+            lambda job: self._work(job, arguments, stages),
+            separator="\n// -----\n",
+            in_place=True,
+        )
+
+    def _stages(self, arguments: Arguments, anchor: str) -> list[Stage]:
+        pipeline = arguments.text("pass-pipeline")
+        if pipeline is None:
+            return self._passes.from_flags(arguments.others, anchor)
+        if arguments.others:
+            raise UsageError(
+                f"'-pass-pipeline' option can't be used with individual pass options: --{arguments.others[0][0]}"
+            )
+        return self._passes.from_text(pipeline)
+
+    def _work(self, job: Job, arguments: Arguments, stages: Sequence[Stage]) -> bool:
+        toolbox = self._toolbox
+        operation = parse(toolbox, job, is_single=arguments.flag("no-implicit-module"))
+        if operation is None:
+            return False
+        anchor = str(operation.operation.name)
+        for stage in stages if anchor == MODULE else self._stages(arguments, anchor):
+            note(f"{job.source.title}: {stage.name}")
+            if not self._run(stage, operation, arguments):
+                return False
+        if not arguments.flag("emit-bytecode"):
+            job.output.write(printed(operation, settings_of(arguments)))
+            return True
+        bytecode = toolbox.bytecode(operation, arguments.number("emit-bytecode-version"))
+        if bytecode is None:
+            return False
+        job.output.write(bytecode)
+        return True
+
+    def _run(self, stage: Stage, operation: Any, arguments: Arguments) -> bool:
+        settings = settings_of(arguments)
+        watch: dict[str, Any] = {key: arguments.flag(name) for name, key in _WATCHING.items()}
+        if stage.own is not None:
+            self._watch(watch["print_before_all"], f"Before {stage.name}", operation, settings)
+            stage.own.run(self._toolbox, operation, stage.options)
+            self._watch(watch["print_after_all"], f"After {stage.name}", operation, settings)
+            return True
+        is_watched = any(watch.values())
+        watch |= {key: settings[key] for key in _WATCH_SETTINGS & settings.keys()}
+        return prepare(self._toolbox, operation, stage.pipeline) and self._toolbox.run(
+            operation,
+            stage.pipeline,
+            verify=arguments.flag("verify-each", default=True),
+            watch=watch if is_watched else None,
+            timing=arguments.flag("mlir-timing"),
+            statistics=arguments.flag("mlir-pass-statistics"),
+        )
+
+    def _watch(self, is_watched: bool, when: str, operation: Any, settings: dict[str, Any]) -> None:
+        """Print an op as the library does between passes."""
+        if is_watched:
+            self._streams.say(f"// -----// IR Dump {when} //----- //\n{printed(operation, settings)}\n\n")
+
+    def _help(self, hidden: bool) -> str:
+        overview = f"StableHLO optimizer driver\nAvailable Dialects: {', '.join(self._toolbox.dialects())}"
+        text = help_text(overview, f"{self._program} [options] <input file>", _OPTIONS, hidden)
+        return f"{text}\nPasses, each an option of its own:\n\n{self._passes_text()}"
+
+    def _passes_text(self) -> str:
+        from vhlo_tools.upstream.pass_listing import list_passes
+
+        return list_passes(self._toolbox)
+
+    def _dialects_text(self) -> str:
+        return f"Available Dialects: {','.join(self._toolbox.dialects())}\n"
+
+
+def _known_passes() -> list[str]:
+    from vhlo_tools.upstream.pass_listing import known_passes
+
+    return known_passes()

@@ -1,0 +1,147 @@
+"""The input of a program, and its parts if it is split.
+
+Source: ``mlir/lib/Support/ToolUtilities.cpp`` in llvm/llvm-project.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from vhlo_tools.upstream.arguments import UsageError
+
+__all__ = ["DEFAULT_MARKER", "STANDARD", "SourceText", "as_file", "read_source", "split_source"]
+
+#: The default separator of parts, on a line of its own.
+DEFAULT_MARKER: Final = "// -----"
+
+#: The name of stdin and of stdout on the command line.
+STANDARD: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """Text or bytecode with its name in messages and locations.
+
+    Attributes:
+        name: The name.
+        data: The contents.
+        path: The file with exactly these contents, if there is one.
+        line: The line of the input at which the contents begin, counted from one.
+    """
+
+    name: str
+    data: bytes
+    path: str | None = None
+    line: int = 1
+
+    @property
+    def title(self) -> str:
+        """The name with the line, to distinguish parts of the same name."""
+        return self.name if self.line == 1 else f"{self.name}:{self.line}"
+
+    @property
+    def is_bytecode(self) -> bool:
+        """Whether the source is bytecode."""
+        return self.data.startswith(b"ML\xefR")
+
+    @property
+    def text(self) -> str:
+        """The contents, as text."""
+        return self.data.decode(errors="replace")
+
+
+def read_source(path: str, stdin: BinaryIO) -> SourceText:
+    """Return the contents of a file or of stdin.
+
+    Raises:
+        UsageError: If the file cannot be read.
+    """
+    try:
+        return (
+            SourceText("<stdin>", stdin.read()) if path == STANDARD else SourceText(path, Path(path).read_bytes(), path)
+        )
+    except OSError as error:
+        raise UsageError(f"cannot open input file '{path}': {error.strerror}") from error
+
+
+def split_source(source: SourceText, marker: str, *, in_place: bool) -> tuple[list[SourceText], list[tuple[int, int]]]:
+    """Return the parts of a source.
+
+    Args:
+        source: The source.
+        marker: The separator of parts.
+        in_place: Whether parts keep the name and the lines of the source, preceded by empty lines; otherwise each has
+            lines of its own, and a name with the line at which it begins.
+
+    Returns:
+        The parts, and the lines and columns, counted from one, of text that begins like a marker but is not one.
+    """
+    # The shortest markers have no prefix to match.
+    cut = len(marker) - 2 if len(marker) > 2 else len(marker)
+    head, tail = marker[:cut].encode(), marker[cut:].encode()
+    first, *others = source.data.split(head)
+    starts: list[tuple[int, bytes]] = [(0, first)]
+    misses = []
+    position = len(first)
+    for each in others:
+        position += len(head)
+        if each.startswith(tail):
+            starts.append((position + len(tail), each[len(tail) :]))
+        else:
+            misses.append(_place(source.data, position))
+            begin, before = starts[-1]
+            starts[-1] = begin, before + head + each
+        position += len(each)
+    if len(starts) == 1:
+        return [source] if source.data else [], misses
+    parts = []
+    for begin, data in starts:
+        line, column = _place(source.data, begin)
+        if not data:
+            continue
+        if in_place:
+            parts.append(SourceText(source.name, b"\n" * (line - 1) + b" " * (column - 1) + data, line=line))
+        else:
+            parts.append(SourceText(f"within split at {source.name}:{line} offset ", data))
+    return parts, misses
+
+
+def _place(data: bytes, position: int) -> tuple[int, int]:
+    return data.count(b"\n", 0, position) + 1, position - data.rfind(b"\n", 0, position)
+
+
+@contextmanager
+def as_file(source: SourceText, data: bytes | None = None) -> Iterator[str]:
+    """Yield a path by which MLIR reads a source.
+
+    Locations have the name of the source, unless that begins with a slash and ``data`` is given: then they have the
+    yielded path. If the source is not a file, the working directory is changed meanwhile: MLIR provides no other way to
+    set the name of parsed text.
+
+    Args:
+        source: The source.
+        data: The contents to read instead.
+    """
+    if source.path is not None and data is None:
+        yield source.path
+        return
+    # Not imported at the top: the import is slow.
+    import tempfile
+
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        # A name may contain "..", which must stay within the folder.
+        base = Path(folder, *["inner"] * source.name.count(".."))
+        path = base / source.name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(source.data if data is None else data)
+        os.chdir(base)
+        try:
+            yield str(path) if source.name.startswith("/") else source.name
+        finally:
+            os.chdir(before)

@@ -1,0 +1,242 @@
+"""The common parts of both programs: splitting the input, collecting diagnostics, and printing or verifying these.
+
+Source: ``mlir/lib/Tools/mlir-opt/MlirOptMain.cpp`` and ``mlir/lib/Tools/mlir-translate/MlirTranslateMain.cpp`` in
+llvm/llvm-project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from vhlo_tools.bindings import Context, FilePosition, Remark, Toolbox, get_provider
+from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.upstream.arguments import Arguments, Option, UsageError
+from vhlo_tools.upstream.diagnostic_printing import DiagnosticPrinter
+from vhlo_tools.upstream.guard import note, noted
+from vhlo_tools.upstream.sources import DEFAULT_MARKER, STANDARD, SourceText, read_source, split_source
+from vhlo_tools.upstream.streams import Output, Streams
+
+__all__ = ["COMMON", "IGNORED", "Job", "has_answered", "process", "reported"]
+
+_LEVELS: Final = ("", "all", "only-expected")
+
+#: Options of both programs.
+COMMON: Final = (
+    Option("o", "Output filename", "value", "filename"),
+    Option("allow-unregistered-dialect", "Allow operation with no registered dialects"),
+    Option("split-input-file", "Split the input file into chunks and process each independently", "optional", "marker"),
+    Option("output-split-marker", "Split marker to use for merging the output", "value"),
+    Option(
+        "verify-diagnostics",
+        "Check that emitted diagnostics match expected-* lines on the corresponding line",
+        "optional",
+        "all|only-expected",
+        choices=_LEVELS,
+    ),
+    Option("mlir-print-op-on-diagnostic", "Print the op that an error is about (default: on)", is_hidden=True),
+    Option("help", "Display available options (--help-hidden for more)", alias="h"),
+    Option("help-hidden", "Display all available options", is_hidden=True),
+    Option("version", "Display the version of this program and of its library"),
+)
+
+#: Options without effect here: there are no threads, and no debug builds.
+IGNORED: Final = (
+    Option("mlir-disable-threading", "Disable multi-threading within MLIR, which this program does not use"),
+    Option("mlir-print-stacktrace-on-diagnostic", is_secret=True),
+    Option("mlir-very-unsafe-disable-verifier-on-parsing", is_secret=True),
+    Option("debug", is_secret=True),
+    Option("debug-only", kind="value", is_secret=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A part of the input, and the destination of its results.
+
+    Attributes:
+        source: The part.
+        context: A context for this part only.
+        output: The destination of the results.
+        names: The names that replace file names during parsing, and the file names.
+        heard: The diagnostics so far.
+    """
+
+    source: SourceText
+    context: Context
+    output: Output
+    names: dict[str, str] = field(default_factory=dict)
+    heard: list[Remark] = field(default_factory=list)
+
+    def named(self, text: str) -> str:
+        """Return text from parsing, with the file names that the user knows."""
+        for written, name in self.names.items():
+            text = text.replace(written, name)
+        return text
+
+
+def _listener(
+    source: SourceText, arguments: Arguments, streams: Streams
+) -> tuple[Callable[[Remark], None], Callable[[bool], bool]]:
+    """Return a receiver of diagnostics, and a function that returns the final success from that of the work."""
+    level = arguments.text("verify-diagnostics")
+    if level is not None:
+        from vhlo_tools.upstream.expectations import Verifier
+
+        verifier = Verifier(source, streams.say, only_expected=level == "only-expected")
+        # The success of the work does not matter: a failure may be expected.
+        return verifier.hear, lambda _: verifier.finish()
+    shows = arguments.flag("mlir-print-op-on-diagnostic", default=True)
+    printer = DiagnosticPrinter(source, streams.say, shows_ops=shows)
+    errors_only = arguments.flag("error-diagnostics-only")
+
+    def hear(remark: Remark) -> None:
+        if remark.severity == "error" or not errors_only:
+            printer.hear(remark)
+
+    return hear, bool
+
+
+def _hand_on(hear: Callable[[Remark], None], job: Job, remark: Remark) -> None:
+    job.heard.append(remark)
+    hear(_renamed(remark, job))
+
+
+def _renamed(remark: Remark, job: Job) -> Remark:
+    """Return a diagnostic with the file names that the user knows."""
+    if not job.names:
+        return remark
+    place = remark.place
+    return replace(
+        remark,
+        location=job.named(remark.location),
+        place=place and replace(place, file=job.named(place.file)),
+        callers=tuple((job.named(text), at and replace(at, file=job.named(at.file))) for text, at in remark.callers),
+        notes=tuple(_renamed(each, job) for each in remark.notes),
+    )
+
+
+def process(
+    toolbox: Toolbox,
+    arguments: Arguments,
+    streams: Streams,
+    work: Callable[[Job], bool],
+    *,
+    separator: str,
+    in_place: bool = False,
+) -> int:
+    """Process the input, part by part.
+
+    Args:
+        toolbox: The bindings.
+        arguments: The arguments of the program.
+        streams: The standard streams.
+        work: Processes a part, and returns whether it succeeded; it reports errors itself.
+        separator: The separator of the results of parts, unless an option specifies another.
+        in_place: Whether parts keep the lines of the input, and all diagnostics are verified against the expectations
+            of the whole input; otherwise each part is an input of its own.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        UsageError: If there is more than one input, or a file cannot be read or written.
+        OSError: If stdout cannot be written.
+    """
+    if len(arguments.files) > 1:
+        raise UsageError(f"Too many positional arguments specified: {' '.join(arguments.files)}")
+    path = arguments.files[0] if arguments.files else STANDARD
+    if path == STANDARD and streams.stdin.isatty():
+        streams.say("(processing input from stdin now, hit ctrl-c/ctrl-d to interrupt)\n")
+    whole = read_source(path, streams.stdin)
+    output = Output(arguments.text("o", STANDARD) or STANDARD, streams)
+    parts = _parts(whole, arguments, streams, in_place=in_place)
+    between = arguments.text("output-split-marker")
+    gap, next_gap = "", separator if between is None else f"\n{between}\n"
+    is_good = True
+    for source, together in [(whole, parts)] if in_place else [(part, [part]) for part in parts]:
+        hear, judge = _listener(source, arguments, streams)
+        succeeded = True
+        for part in together:
+            output.write(gap)
+            gap = next_gap
+            note(part.title)
+            context = toolbox.new_context(allow_unregistered=arguments.flag("allow-unregistered-dialect"))
+            job = Job(part, context, output)
+            with toolbox.listening(context, partial(_hand_on, hear, job)):
+                is_done = work(job)
+            if not is_done and not job.heard and "verify-diagnostics" not in arguments.values:
+                streams.say(f"{noted()}: error: it failed, but the library reported no reason\n")
+            succeeded &= is_done
+        is_good &= judge(succeeded)
+    output.finish(is_good=is_good)
+    return 0 if is_good else 1
+
+
+def _parts(whole: SourceText, arguments: Arguments, streams: Streams, *, in_place: bool) -> list[SourceText]:
+    marker = arguments.text("split-input-file")
+    if marker is None or marker.lower() in ("false", "0"):
+        return [whole]
+    marker = DEFAULT_MARKER if marker in ("", "true", "1") else marker
+    parts, misses = split_source(whole, marker, in_place=in_place)
+    printer = DiagnosticPrinter(whole, streams.say)
+    for line, column in misses:
+        printer.say("warning", "near miss with file split marker", "", FilePosition(whole.name, line, column))
+    return parts
+
+
+def has_answered(
+    toolbox: Toolbox,
+    arguments: Arguments,
+    streams: Streams,
+    manual: Callable[[bool], str],
+    answers: Mapping[str, Callable[[], str]],
+) -> bool:
+    """Print the information that options such as ``--help`` request; return whether there was such an option.
+
+    Args:
+        toolbox: The bindings.
+        arguments: The arguments of the program.
+        streams: The standard streams.
+        manual: Returns the help text, with or without rarely needed options.
+        answers: Functions that return other information, by option.
+    """
+
+    def version() -> str:
+        # Not imported at the top: it is rarely needed, and would slow down each start.
+        from vhlo_tools.upstream.pass_listing import version_text
+
+        return version_text(toolbox)
+
+    of_both = {"help": lambda: manual(False), "help-hidden": lambda: manual(True), "version": version}
+    for name, answer in {**of_both, **answers}.items():
+        if arguments.flag(name):
+            streams.stdout.write(answer().encode())
+            streams.stdout.flush()
+            return True
+    return False
+
+
+def reported(program: str, streams: Streams, run: Callable[[Toolbox], int]) -> int:
+    """Run a program; report errors on stderr.
+
+    Args:
+        program: The name of the program.
+        streams: The standard streams.
+        run: Runs it, and returns the exit code.
+
+    Returns:
+        The exit code, which is 1 for every error, as in upstream's programs.
+    """
+    try:
+        return run(Toolbox(get_provider()))
+    except (UsageError, VhloToolsError) as error:
+        streams.say(f"{program}: {error}\n")
+    except BrokenPipeError:
+        # The reader of the output has closed it, so that no message is needed.
+        raise
+    except OSError as error:
+        streams.say(f"{program}: {error.filename or 'stdout'}: {error.strerror or error}\n")
+    return 1

@@ -1,0 +1,224 @@
+"""Runs of two programs on the same inputs, and comparison of their outputs, with aliases and donation exercised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vhlo_tools.aliasing import Array, ProgramAliases, Shape, Tuple, compare_aliases
+from vhlo_tools.errors import VerificationError
+from vhlo_tools.execution import Executable
+from vhlo_tools.findings import Finding
+from vhlo_tools.verification.bisection import Divergence
+from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
+
+__all__ = ["Round", "VerificationReport", "compare_outputs", "verify_executables"]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The results for one set of inputs.
+
+    Attributes:
+        inputs: The origin of the inputs: ``given``, or ``seed 0``.
+        outputs: The comparison of each output of the second program with that of the first.
+        donated: The comparison of each output if every aliased input is donated; empty without aliases.
+        problems: Other problems: inputs that were modified without being donated.
+    """
+
+    inputs: str
+    outputs: tuple[Comparison, ...]
+    donated: tuple[Comparison, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether all outputs are within the tolerance, and there are no problems."""
+        return all(each.passed for each in (*self.outputs, *self.donated)) and not self.problems
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationReport:
+    """The report of whether two programs compute the same results.
+
+    Attributes:
+        before: The name of the first program.
+        after: The name of the second program.
+        engines: The engines that ran them.
+        tolerance: The tolerance for floats.
+        rounds: The results for each set of inputs.
+        warnings: Aliases and donors of the first program that the second lacks, or has in another form.
+        divergence: The divergence of the programs, if a search found one.
+        looked_for_divergence: Whether there was a search.
+    """
+
+    before: str
+    after: str
+    engines: tuple[str, str]
+    tolerance: Tolerance
+    rounds: tuple[Round, ...]
+    warnings: tuple[Finding, ...] = ()
+    divergence: Divergence | None = None
+    looked_for_divergence: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the results of the second program matched those of the first in all rounds."""
+        return all(each.passed for each in self.rounds)
+
+    @property
+    def max_ulp(self) -> int:
+        """The largest distance in units in the last place."""
+        return max((each.max_ulp or 0 for round_ in self.rounds for each in round_.outputs), default=0)
+
+    def require(self) -> None:
+        """Raise an error unless the programs compute the same results.
+
+        Raises:
+            VerificationError: If they do not; the message is the whole report.
+        """
+        if not self.passed:
+            raise VerificationError(str(self))
+
+    def _shown(self) -> Iterator[Round]:
+        """Yield the first round, and each later one with greater differences: others say nothing new."""
+        most = -1
+        for each in self.rounds:
+            distance = max((output.max_ulp or 0 for output in each.outputs), default=0)
+            if not each.passed or distance > most:
+                yield each
+            most = max(most, distance)
+
+    def __str__(self) -> str:
+        verdict = "computes the same as" if self.passed else "does not compute the same as"
+        engines = " and ".join(dict.fromkeys(self.engines))
+        lines = [f"{self.after} {verdict} {self.before}, within {self.tolerance}, on {engines}"]
+        for each in self._shown():
+            lines.append(f"inputs: {each.inputs}")
+            lines += [f"  {output}" for output in each.outputs]
+            # With donation, outputs are listed only if they differ.
+            lines += [f"  with inputs donated: {output}" for output in each.donated if not output.passed]
+            lines += [f"  {problem}" for problem in each.problems]
+        if len(self.rounds) > 1:
+            failed = sum(not each.passed for each in self.rounds)
+            lines.append(f"rounds: {len(self.rounds)}, {f'{failed} failed' if failed else 'all passed'}")
+        if self.looked_for_divergence:
+            lines.append(
+                str(self.divergence or "on the reference interpreter, all values that both programs compute agree")
+            )
+        return "\n".join([*lines, *(f"warning: {each.message}" for each in self.warnings)])
+
+
+def verify_executables(
+    before: Executable,
+    after: Executable,
+    rounds: Iterable[tuple[str, Sequence[Any]]],
+    tolerance: Tolerance,
+    *,
+    until_failure: bool = False,
+) -> VerificationReport:
+    """Run two programs and compare their results.
+
+    Args:
+        before: The program with the expected outputs.
+        after: The program whose outputs are compared with these.
+        rounds: The names of sets of inputs, and the inputs, which are consumed one by one.
+        tolerance: The tolerance for floats.
+        until_failure: Whether to stop at the first set of inputs for which the results differ.
+
+    Raises:
+        VerificationError: If the parameters of the programs differ, so that they cannot be compared.
+        EngineError: If a program cannot be run.
+    """
+    one, other = before.signature.parameters, after.signature.parameters
+    if len(one) != len(other) or not all(map(_may_be, one, other)):
+        raise VerificationError(
+            f"{before.name} has the parameters {_listed(one)}, but {after.name} has {_listed(other)}: only programs "
+            f"with the same parameters can be compared"
+        )
+    found: list[Round] = []
+    for name, inputs in rounds:
+        found.append(_round(before, after, name, before.converted(inputs), tolerance))
+        if until_failure and not found[-1].passed:
+            break
+    engines, warnings = (before.engine, after.engine), tuple(_alias_warnings(before, after))
+    return VerificationReport(before.name, after.name, engines, tolerance, tuple(found), warnings)
+
+
+def _alias_warnings(before: Executable, after: Executable) -> list[Finding]:
+    if before.signature != after.signature:
+        return []  # sizes are open in one, or there are fewer results, which was reported
+    return compare_aliases(ProgramAliases("main", after.declared), ProgramAliases("main", before.declared))
+
+
+def _round(before: Executable, after: Executable, name: str, inputs: tuple[Any, ...], tolerance: Tolerance) -> Round:
+    expected = before.run(_copied(inputs))
+    kept = _copied(inputs)
+    outputs = compare_outputs(after.run(kept), expected, tolerance)
+    problems = [
+        f"input {place} was changed, although it was not donated"
+        for (place, is_now), (_, was) in zip(_leaves(kept), _leaves(inputs), strict=True)
+        if is_now is not None and np.asarray(is_now).tobytes() != np.asarray(was).tobytes()
+    ]
+    donated: tuple[Comparison, ...] = ()
+    if numbers := {(each.parameter_number, each.parameter_index) for each in after.aliases}:
+        execution = after.execute(_copied(inputs), donate=numbers)
+        donated = compare_outputs(execution.outputs, expected, tolerance)
+    return Round(name, outputs, donated, tuple(problems))
+
+
+def compare_outputs(
+    outputs: tuple[Any, ...], expected: tuple[Any, ...], tolerance: Tolerance
+) -> tuple[Comparison, ...]:
+    """Compare the results of a run; elements of tuples are compared separately.
+
+    Args:
+        outputs: The results.
+        expected: The expected results.
+        tolerance: The tolerance for floats.
+    """
+    found, wanted = dict(_leaves(outputs)), dict(_leaves(expected))
+    compared = []
+    for place in dict.fromkeys((*wanted, *found)):
+        if place not in found or place not in wanted:
+            which = "first" if place in wanted else "second"
+            compared.append(Comparison(place, "", (), mismatch=f"only the {which} program returns it"))
+        elif found[place] is not None and wanted[place] is not None:
+            compared.append(compare(found[place], wanted[place], tolerance, place))
+        # A token has no value.
+        elif found[place] is not wanted[place]:
+            which = "first" if wanted[place] is None else "second"
+            compared.append(Comparison(place, "", (), mismatch=f"only the {which} program returns a token"))
+    return tuple(compared)
+
+
+def _copied(inputs: Sequence[Any]) -> list[Any]:
+    """Return copies of inputs, which may be donated."""
+    return [
+        None if each is None else _copied(each) if isinstance(each, tuple | list) else np.array(each) for each in inputs
+    ]
+
+
+def _leaves(values: tuple[Any, ...] | list[Any], place: str = "") -> Iterator[tuple[str, Any]]:
+    for number, value in enumerate(values):
+        if isinstance(value, tuple | list):
+            yield from _leaves(value, f"{place}{number}.")
+        else:
+            yield f"{place}{number}", value
+
+
+def _may_be(one: Shape, other: Shape) -> bool:
+    """Return whether a value may have both shapes, in which sizes may be open."""
+    if isinstance(one, Array) and isinstance(other, Array):
+        fit = len(one.sizes) == len(other.sizes) and one.element == other.element
+        return fit and all(a == b or None in (a, b) for a, b in zip(one.sizes, other.sizes, strict=True))
+    if isinstance(one, Tuple) and isinstance(other, Tuple):
+        return len(one.elements) == len(other.elements) and all(map(_may_be, one.elements, other.elements))
+    return one == other
+
+
+def _listed(shapes: Sequence[Shape]) -> str:
+    return ", ".join(map(str, shapes)) or "nothing"
