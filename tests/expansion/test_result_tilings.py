@@ -32,7 +32,7 @@ def test_the_rest_of_the_call_remains(target: str) -> None:
     artifact, (note,) = expanded(program, _FEATURE, target, relaxed=True)
     assert note.message == (
         "stablehlo.custom_call was rewritten to stablehlo.custom_call, without its result_tilings, because "
-        "result_tilings of custom_call needs StableHLO 1.18.0 (relaxed: gives up the tilings of results that a "
+        "StableHLO 1.18.0 introduced result_tilings of custom_call (relaxed: gives up the tilings of results that a "
         "custom call asks for)"
     )
     assert str(note.location) == "model.py:3:1"
