@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 from vhlo_tools.bindings import ModuleOp, Provider, source_of
 from vhlo_tools.compat import ExpansionPolicy
 from vhlo_tools.dialect import Expansion, Feature, known_features
+from vhlo_tools.expansion.whole_module import ModuleExpansion, WholeModule
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.program import place_of
 from vhlo_tools.rewriting import Build, MatchFailure, Notes, Rewriter, apply_patterns, patterns_of
@@ -73,11 +74,15 @@ def expand_module(
     names = _names(provider, module)
     for feature, expansion in policy.allowed(target):
         builds = _builds(expansion)
-        if names.isdisjoint(builds):
-            continue
         told = _ExpansionNotes(name, feature, expansion, target)
-        watched = {op: _watched(build, feature, refusals) for op, build in builds.items()}
-        apply_patterns(provider, module, patterns_of(watched), told)
+        if callable(builds):
+            refused = _refusing(feature, refusals)
+            builds(WholeModule(provider, module, target, policy, told, refused))
+            if told.findings:
+                provider.verify(module)
+        elif not names.isdisjoint(builds):
+            watched = {op: _watched(build, feature, refusals) for op, build in builds.items()}
+            apply_patterns(provider, module, patterns_of(watched), told)
         if told.findings:
             names = _names(provider, module)
             notes += told.findings
@@ -90,10 +95,14 @@ def _inexpressible(target: Version) -> list[Refusal]:
     return [Refusal(feature.id, None, feature.inexpressible) for feature in newer if feature.inexpressible]
 
 
-def _builds(expansion: Expansion) -> Mapping[str, Build]:
+def _builds(expansion: Expansion) -> Mapping[str, Build] | ModuleExpansion:
     module = import_module(f"vhlo_tools.expansion.{expansion.patterns}")
-    builds: Mapping[str, Build] = getattr(module, _TABLES[expansion.effect])
+    builds: Mapping[str, Build] | ModuleExpansion = getattr(module, _TABLES[expansion.effect])
     return builds
+
+
+def _refusing(feature: Feature, refusals: list[Refusal]) -> Callable[[SourceLocation | None, str], None]:
+    return lambda location, reason: refusals.append(Refusal(feature.id, location, reason))
 
 
 def _names(provider: Provider, module: ModuleOp) -> set[str]:
