@@ -59,6 +59,20 @@ def test_a_copy_is_detached_although_the_caller_has_an_insertion_point(provider:
     assert len(module.body.operations) == 1
 
 
+@pytest.mark.parametrize(
+    "attribute",
+    ["1 : i32", 'loc("model.py":3:1)', "dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>"],
+    ids=["integer", "location", "complex tensor"],
+)
+def test_an_op_becomes_a_module_with_all_its_attributes(provider: Provider, attribute: str) -> None:
+    source = f"module @m attributes {{my.attribute = {attribute}}} {{ func.func @main() {{ return }} }}"
+    module = provider.parse(provider.new_context(), source)
+    before = provider.text(module, debug_info=True)
+    made = provider.as_module(provider.clone(module))
+    assert isinstance(made, provider.ir.Module)
+    assert provider.text(made, debug_info=True) == before
+
+
 def test_diagnostics_are_captured_whole_and_never_leak(provider: Provider, capfd: pytest.CaptureFixture[str]) -> None:
     text = """
     func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {

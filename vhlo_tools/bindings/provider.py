@@ -13,6 +13,7 @@ from functools import cached_property
 from importlib import import_module, reload
 from typing import TYPE_CHECKING, Any, Final
 
+from vhlo_tools.bindings.attributes import named_attributes
 from vhlo_tools.bindings.diagnostics import captured, to_diagnostic
 from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
 from vhlo_tools.errors import ProviderError
@@ -239,15 +240,24 @@ class Provider:
         self._checked(operation.context, lambda: manager.run(operation.operation))
 
     def as_module(self, operation: ModuleOp) -> Module:
-        """Return ``operation`` as an ``ir.Module``; the contents of any other op are moved into a new module."""
+        """Return ``operation`` as an ``ir.Module``, with the contents of an op moved into it where possible.
+
+        Raises:
+            MLIRFailure: If an attribute of the op has no class in the bindings, and the module is not valid.
+        """
         if isinstance(operation, self.ir.Module):
             module: Module = operation
             return module
         op = operation.operation
+        attributes = dict(named_attributes(op.attributes))
+        if len(attributes) != len(op.attributes):
+            # A location, for example. The bindings cannot set it either.
+            pieces = _Pieces()
+            op.write_bytecode(pieces)
+            return self.parse(op.context, b"".join(pieces))
         module = self.ir.Module.create(op.location)
-        for attribute in op.attributes:
-            name = attribute if isinstance(attribute, str) else attribute.name
-            module.operation.attributes[name] = op.attributes[name]
+        for name, attribute in attributes.items():
+            module.operation.attributes[name] = attribute
         for inner in list(op.regions[0].blocks[0].operations):
             module.body.append(inner)
         return module
