@@ -124,6 +124,11 @@ def ensure_environment(venv: Path, wanted: Stamp) -> None:
     present = Stamp.read(venv)
     if present is not None and present.covers(wanted):
         return
+    if venv.is_symlink() and present is not None and present.root != wanted.root:
+        raise BootstrapError(
+            f"{venv} is a link to the environment of {present.root}: remove the link, or name another folder in "
+            "VHLO_TOOLS_VENV"
+        )
     with locked(venv) as lock:
         present = Stamp.read(venv)  # another run may have made it while we waited
         if present is not None and present.covers(wanted):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bootstrap import STAMP_NAME, Stamp, wanted_stamp
+from bootstrap import LOCK_NAME, STAMP_NAME, Stamp, wanted_stamp
 
 pytestmark = pytest.mark.one_python
 
@@ -195,6 +195,21 @@ def test_a_machine_without_a_fitting_python(checkout: Checkout, path_without_pyt
     code, out, err = checkout.vhlo(VHLO_TOOLS_PYTHON="no-such-python")
     assert (code, out) == (2, "")
     assert "VHLO_TOOLS_PYTHON=no-such-python is not a Python 3.11 or newer" in err
+
+
+def test_the_environment_of_another_checkout_is_left_alone(checkout: Checkout, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    (other / "bin").mkdir(parents=True)
+    (other / "bin" / "python").symlink_to(sys.executable)
+    (other / LOCK_NAME).touch()
+    replace(wanted_stamp(checkout.root, frozenset()), root=tmp_path / "elsewhere").write(other)
+    before = sorted(other.rglob("*"))
+    link = tmp_path / "link"
+    link.symlink_to(other)
+    code, out, err = checkout.vhlo(VHLO_TOOLS_VENV=str(link))
+    assert (code, out) == (2, "")
+    assert f"{link} is a link to the environment of {tmp_path / 'elsewhere'}: remove the link" in err
+    assert sorted(other.rglob("*")) == before
 
 
 def test_a_folder_of_someone_else_is_left_alone(checkout: Checkout, tmp_path: Path) -> None:
