@@ -62,6 +62,12 @@ def test_without_expansions_every_reason_is_said(case: Case) -> None:
     assert {each.feature for each in refused.value.findings} == RELAXED
 
 
+def test_the_report_is_that_of_the_page() -> None:
+    artifact = vt.serialize(PROGRAMS / "ten_blockers.mlir", RELEASE, expand=True, allow_relaxed=RELAXED)
+    report = "\n".join(map(str, artifact.findings))
+    assert f"```text\n{report}\n```" in (ROOT / "docs" / "expansions.md").read_text()
+
+
 @pytest.mark.one_python
 @pytest.mark.releases
 @pytest.mark.parametrize("case", CASES, ids=str)
