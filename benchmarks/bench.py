@@ -22,6 +22,7 @@ from typing import Any
 # Helpers that tests use too.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+import bench_expand
 import bench_frameworks
 import bench_large
 import bench_migrate
@@ -246,6 +247,12 @@ def run_cases() -> Iterator[Case]:
         yield Case(*case)
 
 
+def expand_cases() -> Iterator[Case]:
+    """Yield programs that are expanded."""
+    for case in bench_expand.cases():
+        yield Case(*case)
+
+
 def opt_cases() -> Iterator[Case]:
     """Yield whole runs of `vhlo opt`."""
     for case in bench_opt.cases():
@@ -255,6 +262,7 @@ def opt_cases() -> Iterator[Case]:
 SUITES: dict[str, Callable[[], Iterator[Case]]] = {
     "bytecode": bytecode_cases,
     "check": check_cases,
+    "expand": expand_cases,
     "opt": opt_cases,
     "run": run_cases,
     "serialize": serialize_cases,
@@ -263,6 +271,7 @@ NOTES = {
     "bytecode": "Raw is the library's deserialization of the same file, but where it says otherwise; it parses and "
     "serializes where ours encodes.",
     "check": "Raw is the library's deserialization of the same file, but where it says otherwise.",
+    "expand": "Ours expands 1,000 `tan` of 100,000 ops; raw writes the program as it is, for its own version.",
     "opt": "Raw is `python -c 'import jaxlib.mlir.ir'`.",
     "run": "Both go from an array of numpy to an array of numpy, with a program that was compiled before.",
     "serialize": "Ours includes the copy that leaves the caller's module as it is; the library's call rewrites it to "

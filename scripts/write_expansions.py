@@ -10,17 +10,26 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from vhlo_tools.dialect import Feature, known_features
+from vhlo_tools.dialect import Effect, Feature, known_confirmations, known_features
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "expansions.md"
+COLUMNS = (
+    "feature",
+    "since",
+    "effect",
+    "oldest version reached",
+    "leaves",
+    "does not apply to",
+    "read and run by jaxlib",
+)
 #: The paragraphs around the table.
-BEGIN, END = "from `dialect_specs/vhlo/features.toml`.\n\n", "\n## A new expansion\n"
+BEGIN, END = "from `dialect_specs/vhlo/`.\n\n", "\n## A new expansion\n"
 
 
 def rows() -> Iterator[str]:
     """Yield the lines of the table, the newest features first."""
-    yield "| feature | since | effect | oldest version reached | leaves | does not apply to |"
-    yield "|---|---|---|---|---|---|"
+    yield f"| {' | '.join(COLUMNS)} |"
+    yield f"|{'---|' * len(COLUMNS)}"
     for feature in reversed(known_features()):
         yield from _rows(feature)
 
@@ -28,11 +37,18 @@ def rows() -> Iterator[str]:
 def _rows(feature: Feature) -> Iterator[str]:
     named = f"`{feature.id}`: {feature.title} | {feature.introduced}"
     if not feature.expansions:
-        yield f"| {named} | none | | | {feature.inexpressible or 'no expansion yet'} |"
+        yield f"| {named} | none | | | {feature.inexpressible or 'no expansion yet'} | |"
     for each in feature.expansions:
         effect = f"relaxed: gives up {each.gives_up}" if each.gives_up else each.effect
         leaves = ", ".join(f"`{op}`" for op in each.leaves) or "the op without it"
-        yield f"| {named} | {effect} | {each.to} | {leaves} | {each.limits or ''} |"
+        yield f"| {named} | {effect} | {each.to} | {leaves} | {each.limits or ''} | {_releases(feature, each.effect)} |"
+
+
+def _releases(feature: Feature, effect: Effect) -> str:
+    """Return the releases that read an expanded program; what they could not run has the reason behind them."""
+    known = [each for each in known_confirmations() if (each.feature, each.effect) == (feature.id, effect)]
+    known.sort(key=lambda each: tuple(map(int, each.release.split("."))))
+    return ", ".join(each.release + (f" (read only: {each.not_run})" if each.not_run else "") for each in known)
 
 
 def main(check: bool) -> int:

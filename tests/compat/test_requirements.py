@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, FEATURES, example_programs, features_of_library, writable_versions
+from corpus import EXAMPLES, FEATURES, ROOT, example_programs, features_of_library, writable_versions
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import MLIRFailure, Provider
@@ -71,6 +71,20 @@ def test_expansions_reach_what_is_promised(feature: Feature) -> None:
     reached = requirements_of(path).expandable_to
     assert reached < feature.introduced
     assert vt.serialize(path, reached, expand=True).requirements().downgradable_to <= reached
+
+
+@pytest.mark.parametrize("feature", features_of_library(), ids=lambda feature: feature.id)
+def test_what_is_promised_holds_where_expansions_have_limits(feature: Feature) -> None:
+    path = ROOT / "tests" / "programs" / "expansion" / f"{feature.id}.mlir"
+    expansion = feature.expansion("exact")
+    if expansion is None:
+        assert requirements_of(FEATURES / path.name).expandable_to >= feature.introduced
+        return
+    reached = requirements_of(path).expandable_to
+    assert vt.serialize(path, reached, expand=True).version == reached
+    # What has limits is not promised, but applies to this program.
+    assert reached == vt.Version("0.9.0") if expansion.always else reached >= feature.introduced
+    assert not [each for each in vt.check(path, "0.9.0", expand=True) if each.level == "error"]
 
 
 def test_what_the_tables_say_needs_no_look_at_the_program() -> None:

@@ -60,7 +60,7 @@ if HAS_ROOTS:
         program = _program([[1, 0]], ["tensor<3xf32>", "tensor<i1>", "tensor<2x0xf64>"], roots=False)
         artifact, (note,) = expanded(program, FEATURE)
         assert note.message.startswith(
-            "stablehlo.collective_broadcast was rewritten to stablehlo.collective_broadcast,"
+            "stablehlo.collective_broadcast was rewritten to 3 stablehlo.collective_broadcast,"
         )
         rng = np.random.default_rng(2)
         inputs = [[drawn(rng, (3,), "f32"), drawn(rng, (), "i1"), drawn(rng, (2, 0), "f64")] for _ in range(2)]

@@ -249,6 +249,28 @@ def test_several_operands_of_all_reduce() -> None:
     assert "accumulate" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("narrow", "wide"), [("i8", "i32"), ("bf16", "f32"), ("f32", "f64")])
+@pytest.mark.parametrize("count", [2, 4])
+def test_several_operands_of_all_reduce_become_one_each_and_are_converted(count: int, narrow: str, wide: str) -> None:
+    shapes: list[tuple[int, ...]] = [(3,), (), (2, 2)]
+    takes, gives = ([_tensor(shape, element) for shape in shapes] for element in (narrow, wide))
+    types, results = ", ".join(takes), ", ".join(gives)
+    arguments = ", ".join(f"%a{at}: {type_} {{tf.aliasing_output = {at} : i32}}" for at, type_ in enumerate(takes))
+    program = f"""func.func @main({arguments}) -> ({types}, {results}) {{
+      %0:3 = "stablehlo.all_reduce"(%a0, %a1, %a2) ({_body(wide)}) {{mhlo.note = "kept",
+        replica_groups = dense<[{list(range(count))}]> : tensor<1x{count}xi64>}} : ({types}) -> ({results})
+      return %a0, %a1, %a2, %0#0, %0#1, %0#2 : {types}, {results} }}"""
+    artifact = vt.serialize(program, "0.9.0", expand=True)
+    assert [each.feature for each in artifact.findings] == ["variadic_collectives", *[FEATURE] * len(shapes)]
+    text = str(vt.deserialize(artifact))
+    assert text.count("tf.aliasing_output") == text.count('mhlo.note = "kept"') == len(shapes)
+    inputs = [[_numbers(shape, narrow, 10 * seed + len(shape)) for shape in shapes] for seed in range(count)]
+    for engine in ENGINES:
+        for found in vt.run_parallel(artifact, inputs, engine=engine, replicas=count):
+            for at, result in enumerate(found[len(shapes) :]):
+                np.testing.assert_array_equal(result, sum(each[at].astype(TYPES[wide]) for each in inputs))
+
+
 @pytest.mark.parametrize("count", [2, 4, 8])
 def test_reduce_scatter(count: int) -> None:
     program = f"""func.func @main(%a: tensor<{2 * count}xbf16>) -> tensor<2xf32> {{

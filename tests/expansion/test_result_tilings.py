@@ -31,7 +31,7 @@ def test_the_rest_of_the_call_remains(target: str) -> None:
     program = _program(f", result_tilings = {_TILED}", others)
     artifact, (note,) = expanded(program, _FEATURE, target, relaxed=True)
     assert note.message == (
-        "stablehlo.custom_call was rewritten to stablehlo.custom_call, without its result_tilings, because "
+        "stablehlo.custom_call was rewritten, without its result_tilings, because "
         "StableHLO 1.18.0 introduced result_tilings of custom_call (relaxed: gives up the tilings of results that a "
         "custom call asks for)"
     )

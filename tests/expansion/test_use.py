@@ -21,6 +21,7 @@ from vhlo_tools.bindings import Provider
 from vhlo_tools.cli.main import main
 from vhlo_tools.dialect import known_features
 from vhlo_tools.expansion import expand_module
+from vhlo_tools.integrations import jax as vhlo_jax
 
 TAN = """func.func @main(%a: tensor<4xf32> {tf.aliasing_output = 0 : i32}) -> tensor<4xf32> {
   %0 = stablehlo.tan %a {a.b = "c"} : tensor<4xf32>
@@ -230,6 +231,28 @@ def test_patterns_of_every_expansion_are_there_and_no_others() -> None:
             assert by.always == (by.limits is None)
             assert by.to < feature.introduced
     assert expand_module is not None
+
+
+def test_jax_exports_are_expanded_and_stay_jax_exports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # What is around the artifact does not depend on it.
+    (export,) = (ROOT / "examples").glob("symbolic_export.jax_export")
+    path, moved = tmp_path / "tan.jax_export", tmp_path / "moved.jax_export"
+    vhlo_jax.open_export(export).with_artifacts(lambda _: vt.serialize(TAN)).save(path)
+    with pytest.raises(vt.DowngradeError, match="the op tan"):
+        vhlo_jax.retarget(path, "1.0.0")
+    with pytest.raises(vt.DowngradeError, match="the op tan"):
+        vhlo_jax.retarget(path, "1.0.0", expand=["composite"])
+    expanded = vhlo_jax.retarget(path, "1.0.0", expand=True)
+    expected = vt.retarget(vt.serialize(TAN), "1.0.0", expand=True)
+    assert [bytes(each) for each in expanded.artifacts] == [bytes(expected)]
+    assert [each.feature for each in expanded.findings] == ["tan"]
+    # What is old enough keeps its bytes.
+    assert bytes(vhlo_jax.retarget(path, "1.4.0", expand=True)) == bytes(vhlo_jax.retarget(path, "1.4.0"))
+    with pytest.raises(ValueError, match="'tan' has no relaxed expansion"):
+        vhlo_jax.retarget(path, "1.0.0", allow_relaxed=["tan"])
+    assert main(["retarget", str(path), "--target", "1.0.0", "--expand", "-o", str(moved)]) == 0
+    assert "stablehlo.tan was rewritten to" in capsys.readouterr().err
+    assert moved.read_bytes() == bytes(expanded)
 
 
 def test_the_page_is_what_the_data_says() -> None:

@@ -54,6 +54,61 @@ def test_an_op_that_is_not_matched_stays_and_nothing_is_left_behind(provider: Pr
     assert _names(provider, module) == ["stablehlo.negate", "stablehlo.abs"]
 
 
+def _of_other_type(rewriter: Rewriter) -> Sequence[Any]:
+    return [rewriter.make("stablehlo.negate", rewriter.operands(), rewriter.tensor((3,), rewriter.type("f32")))]
+
+
+def test_the_reason_why_an_op_stays_is_said(provider: Provider, module: ModuleOp) -> None:
+    refused: list[tuple[str, str]] = []
+    patterns = [Pattern("stablehlo.negate", _of_other_type), Pattern("stablehlo.abs", _never)]
+    apply_patterns(provider, module, patterns, refuse=lambda op, reason: refused.append((str(op.name), reason)))
+    assert _names(provider, module) == ["stablehlo.negate", "stablehlo.abs"]
+    (invalid, why), never = refused
+    assert invalid == "stablehlo.negate"
+    assert why.startswith("what would replace it is not valid: ")
+    assert "'stablehlo.negate' op" in why
+    assert never == ("stablehlo.abs", "not this one")
+
+
+_COPIED = """
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.all_reduce"(%a) ({
+    ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+      %1 = stablehlo.add %x, %y : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+  }) {replica_groups = dense<0> : tensor<1x1xi64>, a.b = "c", a.complex = dense<(1.0, 2.0)> : tensor<1xcomplex<f32>>,
+      a.place = loc("there":1:2), mhlo.sharding = "{replicated}"} : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
+
+
+def test_copies_have_all_attributes_or_the_note_says_what_they_lack(provider: Provider) -> None:
+    def same(rewriter: Rewriter) -> Sequence[Any]:
+        (type_,) = (each.type for each in rewriter.op.results)
+        return rewriter.make_like(
+            rewriter.operands(), [type_], channel_id=None, **{"mhlo.sharding": None, "a.new": flag}
+        )
+
+    def several(rewriter: Rewriter) -> Sequence[Any]:
+        (type_,) = (each.type for each in rewriter.op.results)
+        return rewriter.make_like([*rewriter.operands()] * 2, [type_] * 2, without=["mhlo.sharding"])[:1]
+
+    # The driver passes on what the pattern leaves out, if the bindings have a class for it.
+    for build, kept, said in (
+        (same, ["a.b", "a.complex", "a.new", "a.place", "mhlo.sharding"], "was rewritten"),
+        (several, ["a.b"], "was rewritten, without its mhlo.sharding, a.complex, a.place"),
+    ):
+        module = provider.parse(provider.new_context(), _COPIED)
+        flag = provider.ir.UnitAttr.get(module.context)
+        notes = Notes("m")
+        apply_patterns(provider, module, [Pattern("stablehlo.all_reduce", build)], notes)
+        (made,) = (op for op in provider.walk(module) if str(op.name) == "stablehlo.all_reduce")
+        names = sorted(each if isinstance(each, str) else each.name for each in made.attributes)
+        assert names == [*kept, "replica_groups"]
+        assert [each.message for each in notes.findings] == [f"stablehlo.all_reduce {said}"]
+        assert "stablehlo.add" in str(made)
+
+
 def test_an_op_that_has_to_be_matched_is_named(provider: Provider, module: ModuleOp) -> None:
     with pytest.raises(UnmatchedOpError, match="not this one") as caught:
         apply_patterns(provider, module, [Pattern("stablehlo.negate", _never, required=True)])

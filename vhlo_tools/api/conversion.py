@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, get_args
@@ -14,8 +13,6 @@ from vhlo_tools.compat import resolve_target as resolve
 from vhlo_tools.errors import (
     AliasError,
     DowngradeError,
-    MalformedArtifactError,
-    UnknownTargetError,
     UnsupportedFeatureError,
 )
 from vhlo_tools.findings import OPAQUE_PROPERTIES
@@ -25,6 +22,7 @@ from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.bindings import Context, Module
+    from vhlo_tools.convert import LibraryRetargeting
     from vhlo_tools.program import ExpandOptions, Program, ProgramSource
 
 __all__ = [
@@ -254,70 +252,33 @@ def retarget(
         InvalidVersionError: If the target looks like a version but is not valid.
         ValueError: If there is no such engine, or a feature to be expanded is unknown, or has no such expansion.
     """
-    options: ExpandOptions = {"expand": expand, "allow_relaxed": allow_relaxed}
     expands = bool(expansion_policy(expand, allow_relaxed))
     if expands and engine == "bytes":
         raise ValueError("expansions need MLIR: expected the engine auto or mlir")
     if engine not in get_args(Engine):
         raise ValueError(f"unknown engine {engine!r}: expected one of {', '.join(get_args(Engine))}")
     opened = Artifact.open(artifact, unpack=False)
+
+    def by_library() -> LibraryRetargeting:
+        # Imported here because bytes need no MLIR.
+        from vhlo_tools.convert import LibraryRetargeting
+
+        options: ExpandOptions = {"expand": expand, "allow_relaxed": allow_relaxed}
+        return LibraryRetargeting(str(target), options, as_of, provider, trusted)
+
     if engine == "mlir":
-        return _retarget_with_mlir(opened, target, as_of, provider, trusted, options)
+        return by_library().by_library(opened)
     resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
     try:
         return opened.retargeted(resolved.version)
-    except DowngradeError as refusal:
+    except DowngradeError:
         if not expands:
             raise
-        return _retarget_with_expansions(opened, refusal, target, as_of, provider, trusted, options)
+        return by_library().with_expansions(opened)
     except UnsupportedFeatureError as error:
         if engine == "bytes" or all(finding.feature != OPAQUE_PROPERTIES for finding in error.findings):
             raise
-    return _retarget_with_mlir(opened, target, as_of, provider, trusted, options)
-
-
-def _retarget_with_expansions(
-    artifact: Artifact,
-    refusal: DowngradeError,
-    target: str | Version,
-    as_of: date | None,
-    provider: str | None,
-    trusted: bool,
-    options: ExpandOptions,
-) -> Artifact:
-    """Retarget an artifact that cannot be without expansions; ``refusal`` says why."""
-    try:
-        return _retarget_with_mlir(artifact, target, as_of, provider, trusted, options)
-    except (MalformedArtifactError, UnknownTargetError) as error:
-        from vhlo_tools.bindings import get_provider
-
-        library = get_provider(provider).library
-        if artifact.version.minor_release <= library.current.minor_release:
-            raise
-        version = resolve_target(str(target), as_of=as_of, provider=provider).version
-        found = artifact.requirements().findings(version, expansion_policy(**options))
-        reason = (
-            f"it cannot be expanded by {library.name}, of StableHLO {library.current}, which is older than the "
-            f"artifact: install a release with {artifact.version.minor_release} or later"
-        )
-        errors = [replace(each, message=f"{each.message}; {reason}") for each in found if each.level == "error"]
-        raise DowngradeError(refusal.summary, errors) from error
-
-
-def _retarget_with_mlir(
-    artifact: Artifact,
-    target: str | Version,
-    as_of: date | None,
-    provider: str | None,
-    trusted: bool,
-    options: ExpandOptions,
-) -> Artifact:
-    from vhlo_tools.convert import serialize_program
-    from vhlo_tools.program import load_program
-
-    loaded = load_program(artifact, provider=provider, trusted=trusted)
-    resolved = _target(loaded, target, as_of)
-    return serialize_program(loaded, resolved, allow_other_dialects=bool(loaded.other_dialects), **options)
+    return by_library().by_library(opened)
 
 
 def deserialize(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from vhlo_tools.bindings.attributes import class_of, elements_of, leaves, named_attributes
+    from vhlo_tools.bindings.attributes import class_of, elements_of, leaves, named_attributes, names_without_class
     from vhlo_tools.bindings.diagnostics import source_of
     from vhlo_tools.bindings.functions import CALLEES, function_of, functions_of, inline_calls
     from vhlo_tools.bindings.lapack_targets import is_lapack, register_lapack
@@ -34,7 +34,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "attributes": ("class_of", "elements_of", "leaves", "named_attributes"),
+            "attributes": ("class_of", "elements_of", "leaves", "named_attributes", "names_without_class"),
             "diagnostics": ("source_of",),
             "functions": ("CALLEES", "function_of", "functions_of", "inline_calls"),
             "lapack_targets": ("is_lapack", "register_lapack"),

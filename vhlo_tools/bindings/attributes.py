@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["class_of", "elements_of", "leaves", "named_attributes"]
+__all__ = ["class_of", "elements_of", "leaves", "named_attributes", "names_without_class"]
 
 
 def leaves(attribute: Any) -> Iterator[Any]:
@@ -42,6 +42,12 @@ def named_attributes(attributes: Any) -> Iterator[tuple[str, Any]]:
         name = each if isinstance(each, str) else each.name
         # Not `each.attr`, which crashes the process in cases where this raises.
         yield from ((name, attribute) for attribute in _at(attributes, name))
+
+
+def names_without_class(attributes: Any) -> list[str]:
+    """Return the names of the attributes that :func:`named_attributes` leaves out."""
+    names = [each if isinstance(each, str) else each.name for each in attributes]
+    return [name for name in names if not list(_at(attributes, name))]
 
 
 def _at(holder: Any, key: Any) -> Iterator[Any]:

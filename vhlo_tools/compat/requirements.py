@@ -88,10 +88,11 @@ class Requirements:
 
     @cached_property
     def expandable_to(self) -> Version:
-        """The oldest version for which the program can be written with exact expansions.
+        """The oldest version for which the bytes alone promise that the program can be written with exact expansions.
 
-        Only expansions that apply to every use of their feature count, so that it can be written for every later
-        version with ``expand=True``; it may turn out that older ones are possible.
+        Only expansions that apply to every valid use of their feature count, so that it can be written for every later
+        version with ``expand=True``. Whether one applies that has limits depends on the uses, and needs MLIR: older
+        versions may be possible, as :func:`vhlo_tools.check` with ``expand=True`` finds out.
         """
         expansions = {feature.id: feature.expansion("exact") for feature in known_features()}
         blocking = [use for use in self._survey.summary[0] if use.level == "error"]

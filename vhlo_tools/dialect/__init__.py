@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from vhlo_tools.dialect.confirmations import ExpansionConfirmation, known_confirmations
     from vhlo_tools.dialect.defaults import Default, Structure, known_default, known_defaults
     from vhlo_tools.dialect.description import describe
     from vhlo_tools.dialect.encodings import (
@@ -64,6 +65,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "confirmations": ("ExpansionConfirmation", "known_confirmations"),
             "defaults": ("Default", "Structure", "known_default", "known_defaults"),
             "description": ("describe",),
             "encodings": (

@@ -116,7 +116,7 @@ def _expanding(names: _Names, indices_at: Callable[[int], int]) -> Build:
         }
         if not _are_still_sorted(of_indices, vector, index_map) and _is_true(op, "indices_are_sorted"):
             changed["indices_are_sorted"] = rewriter.attribute("false")
-        return rewriter.make_again(operands, [result.type for result in op.results], **changed)
+        return rewriter.make_like(operands, [result.type for result in op.results], **changed)
 
     return expand
 

@@ -47,7 +47,7 @@ def _without_buffers(rewriter: Rewriter) -> Sequence[Any] | None:
     if target in _SPECIAL:
         return [rewriter.converted(op.operands[0])]
     operands = [rewriter.converted(value) if _is_buffer(value) else value for value in op.operands]
-    return rewriter.make_again(operands, types)
+    return rewriter.make_like(operands, types)
 
 
 def _target(op: Any) -> str:

@@ -98,7 +98,7 @@ def algorithm_of(rewriter: Rewriter) -> _Algorithm | None:
 def without_algorithm(rewriter: Rewriter) -> Sequence[Any]:
     """Build the op without its algorithm."""
     types = [result.type for result in rewriter.op.results]
-    return rewriter.make_again(rewriter.operands(), types, algorithm=None)
+    return rewriter.make_like(rewriter.operands(), types, algorithm=None)
 
 
 def expanded_algorithm(rewriter: Rewriter, algorithm: _Algorithm) -> Sequence[Any]:
@@ -185,8 +185,8 @@ def _dot(rewriter: Rewriter, values: Sequence[Any], accumulation: str) -> Any:
     highest = "#stablehlo<precision HIGHEST>"
     precision = rewriter.attribute(f"[{highest}, {highest}]")
     # The driver gives attributes of others to the last op that is built.
-    gone = dict.fromkeys(("algorithm", *discardable(rewriter.op)))
-    return rewriter.make_again(values, [type_], **gone, precision_config=precision)[0]
+    gone = ["algorithm", *discardable(rewriter.op)]
+    return rewriter.make_like(values, [type_], without=gone, precision_config=precision)[0]
 
 
 def _of_components(rewriter: Rewriter, values: Sequence[Any], precision: str, products: int) -> Any:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
-from vhlo_tools.bindings import ModuleOp, Provider, source_of
+from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider, source_of
 from vhlo_tools.compat import ExpansionPolicy
 from vhlo_tools.dialect import Expansion, Feature, known_features
+from vhlo_tools.errors import DowngradeError
 from vhlo_tools.expansion.whole_module import ModuleExpansion, WholeModule
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.program import place_of
-from vhlo_tools.rewriting import Build, MatchFailure, Notes, Rewriter, apply_patterns, patterns_of
+from vhlo_tools.rewriting import Build, Notes, Refuse, apply_patterns, patterns_of
 from vhlo_tools.version import Version
 
 __all__ = ["Expanded", "Refusal", "expand_module"]
@@ -67,7 +68,7 @@ def expand_module(
         name: The name of the program in messages.
 
     Raises:
-        MLIRFailure: If the module is not valid.
+        DowngradeError: If what an expansion of the whole module made is not valid.
     """
     notes: list[Finding] = []
     refusals = _inexpressible(target)
@@ -79,10 +80,10 @@ def expand_module(
             refused = _refusing(feature, refusals)
             builds(WholeModule(provider, module, target, policy, told, refused))
             if told.findings:
-                provider.verify(module)
+                _verify(provider, module, name, feature, target)
         elif not names.isdisjoint(builds):
-            watched = {op: _watched(build, feature, refusals) for op, build in builds.items()}
-            apply_patterns(provider, module, patterns_of(watched), told)
+            refused = _refusing(feature, refusals)
+            apply_patterns(provider, module, patterns_of(builds), told, refuse=_of_op(refused))
         if told.findings:
             names = _names(provider, module)
             notes += told.findings
@@ -93,6 +94,15 @@ def _inexpressible(target: Version) -> list[Refusal]:
     """Return the reasons why features have no expansion; they are shown where a program uses the features."""
     newer = [feature for feature in known_features() if feature.introduced > target.minor_release]
     return [Refusal(feature.id, None, feature.inexpressible) for feature in newer if feature.inexpressible]
+
+
+def _verify(provider: Provider, module: ModuleOp, name: str, feature: Feature, target: Version) -> None:
+    try:
+        provider.verify(module)
+    except MLIRFailure as failure:
+        message = f"{feature.title} cannot be expanded: what would replace it is not valid: {failure}"
+        found = Finding(feature.id, "error", feature.kind, message, introduced=feature.introduced, target=target)
+        raise DowngradeError(f"{name} cannot be written for StableHLO {target}", [found]) from failure
 
 
 def _builds(expansion: Expansion) -> Mapping[str, Build] | ModuleExpansion:
@@ -109,17 +119,8 @@ def _names(provider: Provider, module: ModuleOp) -> set[str]:
     return {str(op.name) for op in provider.walk(module)}
 
 
-def _watched(build: Build, feature: Feature, refusals: list[Refusal]) -> Build:
-    """Return ``build`` with its failures to match added to ``refusals``."""
-
-    def watched(rewriter: Rewriter) -> Sequence[Any] | None:
-        try:
-            return build(rewriter)
-        except MatchFailure as failure:
-            refusals.append(Refusal(feature.id, source_of(rewriter.op.location), str(failure)))
-            raise
-
-    return watched
+def _of_op(refused: Callable[[SourceLocation | None, str], None]) -> Refuse:
+    return lambda op, reason: refused(source_of(op.location), reason)
 
 
 class _ExpansionNotes(Notes):

@@ -41,7 +41,7 @@ def _convolution(rewriter: Rewriter) -> Sequence[Any] | None:
         raise MatchFailure(f"a result of {element}, which is not computed the same from operands of another type")
     if str(element) == "f16" and "f8E8M0FNU" in elements:
         raise MatchFailure("f16 does not hold every f8E8M0FNU")
-    return rewriter.make_again([*(rewriter.convert(each, element) for each in (lhs, rhs)), *others], [type_])
+    return rewriter.make_like([*(rewriter.convert(each, element) for each in (lhs, rhs)), *others], [type_])
 
 
 EXACT: Final[Mapping[str, Build]] = {"stablehlo.convolution": _convolution, "stablehlo.dynamic_conv": _convolution}

@@ -49,7 +49,7 @@ def _converted(rewriter: Rewriter, groups: int, indices: int = 0) -> Sequence[An
         value if type_ is None else rewriter.convert(value, type_.element_type)
         for value, type_ in zip(operands, targets, strict=True)
     ]
-    return rewriter.make_again(values, types)
+    return rewriter.make_like(values, types)
 
 
 def _is_mixed(operands: Sequence[Any], types: Sequence[Any]) -> bool:

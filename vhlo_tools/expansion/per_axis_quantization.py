@@ -144,7 +144,7 @@ def _of_storage(
     rewriter: Rewriter, given: list[Any], takes: list[Quantization | None], gives: list[Quantization | None]
 ) -> Sequence[Any]:
     types = [_stored(rewriter, value.type, each) for value, each in zip(rewriter.op.results, gives, strict=True)]
-    return rewriter.make_again(given, types)
+    return rewriter.make_like(given, types)
 
 
 def _move(
@@ -166,7 +166,7 @@ def _compute(
             rewriter.tensor(rewriter.shape(value.type), rewriter.type(each.expressed)) if each else value.type
             for value, each in zip(results, gives, strict=True)
         ]
-        numbers = rewriter.make_again(numbers, types)
+        numbers = rewriter.make_like(numbers, types)
     return [
         _of_numbers(rewriter, number, value.type, each)
         for number, value, each in zip(numbers, results, gives, strict=True)

@@ -52,7 +52,7 @@ def without_accuracy(rewriter: Rewriter) -> Sequence[Any] | None:
     if asked_accuracy(rewriter) is None:
         return None
     types = [result.type for result in rewriter.op.results]
-    return rewriter.make_again(rewriter.operands(), types, result_accuracy=None)
+    return rewriter.make_like(rewriter.operands(), types, result_accuracy=None)
 
 
 RELAXED: Final[Mapping[str, Build]] = {f"stablehlo.{name}": without_accuracy for name in _OPS}

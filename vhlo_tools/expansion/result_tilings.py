@@ -25,7 +25,7 @@ def _untiled(rewriter: Rewriter) -> Sequence[Any] | None:
     if _NAME not in op.attributes or not len(op.attributes[_NAME]):
         return None
     rewriter.without.append(_NAME)
-    return rewriter.make_again(list(op.operands), [result.type for result in op.results], **{_NAME: None})
+    return rewriter.make_like(list(op.operands), [result.type for result in op.results], without=[_NAME])
 
 
 RELAXED: Final[Mapping[str, Build]] = {"stablehlo.custom_call": _untiled}

@@ -10,12 +10,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.artifact import JaxContainer
+from vhlo_tools.compat import AllowRelaxed, Expand, expansion_policy
 from vhlo_tools.formats import Buffer, decode_jax_export, read_signature
 from vhlo_tools.integrations.jax_targets import resolved_target
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.integrations.jax_export import JaxProgram, export
+    from vhlo_tools.program import ExpandOptions
 
 __all__ = [
     "JaxContainer",
@@ -56,19 +58,30 @@ def open_export(source: JaxSource, *, name: str | None = None) -> JaxContainer:
 
 
 def retarget(
-    source: JaxSource, target: str | Version, *, as_of: date | None = None, provider: str | None = None
+    source: JaxSource,
+    target: str | Version,
+    *,
+    expand: Expand = False,
+    allow_relaxed: AllowRelaxed = (),
+    as_of: date | None = None,
+    provider: str | None = None,
+    trusted: bool = False,
 ) -> JaxContainer:
     """Retarget the artifacts in a jax.export file to an older or newer version, and keep the rest of it unchanged.
 
-    Neither jax nor MLIR is needed, and constants are not loaded: ``save`` of the result copies them from file to file.
-    If ``target`` names a release of jax or jaxlib that does not read the file around the artifacts, the result has a
-    warning among its ``findings``.
+    Neither jax nor, without expansions, MLIR is needed, and constants are not loaded: ``save`` of the result copies
+    them from file to file. If ``target`` names a release of jax or jaxlib that does not read the file around the
+    artifacts, the result has a warning among its ``findings``.
 
     Args:
         source: The file, its path or its bytes.
         target: The target version or consumer, in the target grammar.
+        expand: Which features newer than the target are rewritten in artifacts that cannot be retargeted as they are,
+            as for :func:`vhlo_tools.retarget`.
+        allow_relaxed: Those that may be rewritten with something given up.
         as_of: The day from which windows in ``target`` count back, by default today.
-        provider: The bindings that define ``current``, ``WEEK_4`` and similar targets.
+        provider: The bindings for expansions, which also define ``current``, ``WEEK_4`` and similar targets.
+        trusted: Whether MLIR may parse an artifact directly in this process, as for :func:`vhlo_tools.retarget`.
 
     Raises:
         DowngradeError: If an artifact needs a feature newer than the target; with the findings of all artifacts.
@@ -78,9 +91,18 @@ def retarget(
         InvalidProgramError: If the result would exceed the maximum size of a jax.export file.
         UnknownTargetError: If the target is unknown.
         InvalidVersionError: If the target looks like a version but is not valid.
+        ValueError: If a feature to be expanded is unknown, or has no such expansion.
     """
     resolved = resolved_target(target, as_of, provider)
-    return JaxContainer.open(source).checked_for(resolved.consumers).retargeted(resolved.version)
+    container = JaxContainer.open(source).checked_for(resolved.consumers)
+    if not expansion_policy(expand, allow_relaxed):
+        return container.retargeted(resolved.version)
+    # Imported here because bytes need no MLIR.
+    from vhlo_tools.convert import LibraryRetargeting
+
+    options: ExpandOptions = {"expand": expand, "allow_relaxed": allow_relaxed}
+    moving = LibraryRetargeting(str(target), options, as_of, provider, trusted)
+    return container.with_artifacts(moving.with_expansions)
 
 
 def strip(source: JaxSource) -> JaxContainer:

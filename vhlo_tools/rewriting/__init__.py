@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from vhlo_tools.rewriting.patterns import (
         Build,
         Pattern,
+        Refuse,
         UnmatchedOpError,
         apply_patterns,
         discardable,
@@ -32,6 +33,7 @@ else:
             "patterns": (
                 "Build",
                 "Pattern",
+                "Refuse",
                 "UnmatchedOpError",
                 "apply_patterns",
                 "discardable",

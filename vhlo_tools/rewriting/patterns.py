@@ -6,16 +6,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vhlo_tools.bindings import MLIRFailure, ModuleOp, Operation, Provider, named_attributes, source_of
+from vhlo_tools.bindings import (
+    MLIRFailure,
+    ModuleOp,
+    Operation,
+    Provider,
+    named_attributes,
+    names_without_class,
+    source_of,
+)
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.rewriting.notes import Notes
 from vhlo_tools.rewriting.rewriter import MatchFailure, Rewriter
 
-__all__ = ["Build", "Pattern", "UnmatchedOpError", "apply_patterns", "discardable", "lost", "patterns_of"]
+__all__ = ["Build", "Pattern", "Refuse", "UnmatchedOpError", "apply_patterns", "discardable", "lost", "patterns_of"]
 
 #: Builds the values that replace the results of the rewriter's op, and returns them in order. ``None`` keeps the op
 #: unchanged; :class:`MatchFailure` reports that the pattern does not match the op.
 Build = Callable[[Rewriter], Sequence[Any] | None]
+
+#: Takes an op that a pattern could not replace, and the reason.
+Refuse = Callable[[Operation, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,7 @@ def apply_patterns(
     notes: Notes | None = None,
     *,
     retyping: bool = False,
+    refuse: Refuse | None = None,
 ) -> None:
     """Replace the ops of ``module`` that have a pattern, in place, nested ops before the ops that contain them.
 
@@ -99,12 +111,13 @@ def apply_patterns(
         notes: The record of replaced ops.
         retyping: Whether results are replaced by values of other types wherever they are used. The caller changes the
             types of their uses, and verifies the module afterwards; nothing is verified here.
+        refuse: Takes each op that a pattern which is not required could not replace, and the reason.
 
     Raises:
         UnmatchedOpError: If a required pattern does not match.
         MLIRFailure: If the ops that a required pattern builds are not valid.
     """
-    driver = _Driver(provider, {each.op: each for each in patterns}, retyping)
+    driver = _Driver(provider, {each.op: each for each in patterns}, retyping, refuse)
     with module.context:
         # Innermost ops first, because nested ops are cloned and erased with the op that contains them.
         for op in provider.walk(module, innermost_first=True):
@@ -138,10 +151,13 @@ class _Replaced:
 
 
 class _Driver:
-    def __init__(self, provider: Provider, patterns: Mapping[str, Pattern], retyping: bool) -> None:
+    def __init__(
+        self, provider: Provider, patterns: Mapping[str, Pattern], retyping: bool, refuse: Refuse | None
+    ) -> None:
         self._provider = provider
         self._patterns = patterns
         self._retyping = retyping
+        self._refuse = refuse
         self._converted: dict[Any, Any] = {}
         self._replaced: list[_Replaced] = []
 
@@ -164,11 +180,15 @@ class _Driver:
                 raise
             # StableHLO may not support the op on this element type. Nothing uses what was built.
             _erase_unused(rewriter.made, keep_effects=False)
+            if self._refuse is not None:
+                invalid = "" if isinstance(failure, MatchFailure) else "what would replace it is not valid: "
+                self._refuse(op, f"{invalid}{failure}")
             return
         self._replace(op, rewriter, values)
 
     def _replace(self, op: Operation, rewriter: Rewriter, values: Sequence[Any]) -> None:
         without = [*rewriter.without, *_propagate_discardable_attributes(rewriter, values)]
+        without += [name for name in _left_out(rewriter) if name not in without]
         location, parent = source_of(op.location), op.operation.parent
         replaced = _Replaced(
             op, str(op.name), location, parent, rewriter.made, without, has_results=bool(len(op.results))
@@ -234,13 +254,16 @@ def _propagate_discardable_attributes(rewriter: Rewriter, values: Sequence[Any])
         attribute of the same name, unless the pattern gave them to an op that it built.
     """
     held = discardable(rewriter.op)
+    nameless = [name for name in names_without_class(rewriter.op.attributes) if "." in name]
+    # They cannot be moved; copies have them.
+    lost = [name for name in nameless if not any(name in op.attributes for op in rewriter.made)]
     if not held:
-        return []
+        return lost
     # An op without results is replaced by the last one that was built.
     heir: Any = values[-1].owner if values else next(reversed(rewriter.made), None)
     if heir not in rewriter.made or len(heir.results) != len(values):
-        return [name for name, attribute in held.items() if not _has(rewriter.made, name, attribute)]
-    taken = []
+        return [*(name for name, attribute in held.items() if not _has(rewriter.made, name, attribute)), *lost]
+    taken = lost
     for name, attribute in held.items():
         if name in heir.attributes and heir.attributes[name] != attribute:
             # An op from a region of the replaced one has an attribute of its own.
@@ -248,6 +271,14 @@ def _propagate_discardable_attributes(rewriter: Rewriter, values: Sequence[Any])
         else:
             heir.attributes[name] = attribute
     return taken
+
+
+def _left_out(rewriter: Rewriter) -> list[str]:
+    """Return the attributes of the op that a single op of its name, which replaces it, does not have."""
+    made = [each for each in rewriter.made if str(each.name) == str(rewriter.op.name)]
+    if len(made) != 1 or len(rewriter.made) != 1:
+        return []
+    return [name for name, _ in named_attributes(rewriter.op.attributes) if name not in made[0].attributes]
 
 
 def _has(ops: Sequence[Any], name: str, attribute: Any) -> bool:
@@ -262,9 +293,12 @@ def _became(replaced: _Replaced, kept: set[int]) -> str:
         return "was rewritten to StableHLO"
     if not replaced.made:
         return "was replaced by its operand"
-    names = dict.fromkeys(str(op.name) for op in replaced.made if id(op) in kept)
+    made = [str(op.name) for op in replaced.made if id(op) in kept]
+    names = dict.fromkeys(made)
     if not names:
         return "was removed, because its results are not used"
+    if list(names) == [replaced.name]:
+        return "was rewritten" if len(made) == 1 else f"was rewritten to {len(made)} {replaced.name}"
     return f"was rewritten to {'StableHLO' if any(name.startswith('chlo.') for name in names) else ', '.join(names)}"
 
 

@@ -285,27 +285,6 @@ class Rewriter:
             self._point, self.made, self._constants = outside
         return list(op.results)
 
-    def make_again(self, operands: Sequence[Any], types: Sequence[Any], **attributes: Any) -> list[Any]:
-        """Build a copy of the op with other operands, and return its results.
-
-        Args:
-            operands: The operands.
-            types: The types of the results.
-            attributes: The attributes that differ from those of the op; ``None`` removes one.
-        """
-        twin = self.op.operation.clone(ip=self._point)
-        for index, value in enumerate(operands):
-            twin.operands[index] = value
-        for result, type_ in zip(twin.results, types, strict=True):
-            result.set_type(type_)
-        for name, attribute in attributes.items():
-            if attribute is not None:
-                twin.attributes[name] = attribute
-            elif name in twin.attributes:
-                del twin.attributes[name]
-        self.made.append(twin.operation)
-        return list(twin.results)
-
     def convert_arguments(self, block: Any, element: Any) -> None:
         """Give the arguments of a block another element type, and convert them back where the block uses them."""
         point = self._ir.InsertionPoint.at_block_begin(block)
@@ -326,32 +305,49 @@ class Rewriter:
         without: Iterable[str] = (),
         **attributes: Any,
     ) -> list[Any]:
-        """Build an op with the attributes and copies of the regions of the op, and return its results.
+        """Build a copy of the op with other operands and results, and return its results.
+
+        It has the attributes of the op, and copies of its regions. Where the number of operands or results or the name
+        changes, discardable attributes without a class in the bindings are left out, and the note says so.
 
         Args:
             operands: Its operands, of any number.
-            types: The types of its results.
+            types: The types of its results, of any number.
             name: Its name; by default that of the op.
             without: The names of attributes that it does not have.
-            attributes: Attributes that it has in addition, or instead of those of the op.
+            attributes: Attributes that it has in addition, or instead of those of the op; ``None`` removes one.
         """
-        held = {key: value for key, value in named_attributes(self.op.attributes) if key not in frozenset(without)}
-        made = self._ir.Operation.create(
-            name or str(self.op.name),
-            results=list(types),
-            operands=list(operands),
-            attributes=held | attributes,
-            regions=len(self.op.regions),
-            loc=self.op.location,
-            ip=self._point,
-        )
-        self.made.append(made)
-        if len(self.op.regions):
-            twin = self.op.operation.clone(ip=self._point)
+        op = self.op.operation
+        gone = {*without, *(key for key, value in attributes.items() if value is None)}
+        new = {key: value for key, value in attributes.items() if value is not None}
+        twin = op.clone(ip=self._point).operation
+        made = twin
+        if (name or op.name, len(operands), len(types)) == (op.name, len(op.operands), len(op.results)):
+            for index, value in enumerate(operands):
+                made.operands[index] = value
+            for result, type_ in zip(made.results, types, strict=True):
+                result.set_type(type_)
+            for key in gone:
+                if key in made.attributes:
+                    del made.attributes[key]
+            for key, value in new.items():
+                made.attributes[key] = value
+        else:
+            held = {key: value for key, value in named_attributes(op.attributes) if key not in gone}
+            made = self._ir.Operation.create(
+                name or str(op.name),
+                results=list(types),
+                operands=list(operands),
+                attributes=held | new,
+                regions=len(op.regions),
+                loc=op.location,
+                ip=self._point,
+            )
             for region, copied in zip(made.regions, twin.regions, strict=True):
                 for block in list(copied.blocks):
                     block.append_to(region)
-            twin.operation.erase()
+            twin.erase()
+        self.made.append(made)
         return list(made.results)
 
     def rows(self, rows: Sequence[Sequence[int]]) -> Any:

@@ -52,7 +52,7 @@ def _concatenate(rewriter: Rewriter) -> list[Any] | None:
     if not _is_of_two_bits(operands[0]):
         return None
     type_ = rewriter.op.results[0].type
-    (value,) = rewriter.make_again([_widened(each) for each in operands], [_wide(rewriter, type_)])
+    (value,) = rewriter.make_like([_widened(each) for each in operands], [_wide(rewriter, type_)])
     return [rewriter.convert(value, type_.element_type)]
 
 
@@ -63,7 +63,7 @@ def _rng_bit_generator(rewriter: Rewriter) -> list[Any] | None:
     if bits == drawn.element_type:
         return None
     unsigned = rewriter.tensor(rewriter.shape(drawn), bits)
-    next_state, value = rewriter.make_again(list(rewriter.op.operands), [state, unsigned])
+    next_state, value = rewriter.make_like(list(rewriter.op.operands), [state, unsigned])
     return [next_state, rewriter.make("stablehlo.bitcast_convert", [value], drawn)]
 
 

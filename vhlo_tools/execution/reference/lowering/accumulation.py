@@ -24,8 +24,9 @@ def convolution(rewriter: Rewriter) -> list[Any] | None:
     if one.element == other.element == element:
         return None
     computed = one.element if _is_narrower(rewriter, element, one.element) else element
-    operands = [each.convert(computed).value for each in (one, other)]
-    (value,) = rewriter.make_again(operands, [rewriter.tensor(rewriter.static(type_), computed)])
+    # A convolution whose padding is an operand has a third one.
+    operands = [*(each.convert(computed).value for each in (one, other)), *list(rewriter.op.operands)[2:]]
+    (value,) = rewriter.make_like(operands, [rewriter.tensor(rewriter.static(type_), computed)])
     return [Tensor(rewriter, value).convert(element).value]
 
 

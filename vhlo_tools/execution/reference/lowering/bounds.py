@@ -124,7 +124,7 @@ def _elementwise(rewriter: Rewriter, type_: Any) -> Any:
             if size is None and index not in sized:
                 sized[index] = rewriter.dimension(operand, index)
     cut = [_cut(rewriter, operand, sized) for operand in operands]
-    return rewriter.make_again(cut, [type_])[0]
+    return rewriter.make_like(cut, [type_])[0]
 
 
 def _cut(rewriter: Rewriter, operand: Any, sized: Mapping[int, Any]) -> Any:

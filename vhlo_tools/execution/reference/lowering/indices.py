@@ -30,7 +30,7 @@ def signed_from(first: int, last: int | None = None) -> Callable[[Rewriter], lis
         if not any(type_.is_unsigned or type_.width < _WIDE for type_ in types):
             return None
         operands[first:last] = [_signed(Tensor(rewriter, each)).value for each in operands[first:last]]
-        return rewriter.make_again(operands, [each.type for each in rewriter.op.results])
+        return rewriter.make_like(operands, [each.type for each in rewriter.op.results])
 
     return signed
 

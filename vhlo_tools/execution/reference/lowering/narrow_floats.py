@@ -44,7 +44,7 @@ def _computed(rewriter: Rewriter) -> list[Any] | None:
     if str(type_.element_type) not in _GREATEST:
         return None
     wide = [each.convert(rewriter.type("f32")) for each in tensors(rewriter)]
-    (value,) = rewriter.make_again([each.value for each in wide], [wide[0].type])
+    (value,) = rewriter.make_like([each.value for each in wide], [wide[0].type])
     return [_narrowed(Tensor(rewriter, value), type_)]
 
 

@@ -131,5 +131,5 @@ def _computed(rewriter: Rewriter, planned: _Planned) -> list[Tensor]:
             rewriter.tensor(rewriter.shape(result.type), rewriter.type(each.expressed)) if each else result.type
             for result, each in zip(rewriter.op.results, planned.results, strict=True)
         ]
-        numbers = [Tensor(rewriter, value) for value in rewriter.make_again([each.value for each in numbers], types)]
+        numbers = [Tensor(rewriter, value) for value in rewriter.make_like([each.value for each in numbers], types)]
     return [quantized(value, each) if each else value for value, each in zip(numbers, planned.results, strict=True)]

@@ -1,0 +1,158 @@
+"""Expanded programs, read and run by released jaxlibs that are older than what was expanded.
+
+For each expansion that is declared there is a program in ``tests/programs/expansion/``. It is written for the newest
+version without the feature, which the newest jaxlib without the feature gets, and for the oldest version that the
+expansion reaches, which two of the oldest jaxlibs get.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from corpus import ROOT
+from expansions import version_before
+from release_runs import ReleaseRun, run_by_release
+
+import vhlo_tools as vt
+from vhlo_tools.dialect import Effect, ExpansionConfirmation, Feature, Release, known_features, known_releases
+
+__all__ = ["OLD_RELEASES", "Case", "cases", "confirm"]
+
+PROGRAMS = ROOT / "tests" / "programs" / "expansion"
+#: The oldest release in `releases.toml`, and the first one of StableHLO 0.19.
+OLD_RELEASES = ("0.4.13", "0.4.26")
+#: XLA of two releases computes elementary functions of f32 in its own ways, and so does the expansion of ``tan``: 16
+#: units in the last place. Everything else has the same bits, as the inputs are short binary fractions.
+ULPS = {"tan": 16, "exponential_result_accuracy": 16, "result_accuracy": 16}
+
+ELEMENTS: dict[str, Any] = {
+    "i32": np.int32,
+    "f32": np.float32,
+    "bf16": ml_dtypes.bfloat16,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+}
+
+Array = np.ndarray[Any, Any]
+#: The results of each device.
+Results = Sequence[Sequence[Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An expanded program for a release.
+
+    Attributes:
+        feature: The feature.
+        effect: The effect of its expansion.
+        release: The release of jaxlib.
+        written: The version that the program is written for.
+    """
+
+    feature: Feature
+    effect: Effect
+    release: str
+    written: vt.Version
+
+    @property
+    def program(self) -> str:
+        """The program."""
+        return (PROGRAMS / f"{self.feature.id}.mlir").read_text()
+
+    def artifact(self) -> vt.Artifact:
+        """Return the program as it is written."""
+        options: Any = {"expand": True} if self.effect == "exact" else {"allow_relaxed": [self.feature.id]}
+        artifact = vt.serialize(self.program, self.written, **options)
+        assert self.feature.id in {each.feature for each in artifact.findings}, "nothing was expanded"
+        return artifact
+
+
+def cases(features: Sequence[Feature] = ()) -> Iterator[Case]:
+    """Yield the cases of all expansions that are declared, or of those of some features."""
+    for feature in features or known_features():
+        for expansion in feature.expansions:
+            yield Case(feature, expansion.effect, newest_without(feature).release, version_before(feature.id))
+            for release in OLD_RELEASES:
+                yield Case(feature, expansion.effect, release, vt.Version("0.9.0"))
+
+
+def newest_without(feature: Feature) -> Release:
+    """Return the newest release of jaxlib that does not know a feature."""
+    older = [
+        each
+        for each in known_releases()
+        if each.package == "jaxlib" and each.stablehlo.minor_release < feature.introduced
+    ]
+    return max(older, key=lambda each: (each.stablehlo, each.date))
+
+
+def confirm(case: Case) -> ExpansionConfirmation:
+    """Let the release of a case read and run its program.
+
+    Raises:
+        AssertionError: If it does not read it, or has other results than XLA has here.
+    """
+    given = inputs(case.program)
+    artifact = case.artifact()
+    outcome = run_by_release(f"jaxlib=={case.release}", artifact, given)
+    assert outcome.failed != "read", f"{case}: {outcome.error}"
+    assert outcome.failed != "process", f"{case}: {outcome.error}"
+    if outcome.results is not None:
+        check_results(case, outcome.results, expected(case.program, artifact, given))
+    known = (case.feature.id, case.effect, case.release, case.written)
+    return ExpansionConfirmation(*known, not_run=_reason(outcome))
+
+
+def inputs(program: str) -> list[list[Array]]:
+    """Return fixed inputs for each device of a program: fractions of at most five bits, and integers from 0 to 7."""
+    devices = int(found[1]) if (found := re.search(r"mhlo\.num_replicas = (\d+)", program)) else 1
+    taken, _, _ = program.partition("@main(")[2].partition("->")
+    types = re.findall(r"tensor<((?:\d+x)*)(\w+)>", taken)
+    return [[_values(shape, element, device) for shape, element in types] for device in range(devices)]
+
+
+def _values(shape: str, element: str, device: int) -> Array:
+    sizes = [int(size) for size in shape.split("x") if size]
+    numbers = np.arange(np.prod(sizes, dtype=int)).reshape(sizes) + 5 * device
+    return (numbers % 8 if element == "i32" else (numbers % 32 - 16) / 8).astype(ELEMENTS[element])
+
+
+def expected(program: str, artifact: vt.Artifact, given: Results) -> Results:
+    """Return what the newest release here computes: of the program, on the first engine that runs it.
+
+    Neither may, as neither knows buffers, and both fail at reductions of mixed precision: then of the artifact on XLA.
+    """
+    for engine in ("xla", "reference"):
+        with suppress(vt.EngineError):
+            return _run(program, given, engine)
+    return _run(artifact, given, "xla")
+
+
+def _run(program: str | vt.Artifact, given: Results, engine: Any) -> Results:
+    if len(given) == 1:
+        return [vt.run(program, given[0], engine=engine)]
+    return vt.run_parallel(program, given, replicas=len(given), engine=engine)
+
+
+def check_results(case: Case, found: Results, wanted: Results) -> None:
+    """Check that two programs have the same results on each device, bit by bit or within the bound of the feature."""
+    for device, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        for number, (result, value) in enumerate(zip(one, map(np.asarray, other), strict=True)):
+            assert result.dtype == value.dtype
+            assert result.shape == value.shape
+            where = f"{case}: result {number} of device {device}: {result} instead of {value}"
+            if ulps := ULPS.get(case.feature.id):
+                assert np.all(np.abs(result - value) <= ulps * np.spacing(np.abs(value))), where
+            else:
+                assert result.tobytes() == value.tobytes(), where
+
+
+def _reason(outcome: ReleaseRun) -> str | None:
+    """Return what a release said of a program that it does not run, in one line."""
+    return None if outcome.results is not None else f"{outcome.failed}: {outcome.error.strip().splitlines()[0][:160]}"

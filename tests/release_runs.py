@@ -1,0 +1,62 @@
+"""Artifacts that released jaxlibs read and run."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import ml_dtypes  # noqa: F401  # names its element types to numpy
+import numpy as np
+from release_environments import run_in
+
+import vhlo_tools as vt
+
+__all__ = ["ReleaseRun", "run_by_release"]
+
+SCRIPT = Path(__file__).parent / "releases" / "run_artifact.py"
+#: Seconds for one process; XLA of some releases waits forever for a device that failed.
+TIMEOUT = 120
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRun:
+    """What a release made of an artifact.
+
+    Attributes:
+        results: The results of each device; ``None`` if it did not run the artifact.
+        failed: The step that failed.
+        error: What the release said.
+    """
+
+    results: list[list[Array]] | None
+    failed: Literal["", "read", "compile", "run", "process"] = ""
+    error: str = ""
+
+
+def run_by_release(release: str, artifact: vt.Artifact, inputs: Sequence[Sequence[Array]]) -> ReleaseRun:
+    """Run an artifact by a released jaxlib, such as ``jaxlib==0.4.26``, with the inputs of each device, a replica."""
+    named = {
+        # As `.npy` does not know the element types of `ml_dtypes`.
+        f"{device} {number} {array.dtype}": np.array(array, order="C").view(f"u{array.itemsize}")
+        for device, arrays in enumerate(inputs)
+        for number, array in enumerate(arrays)
+    }
+    given = io.BytesIO()
+    np.savez(given, artifact=np.frombuffer(bytes(artifact), np.uint8), **named)  # type: ignore[arg-type]
+    done = run_in(release, SCRIPT, input=given.getvalue(), timeout=TIMEOUT)
+    if done.returncode:
+        return ReleaseRun(None, "process", done.stderr.decode(errors="replace"))
+    with np.load(io.BytesIO(done.stdout)) as archive:
+        found = {name: archive[name] for name in archive.files}
+    if "failed" in found:
+        return ReleaseRun(None, str(found["failed"]), str(found["error"]))  # type: ignore[arg-type]
+    results: list[list[Array]] = [[] for _ in inputs]
+    for name, array in found.items():
+        device, _, dtype = name.split()
+        results[int(device)].append(array.view(np.dtype(dtype)))
+    return ReleaseRun(results)

@@ -1,0 +1,81 @@
+"""Retargets artifacts through StableHLO's passes: with expansions, or where their bytes alone cannot be edited."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING
+
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.bindings import get_provider
+from vhlo_tools.compat import expansion_policy, resolve_target
+from vhlo_tools.convert.serialization import serialize_program
+from vhlo_tools.errors import DowngradeError, MalformedArtifactError, UnknownTargetError
+from vhlo_tools.program import load_program
+
+if TYPE_CHECKING:
+    from vhlo_tools.program import ExpandOptions
+
+__all__ = ["LibraryRetargeting"]
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryRetargeting:
+    """Retargeting by the library of a provider; ops of other dialects in an artifact are kept.
+
+    Attributes:
+        target: The target version or consumer, in the target grammar.
+        expansions: The expansions that are allowed.
+        as_of: The day from which windows in ``target`` count back, by default today.
+        provider: The bindings, by default the installed ones.
+        trusted: Whether MLIR may parse an artifact directly in this process.
+    """
+
+    target: str
+    expansions: ExpandOptions
+    as_of: date | None = None
+    provider: str | None = None
+    trusted: bool = False
+
+    def by_library(self, artifact: Artifact) -> Artifact:
+        """Return an artifact at the target.
+
+        Raises:
+            DowngradeError: If it needs a feature newer than the target.
+            UnsupportedFeatureError: If it contains something that no artifact can represent.
+            MalformedArtifactError: If the library cannot read it.
+            UnknownTargetError: If the target is unknown, or a version that the library cannot write.
+        """
+        loaded = load_program(artifact, provider=self.provider, trusted=self.trusted)
+        library = loaded.provider.library
+        resolved = resolve_target(self.target, lambda: library, as_of=self.as_of).within(library)
+        others = bool(loaded.other_dialects)
+        return serialize_program(loaded, resolved, allow_other_dialects=others, **self.expansions)
+
+    def with_expansions(self, artifact: Artifact) -> Artifact:
+        """Return an artifact at the target: with its bytes edited if these suffice, otherwise by the library.
+
+        Raises:
+            DowngradeError: If it needs a feature newer than the target, and no expansion applies.
+            UnsupportedFeatureError: If it contains something that cannot be retargeted.
+            MalformedArtifactError: If it is damaged, or the library cannot read it.
+            UnknownTargetError: If the target is unknown.
+        """
+        library = get_provider(self.provider).library
+        version = resolve_target(self.target, lambda: library, as_of=self.as_of).specified().version
+        try:
+            return artifact.retargeted(version)
+        except DowngradeError as downgrade:
+            refusal = downgrade
+        try:
+            return self.by_library(artifact)
+        except (MalformedArtifactError, UnknownTargetError) as error:
+            if artifact.version.minor_release <= library.current.minor_release:
+                raise
+            found = artifact.requirements().findings(version, expansion_policy(**self.expansions))
+            reason = (
+                f"it cannot be expanded by {library.name}, of StableHLO {library.current}, which is older than the "
+                f"artifact: install a release with {artifact.version.minor_release} or later"
+            )
+            errors = [replace(each, message=f"{each.message}; {reason}") for each in found if each.level == "error"]
+            raise DowngradeError(refusal.summary, errors) from error

@@ -1,0 +1,54 @@
+"""Which releases read and ran expanded programs, from ``dialect_specs/vhlo/expansions_confirmed.toml``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from vhlo_tools.dialect.data import Kind, check_entry, load_entries
+from vhlo_tools.dialect.features import Effect, known_feature
+from vhlo_tools.dialect.releases import known_releases
+from vhlo_tools.version import Version
+
+__all__ = ["ExpansionConfirmation", "known_confirmations"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExpansionConfirmation:
+    """An expanded program that a release of jaxlib older than the feature read.
+
+    Attributes:
+        feature: The id of the feature.
+        effect: The effect of its expansion.
+        release: The version of jaxlib.
+        written: The version of StableHLO that the program was written for.
+        not_run: Why the release did not run it; ``None`` if it did, with the right results.
+    """
+
+    feature: str
+    effect: Effect
+    release: str
+    written: Version
+    not_run: str | None = None
+
+
+_KINDS: Final[dict[str, Kind]] = {
+    **dict.fromkeys(("feature", "release", "written", "not_run"), str),
+    "effect": frozenset({"exact", "relaxed"}),
+}
+
+
+@cache
+def known_confirmations() -> tuple[ExpansionConfirmation, ...]:
+    """Return what releases made of expanded programs, in the order of the features."""
+    return load_entries("vhlo/expansions_confirmed.toml", "confirmation", _to_confirmation)
+
+
+def _to_confirmation(entry: dict[str, Any]) -> ExpansionConfirmation:
+    check_entry(entry, **_KINDS)
+    if known_feature(entry["feature"]).expansion(entry["effect"]) is None:
+        raise ValueError(f"{entry['feature']} has no {entry['effect']} expansion")
+    if not any(each.package == "jaxlib" and each.release == entry["release"] for each in known_releases()):
+        raise ValueError(f"release is {entry['release']!r}: expected a release of jaxlib in releases.toml")
+    return ExpansionConfirmation(**{**entry, "written": Version(entry["written"])})
