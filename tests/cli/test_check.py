@@ -113,6 +113,17 @@ def test_folders_and_globs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert (code, len(json.loads(out)["files"])) == (1, 1)
 
 
+def test_what_a_migration_leaves_does_not_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = bytes(vt.serialize(SAXPY))
+    for name in ("model.mlirbc", "model.mlirbc.orig", ".vhlo-1234.mlirbc"):
+        (tmp_path / name).write_bytes(data)
+    code, out = checked(capsys, str(tmp_path), "--target", "1.4.0")
+    assert (code, out.splitlines()[-1], len(out.splitlines())) == (0, "checked 1 program: no errors", 2)
+    # Unless it is named.
+    code, out = checked(capsys, str(tmp_path / "model.mlirbc.orig"), "--target", "1.4.0")
+    assert (code, out.splitlines()[0]) == (0, f"{tmp_path / 'model.mlirbc.orig'}: ok for 1.4.0")
+
+
 def test_a_bad_file_does_not_hide_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.mlirbc"
     bad.write_bytes(bytes(vt.serialize(SAXPY))[:100])

@@ -80,6 +80,17 @@ def test_it_does_not_matter_how_a_file_is_named(
     assert check(capsys, "../m.mlir", "--target", "1.3.0", "--baseline", "../known.json")[0] == 0
 
 
+def test_what_is_stale_fails_on_request(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(capsys, *ASKED, "--fail-on-stale")[0] == 0
+    write(folder / "m.mlir", GOOD)
+    assert check(capsys, *ASKED)[0] == 0
+    code, _, err = check(capsys, *ASKED, "--fail-on-stale")
+    assert (code, "known.json is stale" in err) == (1, True)
+    assert check(capsys, *ASKED, "--fail-on-stale", "--exit-zero")[0] == 0
+    assert check(capsys, *ASKED, "--fail-on-stale", "--update-baseline")[0] == 0
+    assert check(capsys, *ASKED, "--fail-on-stale")[0] == 0
+
+
 def test_what_is_gone_is_stale_until_the_baseline_is_updated(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(folder / "m.mlir", blocked(10))
     code, _, err = check(capsys, *ASKED)

@@ -53,6 +53,9 @@ def _settings_options(function: _F) -> _F:
             ),
             click.option("--baseline", metavar="FILE", help="Ignore the known findings in FILE."),
             click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline."),
+            click.option(
+                "--fail-on-stale", is_flag=True, help="Exit with 1 if a known finding does not occur any more."
+            ),
             click.option("-q", "--quiet", is_flag=True, help="Print findings only, in text."),
             click.option("--statistics", is_flag=True, help="Print the number of findings of each feature instead."),
             click.option("--show-files", is_flag=True, help="Print the files that would be checked, and stop."),
@@ -113,6 +116,7 @@ def check(
     warn: tuple[str, ...],
     allow: tuple[str, ...],
     update_baseline: bool,
+    fail_on_stale: bool,
     quiet: bool,
     statistics: bool,
     show_files: bool,
@@ -151,9 +155,12 @@ def check(
     gate = Gate(settings, _baseline(settings, update_baseline), provider=provider, trusted=trusted)
     renderer = render_statistics if statistics else render
     summary = _run(gate, update_baseline, None if output == options.STANDARD else output, renderer, quiet=quiet)
+    stale = gate.baseline is not None and not update_baseline and _say_stale(gate.baseline)
     if summary.states["unreadable"]:
         return 2
-    return int(bool(summary.states["blocked"]) and not (exit_zero or update_baseline))
+    if exit_zero or update_baseline:
+        return 0
+    return int(bool(summary.states["blocked"]) or (stale and fail_on_stale))
 
 
 def _levels(**features: tuple[str, ...]) -> Levels:
@@ -218,15 +225,20 @@ def _run(gate: Gate, update_baseline: bool, output: str | None, renderer: Render
     if baseline is not None and update_baseline:
         baseline.write()
         _say(f"the findings were written to {baseline.path}")
-    elif baseline is not None:
-        for identity, count in baseline.stale():
-            times = f" ({count} times)" if count > 1 else ""
-            what = f"{identity.feature} in {identity.path or identity.file}"
-            _say(
-                f"note: {baseline.path} is stale: {identity.file} for {identity.target} no longer has {what}{times}; "
-                f"--update-baseline removes it"
-            )
     return summary
+
+
+def _say_stale(baseline: Baseline) -> bool:
+    """Name the known findings that do not occur any more, and return whether there are any."""
+    stale = baseline.stale()
+    for identity, count in stale:
+        times = f" ({count} times)" if count > 1 else ""
+        what = f"{identity.feature} in {identity.path or identity.op or identity.file}"
+        _say(
+            f"note: {baseline.path} is stale: {identity.file} for {identity.target} no longer has {what}{times}; "
+            f"--update-baseline removes it"
+        )
+    return bool(stale)
 
 
 def _say(message: str) -> None:
