@@ -255,6 +255,38 @@ def test_quiet_text_is_findings_alone(store: Path, capsys: pytest.CaptureFixture
     assert check(capsys, "good.mlir", "--target", "1.3.0", "-q") == (0, "", "")
 
 
+def test_colours_are_for_terminals_and_for_those_who_want_them(
+    store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    plain = report(capsys, "text")
+    assert "\x1b" not in plain
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    coloured = report(capsys, "text")
+    assert "blocked.mlir: \x1b[1;31m1 error\x1b[0m for 1.3.0\n\x1b[1;31m  error\x1b[0m: tan, since 1.4.0\n" in coloured
+    assert "broken.mlir: \x1b[1;31mcannot be checked\x1b[0m\n" in coloured
+    assert "\x1b[1;33m1 warning\x1b[0m" in report(capsys, "text", "--warn", "tan")
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+    check(capsys, ".", "--target", "1.3.0", "-o", "report.out")
+    assert "\x1b" not in (store / "report.out").read_text()
+    assert "\x1b" not in report(capsys, "json")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert report(capsys, "text", "--exclude", "report.out") == plain
+
+
+@pytest.mark.parametrize("columns", [1, 40, 60, 80, 132])
+def test_text_has_the_width_of_the_terminal(
+    columns: int, store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, out, _ = check(capsys, "blocked.mlir", "--target", "1.3.0")
+    longest = max(len(line) for line in out.splitlines())
+    assert longest <= max(columns, 55)
+    # The remedy is the longest of all, of 112 characters.
+    assert (longest > 80) == (columns > 80)
+
+
 def test_statistics(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert report(capsys, "text", "--statistics").splitlines() == [

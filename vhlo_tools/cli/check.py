@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from vhlo_tools.cli import check_settings, check_text, options
-from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.echo import echo, has_colours
 from vhlo_tools.dialect import explanation_of, known_explanations, known_features
 from vhlo_tools.files import write_atomically
 from vhlo_tools.gate import (
@@ -211,7 +211,7 @@ def _run(gate: Gate, update_baseline: bool, output: str | None, renderer: Render
     files = gate.files(gate.settings.paths)
     if not files:
         _say("no programs to check: all are excluded")
-    scope, summary = replace(gate.scope(files), quiet=quiet), Summary()
+    scope, summary = replace(gate.scope(files), quiet=quiet, colour=output is None and has_colours()), Summary()
     answers = summary.counting(gate.answers(files, options.read_program))
     pieces = renderer(gate.settings.output_format, scope, answers)
     if output is None:

@@ -106,6 +106,7 @@ class Scope:
         folder: The folder that relative paths start from, including those recorded in programs.
         baseline: The file of known findings, if there is one.
         quiet: Whether text has findings alone: no programs without, no table, no summary.
+        colour: Whether text has colours, as escape sequences of terminals.
     """
 
     paths: Sequence[str]
@@ -113,6 +114,7 @@ class Scope:
     folder: Path = field(default_factory=Path.cwd)
     baseline: str | None = None
     quiet: bool = False
+    colour: bool = False
 
 
 def is_refused(findings: Sequence[Finding]) -> bool:

@@ -1,7 +1,9 @@
-"""Findings as text for 80 columns."""
+"""Findings as text, for the width of the terminal."""
 
 from __future__ import annotations
 
+import re
+import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,8 +16,14 @@ from vhlo_tools.report.summary import Summary
 
 __all__ = ["finding_lines", "text_report", "verdict_lines", "wrapped"]
 
+#: The width of a report that no terminal shows, unless the variable COLUMNS says another.
 _WIDTH: Final = 80
-
+#: Below it, every line would hold a word or two.
+_NARROWEST: Final = 40
+#: The level of a finding, and the worst one in the line of a program.
+_LEVEL: Final = re.compile(r"^  (error|warning|note)(?=:)|(?<=: )\d+ (error|warning|note)s?|(?<=: )cannot be checked$")
+#: Red, yellow and cyan: parameters of Select Graphic Rendition (ECMA-48, section 8.3.117).
+_COLOURS: Final = {"error": 31, "warning": 33, "note": 36}
 
 #: Findings of a program: what matters most comes last.
 _LEVELS: Final = ("note", "warning", "error")
@@ -28,7 +36,16 @@ def text_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     summary last.
     """
     for line in _lines(scope, answers):
-        yield f"{printable_lines(line)}\n"
+        # Escape sequences of a file are no longer any here.
+        shown = printable_lines(line)
+        yield f"{_coloured(shown) if scope.colour else shown}\n"
+
+
+def _coloured(line: str) -> str:
+    def styled(match: re.Match[str]) -> str:
+        return f"\x1b[1;{_COLOURS[match[1] or match[2] or 'error']}m{match[0]}\x1b[0m"
+
+    return _LEVEL.sub(styled, line, count=1)
 
 
 def _lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
@@ -141,10 +158,10 @@ def _place(finding: Finding) -> str:
 
 
 def wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
-    """Return ``text`` as lines of 80 columns, the first with ``indent``, the others with ``hanging`` if given."""
+    """Return ``text`` wrapped for the terminal: the first line with ``indent``, the others with ``hanging`` if given."""
     return textwrap.wrap(
         text,
-        _WIDTH,
+        max(shutil.get_terminal_size((_WIDTH, 24)).columns, _NARROWEST),
         initial_indent=indent,
         subsequent_indent=indent if hanging is None else hanging,
         break_long_words=False,
