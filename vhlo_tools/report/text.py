@@ -158,7 +158,7 @@ def _place(finding: Finding) -> str:
 
 
 def wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
-    """Return ``text`` wrapped for the terminal: the first line with ``indent``, the others with ``hanging`` if given."""
+    """Return ``text`` wrapped for the terminal: the first line with ``indent``, the others with ``hanging`` or it."""
     return textwrap.wrap(
         text,
         max(shutil.get_terminal_size((_WIDTH, 24)).columns, _NARROWEST),
