@@ -29,7 +29,7 @@ def findings(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[s
 
 
 def test_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
-    assert checked(capsys, SAXPY, "--target", "0.9.0") == (0, f"{SAXPY}: ok for 0.9.0\n")
+    assert checked(capsys, SAXPY, "--target", "0.9.0") == (0, f"{SAXPY}: ok for 0.9.0\nchecked 1 program: no errors\n")
 
 
 def test_what_stands_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
@@ -46,6 +46,7 @@ def test_what_stands_in_the_way(tmp_path: Path, capsys: pytest.CaptureFixture[st
         "      m.py:42:1 in @main",
         "    -> write tan(x) as sine(x) / cosine(x); or rewrite it with --expand; or",
         "       choose 1.4.0 or later",
+        "checked 1 program: 1 has errors",
     ]
 
 
@@ -112,6 +113,17 @@ def test_folders_and_globs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert (code, len(json.loads(out)["files"])) == (1, 1)
 
 
+def test_what_a_migration_leaves_does_not_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = bytes(vt.serialize(SAXPY))
+    for name in ("model.mlirbc", "model.mlirbc.orig", ".vhlo-1234.mlirbc"):
+        (tmp_path / name).write_bytes(data)
+    code, out = checked(capsys, str(tmp_path), "--target", "1.4.0")
+    assert (code, out.splitlines()[-1], len(out.splitlines())) == (0, "checked 1 program: no errors", 2)
+    # Unless it is named.
+    code, out = checked(capsys, str(tmp_path / "model.mlirbc.orig"), "--target", "1.4.0")
+    assert (code, out.splitlines()[0]) == (0, f"{tmp_path / 'model.mlirbc.orig'}: ok for 1.4.0")
+
+
 def test_a_bad_file_does_not_hide_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.mlirbc"
     bad.write_bytes(bytes(vt.serialize(SAXPY))[:100])
@@ -130,6 +142,7 @@ def test_a_bad_file_does_not_hide_the_others(tmp_path: Path, capsys: pytest.Capt
         (["nothing/*.mlir", "--target", "1.0.0"], "not a file, not a folder with programs"),
         (["--explain", "tanh"], "'tanh' is not a feature"),
         (["--explain", "alias"], "did you mean alias_and_donor"),
+        (["--explain", "dot_algoritm"], "did you mean dot_algorithm"),
     ],
 )
 def test_usage(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,7 @@ def entries(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_known_findings_pass(capsys: pytest.CaptureFixture[str]) -> None:
-    assert check(capsys, *ASKED) == (0, "m.mlir: ok for 1.3.0 (1 known)\n", "")
+    assert check(capsys, *ASKED) == (0, "m.mlir: ok for 1.3.0 (1 known)\nchecked 1 program: no errors\n", "")
 
 
 def test_one_line_for_each_kind_of_finding(folder: Path) -> None:
@@ -78,6 +78,17 @@ def test_it_does_not_matter_how_a_file_is_named(
     (folder / "below").mkdir()
     monkeypatch.chdir(folder / "below")
     assert check(capsys, "../m.mlir", "--target", "1.3.0", "--baseline", "../known.json")[0] == 0
+
+
+def test_what_is_stale_fails_on_request(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(capsys, *ASKED, "--fail-on-stale")[0] == 0
+    write(folder / "m.mlir", GOOD)
+    assert check(capsys, *ASKED)[0] == 0
+    code, _, err = check(capsys, *ASKED, "--fail-on-stale")
+    assert (code, "known.json is stale" in err) == (1, True)
+    assert check(capsys, *ASKED, "--fail-on-stale", "--exit-zero")[0] == 0
+    assert check(capsys, *ASKED, "--fail-on-stale", "--update-baseline")[0] == 0
+    assert check(capsys, *ASKED, "--fail-on-stale")[0] == 0
 
 
 def test_what_is_gone_is_stale_until_the_baseline_is_updated(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

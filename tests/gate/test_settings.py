@@ -97,7 +97,10 @@ readable-by = []
         ("legalize = 'no'", "legalize: expected true or false, found 'no'"),
         ("as-of = 'yesterday'", "as-of: expected a day such as 2026-01-31"),
         ("as-of = 2026-01-31T10:00:00", "as-of: expected a day"),
-        ("output-format = 'sarf'", "expected one of text, json, jsonl, github, sarif, junit, found 'sarf': did you"),
+        (
+            "output-format = 'sarf'",
+            "expected one of text, json, jsonl, github, gitlab, sarif, junit, found 'sarf': did you",
+        ),
         ("[levels]\ntanh = 'deny'", "levels.tanh: 'tanh' is not a feature"),
         ("[levels]\ntan = 'forbid'", "levels.tan: expected one of deny, warn, allow, found 'forbid'"),
         ("levels = 'deny'", "levels: expected a table, found 'deny'"),

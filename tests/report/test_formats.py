@@ -167,12 +167,14 @@ def test_github_says_once_what_is_of_the_whole_file(store: Path, capsys: pytest.
 
 def test_json_lines(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [json.loads(line) for line in report(capsys, "jsonl").splitlines()]
-    assert [(row["type"], row["file"]) for row in rows] == [
+    assert [(row["type"], row.get("file")) for row in rows] == [
         ("finding", STRANGE),
         ("finding", "blocked.mlir"),
         ("finding", "blocked.mlir"),
         ("error", "broken.mlir"),
+        ("summary", None),
     ]
+    assert rows[-1] == {"type": "summary", "programs": 4, "ok": 1, "unreadable": 1, "blocked": 2, "warned": 0}
     assert all(not isinstance(value, dict | list) for row in rows for value in row.values())
     assert (rows[1]["source"], rows[1]["line"], rows[1]["column"]) == ("src/model.py", 10, 3)
     assert (rows[1]["feature"], rows[1]["question"], rows[1]["introduced"]) == ("tan", "1.3.0", "1.4.0")
@@ -181,12 +183,130 @@ def test_json_lines(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_json(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(report(capsys, "json", "--baseline", "known.json", "--update-baseline"))
     by_path = {each["path"]: each for each in document["files"]}
+    assert document["summary"] == {"programs": 4, "ok": 1, "unreadable": 1, "blocked": 2, "warned": 0}
     assert by_path["good.mlir"]["ok"]
     assert by_path["broken.mlir"]["error"]
     assert [each["baseline"] for each in by_path["blocked.mlir"]["findings"]] == ["new", "new"]
     assert by_path["blocked.mlir"]["targets"] == [
         {"target": "1.3.0", "version": "1.3.0", "ok": False, "known": 0, "allowed": 0}
     ]
+
+
+def test_gitlab(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The fields that GitLab needs, of the types and values in its documentation, "Code Quality report format"."""
+    issues = json.loads(report(capsys, "gitlab"))
+    assert [each["check_name"] for each in issues] == ["unreadable", "tan", "tan", "tan"]
+    assert [each["severity"] for each in issues] == ["critical", "major", "major", "major"]
+    assert [(each["location"]["path"], each["location"]["lines"]["begin"]) for each in issues] == [
+        ("broken.mlir", 1),
+        ("a b,%:.py", 5),
+        ("src/model.py", 10),
+        ("src/model.py", 20),
+    ]
+    assert "stablehlo.tan needs StableHLO 1.4.0: the op tan (blocked.mlir for 1.3.0); write" in issues[2]["description"]
+    prints = [each["fingerprint"] for each in issues]
+    assert len(set(prints)) == 4
+    # An edit elsewhere in the file changes lines, and not which findings these are.
+    write(store / "blocked.mlir", blocked(11, 21, file="src/model.py"))
+    assert [each["fingerprint"] for each in json.loads(report(capsys, "gitlab"))] == prints
+    (issue,) = json.loads(check(capsys, STRANGE, "--target", "1.3.0", "--warn", "tan", "--output-format", "gitlab")[1])
+    assert issue["severity"] == "minor"
+
+
+def test_text_has_errors_last_and_warnings_before_them(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(store / "a_warned.mlir", blocked(5, file="model.py"))
+    write(store / "vhlo-tools.toml", '[[overrides]]\npaths = ["a_warned.mlir"]\nlevels = { tan = "warn" }\n')
+    _, out, _ = check(capsys, ".", "--target", "1.3.0")
+    heads = [line for line in out.splitlines() if not line.startswith(" ")]
+    assert heads == [
+        "good.mlir: ok for 1.3.0",
+        "a_warned.mlir: 1 warning for 1.3.0",
+        r"a b%,:é\x01.mlir: 1 error for 1.3.0",
+        "blocked.mlir: 1 error for 1.3.0",
+        "broken.mlir: cannot be checked",
+        "checked 5 programs: 1 cannot be checked, 2 have errors, 1 has warnings",
+    ]
+    _, out, _ = check(capsys, ".", "--target", "1.3.0", "--target", "1.4.0")
+    heads = [line for line in out.splitlines() if line and not line.startswith(" ")]
+    # A table in the order of the files, and then the same order as with one target.
+    table, reasons = heads[:6], heads[6:]
+    assert [line.split()[0] for line in table] == [
+        "program",
+        "a",
+        "a_warned.mlir",
+        "blocked.mlir",
+        "broken.mlir",
+        "good.mlir",
+    ]
+    assert reasons == [
+        "a_warned.mlir: 1 warning for 1.3.0",
+        r"a b%,:é\x01.mlir: 1 error for 1.3.0",
+        "blocked.mlir: 1 error for 1.3.0",
+        "broken.mlir: cannot be checked",
+        "checked 5 programs: 1 cannot be checked, 2 have errors, 1 has warnings",
+    ]
+
+
+def test_quiet_text_is_findings_alone(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for targets in (("--target", "1.3.0"), ("--target", "1.3.0", "--target", "1.4.0")):
+        _, out, _ = check(capsys, ".", *targets, "--quiet", "--exclude", STRANGE)
+        heads = [line for line in out.splitlines() if not line.startswith(" ")]
+        assert heads == ["blocked.mlir: 1 error for 1.3.0", "broken.mlir: cannot be checked"]
+    assert check(capsys, "good.mlir", "--target", "1.3.0", "-q") == (0, "", "")
+
+
+def test_colours_are_for_terminals_and_for_those_who_want_them(
+    store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    plain = report(capsys, "text")
+    assert "\x1b" not in plain
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    coloured = report(capsys, "text")
+    assert "blocked.mlir: \x1b[1;31m1 error\x1b[0m for 1.3.0\n\x1b[1;31m  error\x1b[0m: tan, since 1.4.0\n" in coloured
+    assert "broken.mlir: \x1b[1;31mcannot be checked\x1b[0m\n" in coloured
+    assert "\x1b[1;33m1 warning\x1b[0m" in report(capsys, "text", "--warn", "tan")
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plain
+    check(capsys, ".", "--target", "1.3.0", "-o", "report.out")
+    assert "\x1b" not in (store / "report.out").read_text()
+    assert "\x1b" not in report(capsys, "json")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert report(capsys, "text", "--exclude", "report.out") == plain
+
+
+@pytest.mark.parametrize("columns", [1, 40, 60, 80, 132])
+def test_text_has_the_width_of_the_terminal(
+    columns: int, store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, out, _ = check(capsys, "blocked.mlir", "--target", "1.3.0")
+    longest = max(len(line) for line in out.splitlines())
+    assert longest <= max(columns, 55)
+    # The remedy is the longest of all, of 112 characters.
+    assert (longest > 80) == (columns > 80)
+
+
+def test_statistics(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert report(capsys, "text", "--statistics").splitlines() == [
+        "3  error  tan  the op tan",
+        "checked 4 programs: 1 cannot be checked, 2 have errors",
+    ]
+    assert json.loads(report(capsys, "json", "--statistics")) == [
+        {"count": 3, "level": "error", "feature": "tan", "title": "the op tan"}
+    ]
+    code, _, err = check(capsys, ".", "--target", "1.3.0", "--statistics", "--output-format", "sarif")
+    assert (code, "--statistics prints text or json" in err) == (2, True)
+
+
+def test_files_are_shown_and_nothing_is_checked(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = check(capsys, ".", "--show-files", "--exclude", STRANGE)
+    assert (code, out.splitlines()) == (0, ["blocked.mlir", "broken.mlir", "good.mlir"])
+    code, out, _ = check(capsys, "good.mlir", "--show-files", "--output-format", "json")
+    assert (code, json.loads(out)) == (0, ["good.mlir"])
+    code, _, err = check(capsys, "--show-files")
+    assert (code, "expected a PATH" in err) == (2, True)
 
 
 @pytest.mark.parametrize("output_format", FORMATS)
@@ -198,7 +318,7 @@ def test_a_file_is_what_stdout_would_be(output_format: str, store: Path, capsys:
     )
     assert (code, out) == (2, "")
     assert (store / "report.out").read_text() == printed
-    assert err == "vhlo: 4 programs: 2 blocked, 1 unreadable; the report is in report.out\n"
+    assert err == "vhlo: checked 4 programs: 1 cannot be checked, 2 have errors; the report is in report.out\n"
 
 
 @pytest.mark.parametrize("output_format", FORMATS)
@@ -209,8 +329,18 @@ def test_a_report_of_nothing(output_format: str, store: Path, capsys: pytest.Cap
         assert read_sarif(out)["results"] == []
     elif output_format == "junit":
         assert JUnitXml.fromstring(out.encode()).tests == 0
+    elif output_format == "text":
+        assert out == "checked 0 programs: no errors\n"
+    elif output_format == "github":
+        assert out == ""
     else:
-        assert out.strip() in ("", '{\n  "files": []\n}')
+        nothing = {"programs": 0, "ok": 0, "unreadable": 0, "blocked": 0, "warned": 0}
+        expected: dict[str, object] = {
+            "json": {"files": [], "summary": nothing},
+            "jsonl": {"type": "summary", **nothing},
+            "gitlab": [],
+        }
+        assert json.loads(out) == expected[output_format]
 
 
 def test_a_finding_with_a_file_but_no_line_and_no_rule_is_a_result(store: Path) -> None:
@@ -241,7 +371,8 @@ def test_a_program_is_reported_before_the_next_is_judged(output_format: str, sto
         judged.append(path)
         return Path(path), path
 
-    files = ["blocked.mlir", "good.mlir"]
+    # Text has errors last; the other formats have the order of the files.
+    files = ["good.mlir", "blocked.mlir"] if output_format == "text" else ["blocked.mlir", "good.mlir"]
     pieces = render(output_format, gate.scope(files), gate.answers(files, read))
-    assert "blocked.mlir" in next(pieces)
-    assert judged == ["blocked.mlir"]
+    assert files[0] in next(pieces)
+    assert judged == files[:1]

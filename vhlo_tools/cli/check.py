@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from vhlo_tools.cli import check_settings, check_text, options
-from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.echo import echo, has_colours
 from vhlo_tools.dialect import explanation_of, known_explanations, known_features
 from vhlo_tools.files import write_atomically
 from vhlo_tools.gate import (
@@ -24,39 +25,9 @@ from vhlo_tools.gate import (
     read_levels,
     read_patterns,
 )
-from vhlo_tools.report import FORMATS, Answer, render
+from vhlo_tools.report import FORMATS, Renderer, Summary, render, render_statistics
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-
-@dataclass(slots=True)
-class Tally:
-    """Counts of programs by result.
-
-    Attributes:
-        files: The number of all programs.
-        blocked: The number of programs with blocking findings.
-        unreadable: The number of programs that could not be checked.
-    """
-
-    files: int = 0
-    blocked: int = 0
-    unreadable: int = 0
-
-    def counting(self, answers: Iterable[Answer]) -> Iterator[Answer]:
-        """Yield ``answers``, and count their results."""
-        for answer in answers:
-            self.files += 1
-            self.unreadable += answer.error is not None
-            self.blocked += answer.error is None and not answer.ok
-            yield answer
-
-    def __str__(self) -> str:
-        parts = [f"{number} {state}" for number, state in self._parts() if number]
-        return f"{self.files} program{'' if self.files == 1 else 's'}: {', '.join(parts) or 'all is well'}"
-
-    def _parts(self) -> list[tuple[int, str]]:
-        return [(self.blocked, "blocked"), (self.unreadable, "unreadable")]
 
 
 def _settings_options(function: _F) -> _F:
@@ -82,6 +53,12 @@ def _settings_options(function: _F) -> _F:
             ),
             click.option("--baseline", metavar="FILE", help="Ignore the known findings in FILE."),
             click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline."),
+            click.option(
+                "--fail-on-stale", is_flag=True, help="Exit with 1 if a known finding does not occur any more."
+            ),
+            click.option("-q", "--quiet", is_flag=True, help="Print findings only, in text."),
+            click.option("--statistics", is_flag=True, help="Print the number of findings of each feature instead."),
+            click.option("--show-files", is_flag=True, help="Print the files that would be checked, and stop."),
             click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
         ]
     ):
@@ -139,6 +116,10 @@ def check(
     warn: tuple[str, ...],
     allow: tuple[str, ...],
     update_baseline: bool,
+    fail_on_stale: bool,
+    quiet: bool,
+    statistics: bool,
+    show_files: bool,
     exit_zero: bool,
     provider: str | None,
     trusted: bool,
@@ -161,17 +142,25 @@ def check(
     settings = settings.with_command_line(_levels(deny=deny, warn=warn, allow=allow), paths=paths, **given)
     if show_settings:
         return _show(settings, provider)
+    if show_files:
+        return _show_files(settings)
     if not settings.paths or not any(targets or readers for targets, readers in settings.questions()):
         raise click.UsageError(
             "expected a PATH, and --target or --readable-by, here or in the settings; or --explain FEATURE"
         )
+    if statistics and settings.output_format not in ("text", "json"):
+        raise click.UsageError("--statistics prints text or json: give --output-format json, or text")
     if output is not None:
         options.check_output(output, force=True, binary=False)
     gate = Gate(settings, _baseline(settings, update_baseline), provider=provider, trusted=trusted)
-    tally = _run(gate, update_baseline, None if output == options.STANDARD else output)
-    if tally.unreadable:
+    renderer = render_statistics if statistics else render
+    summary = _run(gate, update_baseline, None if output == options.STANDARD else output, renderer, quiet=quiet)
+    stale = gate.baseline is not None and not update_baseline and _say_stale(gate.baseline)
+    if summary.states["unreadable"]:
         return 2
-    return int(bool(tally.blocked) and not exit_zero)
+    if exit_zero or update_baseline:
+        return 0
+    return int(bool(summary.states["blocked"]) or (stale and fail_on_stale))
 
 
 def _levels(**features: tuple[str, ...]) -> Levels:
@@ -196,6 +185,18 @@ def _show(settings: Settings, provider: str | None) -> int:
     return 0
 
 
+def _show_files(settings: Settings) -> int:
+    if not settings.paths:
+        raise click.UsageError("expected a PATH, here or in the settings")
+    files = Gate(settings).files(settings.paths)
+    if settings.output_format == "json":
+        options.echo_json(files)
+    else:
+        for file in files:
+            echo(file)
+    return 0
+
+
 def _baseline(settings: Settings, update: bool) -> Baseline | None:
     if settings.baseline is None:
         if update:
@@ -205,35 +206,39 @@ def _baseline(settings: Settings, update: bool) -> Baseline | None:
     return Baseline(path) if update and not path.exists() else Baseline.read(path)
 
 
-def _run(gate: Gate, update_baseline: bool, output: str | None) -> Tally:
+def _run(gate: Gate, update_baseline: bool, output: str | None, renderer: Renderer, *, quiet: bool) -> Summary:
     """Check the programs and write the report; other messages go to stderr."""
     files = gate.files(gate.settings.paths)
     if not files:
         _say("no programs to check: all are excluded")
-    scope, tally = gate.scope(files), Tally()
-    answers = tally.counting(gate.answers(files, options.read_program))
-    pieces = render(gate.settings.output_format, scope, answers)
+    scope, summary = replace(gate.scope(files), quiet=quiet, colour=output is None and has_colours()), Summary()
+    answers = summary.counting(gate.answers(files, options.read_program))
+    pieces = renderer(gate.settings.output_format, scope, answers)
     if output is None:
         for piece in pieces:
             # File names may contain bytes that are not text.
             click.echo(piece.encode("utf-8", "backslashreplace"), nl=False)
     else:
         write_atomically(Path(output), (piece.encode("utf-8", "backslashreplace") for piece in pieces), force=True)
-        _say(f"{tally}; the report is in {output}")
+        _say(f"{summary}; the report is in {output}")
     baseline = gate.baseline
     if baseline is not None and update_baseline:
         baseline.write()
         _say(f"the findings were written to {baseline.path}")
-        tally.blocked = 0
-    elif baseline is not None:
-        for identity, count in baseline.stale():
-            times = f" ({count} times)" if count > 1 else ""
-            what = f"{identity.feature} in {identity.path or identity.file}"
-            _say(
-                f"note: {baseline.path} is stale: {identity.file} for {identity.target} no longer has {what}{times}; "
-                f"--update-baseline removes it"
-            )
-    return tally
+    return summary
+
+
+def _say_stale(baseline: Baseline) -> bool:
+    """Name the known findings that do not occur any more, and return whether there are any."""
+    stale = baseline.stale()
+    for identity, count in stale:
+        times = f" ({count} times)" if count > 1 else ""
+        what = f"{identity.feature} in {identity.path or identity.op or identity.file}"
+        _say(
+            f"note: {baseline.path} is stale: {identity.file} for {identity.target} no longer has {what}{times}; "
+            f"--update-baseline removes it"
+        )
+    return bool(stale)
 
 
 def _say(message: str) -> None:
@@ -253,6 +258,8 @@ def _explain(name: str, output_format: str) -> None:
     if feature is None:
         near = [each.id for each in known_features() if name.lower() in f"{each.id} {each.title}".lower()]
         near += [each.id for each in known_explanations() if name.lower() in each.id]
+        ids = [*(each.id for each in known_features()), *(each.id for each in known_explanations())]
+        near = list(dict.fromkeys([*near, *get_close_matches(name.lower(), ids)]))
         hint = f"did you mean {', '.join(near)}?" if near else "`vhlo spec list` shows all features"
         raise click.UsageError(f"{name!r} is not a feature: {hint}")
     if output_format == "json":

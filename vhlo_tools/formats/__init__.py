@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from vhlo_tools.formats.discovery import programs_at
+    from vhlo_tools.formats.discovery import SET_ASIDE, programs_at
     from vhlo_tools.formats.hlo.detection import find_hlo_module
     from vhlo_tools.formats.hlo.header import HloHeader
     from vhlo_tools.formats.hlo.hlo_text import read_hlo_text, with_long_aliases
@@ -25,7 +25,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "discovery": ("programs_at",),
+            "discovery": ("SET_ASIDE", "programs_at"),
             "hlo.detection": ("find_hlo_module",),
             "hlo.header": ("HloHeader",),
             "hlo.module": ("read_hlo_module",),

@@ -16,7 +16,10 @@ from vhlo_tools.formats.saved_model import is_saved_model
 from vhlo_tools.mapping import kind_of_file, map_file, open_regular
 from vhlo_tools.printable import printable
 
-__all__ = ["programs_at"]
+__all__ = ["SET_ASIDE", "programs_at"]
+
+#: Files that a migration leaves in a store, and that are no programs of it: backups of old files, and temporary files.
+SET_ASIDE: Final = ("*.orig", ".vhlo-*")
 
 #: Files in a folder are selected by content, or by these suffixes if the content alone is inconclusive.
 _SUFFIXES: Final = (".mlir", ".mlirbc", ".jax_export")

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from vhlo_tools.formats import SET_ASIDE
 from vhlo_tools.gate.levels import Levels
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ COMMAND_LINE: Final = "command line"
 DEFAULT: Final = "default"
 
 #: Folders that do not contain programs of the user.
-_NO_PROGRAMS: Final = (".git", ".hg", ".nox", ".tox", ".venv", "__pycache__", "node_modules")
+_NO_PROGRAMS: Final = (*SET_ASIDE, ".git", ".hg", ".nox", ".tox", ".venv", "__pycache__", "node_modules")
 _QUESTIONS: Final = ("target", "readable_by")
 
 

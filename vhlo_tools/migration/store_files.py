@@ -14,6 +14,7 @@ from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.errors import InvalidProgramError, MigrationError, VhloToolsError
 from vhlo_tools.formats import (
     ARTIFACT_PRODUCER,
+    SET_ASIDE,
     Kind,
     programs_at,
     read_bytes,
@@ -25,7 +26,6 @@ from vhlo_tools.version import Version
 
 __all__ = [
     "IN_PLACE",
-    "SET_ASIDE",
     "FoundFile",
     "Places",
     "Stamp",
@@ -35,10 +35,6 @@ __all__ = [
     "hash_at",
     "look_at",
 ]
-
-#: Files that a migration leaves in a store, and that later migrations and monitoring skip: backups of old files, and
-#: temporary files.
-SET_ASIDE: Final = ("*.orig", ".vhlo-*")
 
 #: The kinds that are migrated in place. For any other kind an artifact is written beside the file.
 IN_PLACE: Final = frozenset({Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT})

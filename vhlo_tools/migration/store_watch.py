@@ -15,9 +15,9 @@ from typing import Any, Final
 from vhlo_tools.artifact import Artifact, JaxContainer, first_writer
 from vhlo_tools.dialect import known_versions, newest_version
 from vhlo_tools.errors import VhloToolsError
-from vhlo_tools.formats import Kind, read_bytes, recognise
+from vhlo_tools.formats import SET_ASIDE, Kind, read_bytes, recognise
 from vhlo_tools.migration.scheduling import work_through
-from vhlo_tools.migration.store_files import IN_PLACE, SET_ASIDE, files_of
+from vhlo_tools.migration.store_files import IN_PLACE, files_of
 from vhlo_tools.migration.windows import (
     ReadingReleases,
     WindowName,

@@ -1,4 +1,4 @@
-"""Rendering of findings for people, scripts and CI systems: text, JSON, GitHub annotations, SARIF and JUnit.
+"""Rendering of findings for people, scripts and CI systems: text, JSON, GitHub annotations, GitLab, SARIF and JUnit.
 
 A renderer is a function from a :class:`Scope` and answers, which may be computed lazily, to chunks of the report.
 """
@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from vhlo_tools.report.fingerprinting import Identity, fingerprints, identity_of
     from vhlo_tools.report.model import Answer, Question, Scope, Verdict, is_refused
     from vhlo_tools.report.places import path_from
-    from vhlo_tools.report.rendering import FORMATS, render
+    from vhlo_tools.report.rendering import FORMATS, Renderer, render, render_statistics
+    from vhlo_tools.report.summary import Summary
     from vhlo_tools.report.text import finding_lines, verdict_lines, wrapped
 else:
     __getattr__, __dir__ = lazy_exports(
@@ -20,7 +21,8 @@ else:
             "fingerprinting": ("Identity", "fingerprints", "identity_of"),
             "model": ("Answer", "Question", "Scope", "Verdict", "is_refused"),
             "places": ("path_from",),
-            "rendering": ("FORMATS", "render"),
+            "rendering": ("FORMATS", "Renderer", "render", "render_statistics"),
+            "summary": ("Summary",),
             "text": ("finding_lines", "verdict_lines", "wrapped"),
         },
     )

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, Literal
 
 from vhlo_tools.compat import Target
 from vhlo_tools.findings import Finding
 
-__all__ = ["Answer", "Question", "Scope", "Verdict", "is_refused"]
+__all__ = ["STATES", "Answer", "Question", "Scope", "State", "Verdict", "is_refused"]
+
+#: The result of a program: what is worst of its findings, or that it could not be evaluated.
+State = Literal["ok", "warned", "blocked", "unreadable"]
+#: The results in the order of a report for people: what matters most comes last, next to the prompt.
+STATES: Final[tuple[State, ...]] = ("ok", "warned", "blocked", "unreadable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,14 @@ class Answer:
         return self.error is None and all(each.ok for each in self.verdicts)
 
     @property
+    def state(self) -> State:
+        """The result."""
+        if self.error is not None:
+            return "unreadable"
+        levels = {finding.level for _, finding in self.findings}
+        return "blocked" if "error" in levels else "warned" if "warning" in levels else "ok"
+
+    @property
     def findings(self) -> Iterator[tuple[Verdict, Finding]]:
         """Yield the new findings, each with its verdict."""
         for verdict in self.verdicts:
@@ -91,12 +105,16 @@ class Scope:
         questions: All questions about any of the files, in order.
         folder: The folder that relative paths start from, including those recorded in programs.
         baseline: The file of known findings, if there is one.
+        quiet: Whether text has findings alone: no programs without, no table, no summary.
+        colour: Whether text has colours, as escape sequences of terminals.
     """
 
     paths: Sequence[str]
     questions: Sequence[Question]
     folder: Path = field(default_factory=Path.cwd)
     baseline: str | None = None
+    quiet: bool = False
+    colour: bool = False
 
 
 def is_refused(findings: Sequence[Finding]) -> bool:

@@ -8,19 +8,23 @@ from typing import Any
 
 from vhlo_tools.findings import Finding, finding_as_json
 from vhlo_tools.report.model import Answer, Scope, Verdict
+from vhlo_tools.report.summary import Summary
 
 __all__ = ["json_lines", "json_report"]
 
 
 def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield one document with an object for each file."""
-    document = {"files": [_file(answer, scope.baseline is not None) for answer in answers]}
+    """Yield one document with an object for each file, and the numbers of files by result."""
+    summary = Summary()
+    files = [_file(answer, scope.baseline is not None) for answer in summary.counting(answers)]
+    document = {"files": files, "summary": summary.as_json()}
     yield f"{json.dumps(document, indent=2, default=str, allow_nan=False)}\n"
 
 
 def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield a flat object for each new finding, and for each file that could not be evaluated."""
-    for answer in answers:
+    """Yield a flat object for each new finding, for each file that could not be evaluated, and a summary."""
+    summary = Summary()
+    for answer in summary.counting(answers):
         if answer.error is not None:
             yield _line(type="error", file=answer.path, message=answer.error)
         for verdict, finding in answer.findings:
@@ -33,6 +37,7 @@ def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
                 **{"source": None, "line": None, "column": None, **source},
                 **{key: value for key, value in finding_as_json(finding).items() if key != "location"},
             )
+    yield _line(type="summary", **summary.as_json())
 
 
 def _line(**values: Any) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Final
 
 from vhlo_tools.report.model import Answer, Scope
+from vhlo_tools.report.summary import Summary
 
-__all__ = ["FORMATS", "render"]
+__all__ = ["FORMATS", "Renderer", "render", "render_statistics"]
 
 # The module and the renderer of each format.
 _RENDERERS: Final = {
@@ -16,10 +20,14 @@ _RENDERERS: Final = {
     "json": ("objects", "json_report"),
     "jsonl": ("objects", "json_lines"),
     "github": ("github", "github_report"),
+    "gitlab": ("gitlab", "gitlab_report"),
     "sarif": ("sarif", "sarif_report"),
     "junit": ("junit", "junit_report"),
 }
 FORMATS: Final = tuple(_RENDERERS)
+
+#: Renders answers in the named format.
+Renderer = Callable[[str, Scope, Iterable[Answer]], Iterator[str]]
 
 
 def render(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
@@ -36,3 +44,28 @@ def render(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Itera
         import_module(f"vhlo_tools.report.{module}"), name
     )
     return renderer(scope, answers)
+
+
+def render_statistics(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    """Return the number of findings of each feature, as the chunks of a report.
+
+    Args:
+        output_format: ``text`` or ``json``.
+        scope: The scope of the report.
+        answers: The answers of the programs.
+    """
+    summary = Summary()
+    for answer in answers:
+        summary.add(answer)
+    rows = summary.statistics()
+    if output_format == "json":
+        yield f"{json.dumps(rows, indent=2, allow_nan=False)}\n"
+        return
+    width = shutil.get_terminal_size().columns
+    widths = {key: max((len(str(row[key])) for row in rows), default=0) for key in ("count", "level", "feature")}
+    for row in rows:
+        level, feature = (str(row[key]).ljust(widths[key]) for key in ("level", "feature"))
+        head = f"{row['count']:>{widths['count']}}  {level}  {feature}  "
+        yield f"{head}{textwrap.shorten(str(row['title']), max(width - len(head), 20), placeholder='...')}\n"
+    if not scope.quiet:
+        yield f"{summary}\n"

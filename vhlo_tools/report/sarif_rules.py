@@ -10,7 +10,7 @@ from vhlo_tools.compat import expansion_flag
 from vhlo_tools.dialect import Feature, explanation_of, known_features
 from vhlo_tools.findings import Finding, Level
 
-__all__ = ["SarifRule", "rule_of"]
+__all__ = ["SarifRule", "rule_of", "title_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,12 @@ class SarifRule:
     def name(self) -> str:
         """The id in camel case: ``DotAlgorithm``."""
         return "".join(word[:1].upper() + word[1:] for word in re.split(r"\W|_", self.id))
+
+
+def title_of(finding: Finding) -> str:
+    """Return a short description of what a finding is about, as part of a sentence."""
+    feature = _features().get(finding.feature)
+    return feature.title if feature else rule_of(finding).title
 
 
 def rule_of(finding: Finding) -> SarifRule:

@@ -1,7 +1,9 @@
-"""Findings as text for 80 columns."""
+"""Findings as text, for the width of the terminal."""
 
 from __future__ import annotations
 
+import re
+import shutil
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,17 +11,52 @@ from typing import Final
 
 from vhlo_tools.findings import SHOWN_PLACES, Finding, group_findings
 from vhlo_tools.printable import printable_lines
-from vhlo_tools.report.model import Answer, Question, Scope, Verdict
+from vhlo_tools.report.model import STATES, Answer, Question, Scope, State, Verdict
+from vhlo_tools.report.summary import Summary
 
 __all__ = ["finding_lines", "text_report", "verdict_lines", "wrapped"]
 
+#: The width of a report that no terminal shows, unless the variable COLUMNS says another.
 _WIDTH: Final = 80
+#: Below it, every line would hold a word or two.
+_NARROWEST: Final = 40
+#: The level of a finding, and the worst one in the line of a program.
+_LEVEL: Final = re.compile(r"^  (error|warning|note)(?=:)|(?<=: )\d+ (error|warning|note)s?|(?<=: )cannot be checked$")
+#: Red, yellow and cyan: parameters of Select Graphic Rendition (ECMA-48, section 8.3.117).
+_COLOURS: Final = {"error": 31, "warning": 33, "note": 36}
+
+#: Findings of a program: what matters most comes last.
+_LEVELS: Final = ("note", "warning", "error")
 
 
 def text_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield each program with its findings; for several questions a table of all programs, followed by findings."""
-    lines = _table(scope, answers) if len(scope.questions) > 1 else _reasons(answers, brief=False)
-    return (f"{printable_lines(line)}\n" for line in lines)
+    """Yield each program with its findings; for several questions a table of all programs, followed by findings.
+
+    Programs with warnings come after the others, then those with errors, then those that could not be evaluated, and a
+    summary last.
+    """
+    for line in _lines(scope, answers):
+        # Escape sequences of a file are no longer any here.
+        shown = printable_lines(line)
+        yield f"{_coloured(shown) if scope.colour else shown}\n"
+
+
+def _coloured(line: str) -> str:
+    def styled(match: re.Match[str]) -> str:
+        return f"\x1b[1;{_COLOURS[match[1] or match[2] or 'error']}m{match[0]}\x1b[0m"
+
+    return _LEVEL.sub(styled, line, count=1)
+
+
+def _lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
+    summary = Summary()
+    counted = summary.counting(answers)
+    if scope.quiet or len(scope.questions) < 2:
+        yield from _reasons(counted, brief=scope.quiet)
+    else:
+        yield from _table(scope, counted)
+    if not scope.quiet:
+        yield str(summary)
 
 
 def verdict_lines(path: str, verdict: Verdict) -> Iterator[str]:
@@ -43,8 +80,20 @@ def finding_lines(path: str, question: object, findings: Sequence[Finding], said
     yield from _groups(findings)
 
 
-def _reasons(answers: Iterable[Answer], *, brief: bool) -> Iterator[str]:
+def _ordered(answers: Iterable[Answer]) -> Iterator[Answer]:
+    """Yield programs without warnings and errors at once, and the others after them."""
+    held: dict[State, list[Answer]] = {state: [] for state in STATES}
     for answer in answers:
+        if answer.state == "ok":
+            yield answer
+        else:
+            held[answer.state].append(answer)
+    for kept in held.values():
+        yield from kept
+
+
+def _reasons(answers: Iterable[Answer], *, brief: bool) -> Iterator[str]:
+    for answer in _ordered(answers):
         if answer.error is not None:
             yield f"{answer.path}: cannot be checked"
             yield from wrapped(answer.error, "  ")
@@ -83,7 +132,7 @@ def _counts(findings: Sequence[Finding]) -> str:
 
 
 def _groups(findings: Sequence[Finding]) -> Iterator[str]:
-    for group in group_findings(findings):
+    for group in sorted(group_findings(findings), key=lambda group: _LEVELS.index(group[0].level)):
         first = group[0]
         since = f", since {first.introduced}" if first.introduced else ""
         yield f"  {first.level}: {first.feature}{since}"
@@ -109,10 +158,10 @@ def _place(finding: Finding) -> str:
 
 
 def wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
-    """Return ``text`` as lines of 80 columns, the first with ``indent``, the others with ``hanging`` if given."""
+    """Return ``text`` wrapped for the terminal: the first line with ``indent``, the others with ``hanging`` or it."""
     return textwrap.wrap(
         text,
-        _WIDTH,
+        max(shutil.get_terminal_size((_WIDTH, 24)).columns, _NARROWEST),
         initial_indent=indent,
         subsequent_indent=indent if hanging is None else hanging,
         break_long_words=False,
