@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from vhlo_tools.api.frontends import FRONTENDS, export_model
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target, expansion_policy
+from vhlo_tools.compat import AllowRelaxed, Expand, ExpansionPolicy, Library, Target, expansion_policy
 from vhlo_tools.compat import resolve_target as resolve
 from vhlo_tools.errors import (
     AliasError,
@@ -265,7 +265,9 @@ def retarget(
         return _retarget_with_mlir(opened, target, as_of, provider, trusted, options)
     resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
     try:
-        return opened.retargeted(resolved.version)
+        retargeted = opened.retargeted(resolved.version)
+        if not _has_expandable(retargeted, expansion_policy(expand, allow_relaxed)):
+            return retargeted
     except DowngradeError as refusal:
         if not expands:
             raise
@@ -274,6 +276,14 @@ def retarget(
         if engine == "bytes" or all(finding.feature != OPAQUE_PROPERTIES for finding in error.findings):
             raise
     return _retarget_with_mlir(opened, target, as_of, provider, trusted, options)
+
+
+def _has_expandable(artifact: Artifact, allowed: ExpansionPolicy) -> bool:
+    """Return whether readers of its version reject something that is in an artifact, and that may be expanded."""
+    if not allowed:
+        return False
+    found = artifact.requirements().findings(artifact.version)
+    return any(each.feature in allowed.exact | allowed.relaxed for each in found)
 
 
 def _retarget_with_expansions(
