@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from vhlo_tools.dialect import Feature, known_features
+from vhlo_tools.dialect import Feature, known_features, minimum_version
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "expansions.md"
 #: The paragraphs around the table.
-BEGIN, END = "from `dialect_specs/vhlo/features.toml`.\n\n", "\n## A new expansion\n"
+BEGIN, END = "from `dialect_specs/vhlo/features.toml`.\n\n", "\n## Shardy\n"
 
 
 def rows() -> Iterator[str]:
@@ -27,7 +27,9 @@ def rows() -> Iterator[str]:
 
 def _rows(feature: Feature) -> Iterator[str]:
     named = f"`{feature.id}`: {feature.title} | {feature.introduced}"
-    if not feature.expansions:
+    if feature.unasked:
+        yield f"| {named} | exact, without being asked | {minimum_version()} | {feature.unasked} | |"
+    elif not feature.expansions:
         yield f"| {named} | none | | | {feature.inexpressible or 'no expansion yet'} |"
     for each in feature.expansions:
         effect = f"relaxed: gives up {each.gives_up}" if each.gives_up else each.effect
