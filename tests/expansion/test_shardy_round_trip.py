@@ -156,6 +156,15 @@ def test_nothing_changes_where_shardy_may_remain_or_is_for_one_device() -> None:
     assert bytes(vt.serialize(single, "1.7.8", expand=True)) == bytes(vt.serialize(single, "1.7.8"))
 
 
+@pytest.mark.parametrize("options", [{"expand": True}, {"allow_relaxed": [FEATURE]}])
+def test_what_is_for_one_device_is_dropped_from_artifacts_too(options: dict[str, Any]) -> None:
+    single = mesh("m", [1, 1]) + annotated('[{"a"}, {}]', "[{}, {}]", '[{}, {"b"}]')
+    newest = vt.serialize(single, allow_other_dialects=True)
+    assert "sdy" in newest.dialects
+    artifact = vt.retarget(newest, "1.0.0", **options)
+    assert str(vt.deserialize(artifact)) == str(vt.deserialize(vt.serialize(single, "1.0.0")))
+
+
 def test_an_artifact_with_shardy_is_retargeted() -> None:
     newest = vt.serialize(PROGRAMS["manual, 4"].text)
     artifact = vt.retarget(newest, "1.8.5", expand=True)

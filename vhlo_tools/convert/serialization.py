@@ -96,8 +96,8 @@ def serialize_program(
     contained = program.other_dialects - ({SHARDY} if legalize else set())
     allow_other_dialects = allow_other_dialects or bool(contained)
     artifact = _attempted(program, target, expansions, allow_other_dialects=allow_other_dialects, legalize=legalize)
-    warnings = [each for each in artifact.requirements().findings(target.version) if each.level == "warning"]
-    return artifact.with_findings([*warnings, *artifact.findings])
+    found = artifact.requirements().findings(target.version, expansions)
+    return artifact.with_findings([*(each for each in found if each.level == "warning"), *artifact.findings])
 
 
 def newest_artifact(program: Program, *, allow_other_dialects: bool, legalize: bool = True) -> Artifact:

@@ -43,15 +43,16 @@ _REDUCTIONS: Final = frozenset(
 
 
 def _drop(whole: WholeModule) -> None:
-    ops = list(whole.provider.walk(whole.module))
-    # What is for one device is removed by the legalization of programs.
-    if not any(map(has_several_devices, ops)):
-        return
-    refusals = [(op, reason) for op in ops for reason in _reasons(op)]
+    ops = whole.provider.walk(whole.module)
+    shardy = [op for op in ops if is_of_shardy(op) or any(shardy_attributes(op))]
+    several = any(map(has_several_devices, shardy))
+    refusals = [(op, reason) for op in ops for reason in _reasons(op)] if several else []
     for op, reason in refusals:
         whole.refuse(op, reason)
-    del ops
-    if not refusals:
+    # MLIR invalidates them on erasure.
+    is_dropped = bool(shardy) and not refusals
+    del ops, shardy
+    if is_dropped:
         drop_shardy(whole.provider, whole.module, whole.notes)
 
 

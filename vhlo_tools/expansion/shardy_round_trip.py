@@ -29,6 +29,7 @@ from vhlo_tools.dialect import known_feature
 from vhlo_tools.expansion.whole_module import WholeModule
 from vhlo_tools.rewriting import (
     discardable,
+    drop_shardy,
     has_several_devices,
     is_of_shardy,
     is_readable,
@@ -58,16 +59,22 @@ _CUSTOM_CALL: Final = "stablehlo.custom_call"
 
 def _to_round_trip(whole: WholeModule) -> None:
     ops = [op for op in whole.provider.walk(whole.module) if is_of_shardy(op) or any(shardy_attributes(op))]
-    # What is for one device is removed by the legalization of programs.
+    if not ops:
+        return
     if not any(map(has_several_devices, ops)):
+        # It has no meaning. MLIR invalidates the ops on erasure.
+        del ops
+        drop_shardy(whole.provider, whole.module, whole.notes, ": the program is for one device")
         return
     refusals = [(op, reason) for op in ops for reason in _reasons(op, whole.target)]
     for op, reason in refusals:
         whole.refuse(op, reason)
     if refusals:
         return
+    has_inlined_meshes = any("mesh<" in str(each) for op in ops for each in _shardings(op))
+    del ops, refusals
     with whole.module.context:
-        if any("mesh<" in str(each) for op in ops for each in _shardings(op)):
+        if has_inlined_meshes:
             whole.provider.run_passes(whole.module, "sdy-lift-inlined-meshes", verify=False)
         _Writer(whole).write()
 
