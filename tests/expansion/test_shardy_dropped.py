@@ -20,7 +20,7 @@ def test_results_are_those_of_several_devices(name: str) -> None:
     program = PROGRAMS[name]
     artifact, notes = expanded(program.text, FEATURE, "0.9.0", relaxed=True)
     assert "sdy" not in artifact.dialects
-    assert all("(relaxed: gives up how the program is spread over devices" in each.message for each in notes)
+    assert all("(relaxed: gives up how the program is spread over several devices" in each.message for each in notes)
     inputs = program.inputs()
     (expected,) = vt.run_parallel(program.text, [inputs], partitions=program.devices)
     for engine in ENGINES:

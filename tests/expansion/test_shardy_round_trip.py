@@ -119,6 +119,19 @@ def test_aliases_attributes_and_locations_are_carried() -> None:
     assert str(constraint.location) == "here.py:3:4"
 
 
+@pytest.mark.parametrize(("target", "is_kept"), [("1.10.9", True), ("1.10.4", False), ("1.7.8", False)])
+def test_rules_are_kept_for_releases_that_read_them(target: str, is_kept: bool) -> None:
+    """XLA of jaxlib 0.4.35 to 0.6.0 rejects rules of the program on custom calls, or aborts on them."""
+    rule = "#sdy.op_sharding_rule<([i, j])->([i, k]) {i=8, j=8, k=8} need_replication={j, k}, custom>"
+    call = f"%4 = stablehlo.custom_call @f(%3) {{sdy.sharding_rule = {rule}}} : ({WHOLE}) -> {WHOLE}\n  return %4"
+    program = PROGRAMS["two axes"].text.replace("return %3", call)
+    artifact, notes = expanded(program, FEATURE, target)
+    assert (f'xla.sdy.sharding_rule = "{rule}"' in str(vt.deserialize(artifact))) == is_kept
+    assert "sdy.sharding_rule =" not in str(vt.deserialize(artifact)).replace("xla.sdy", "")
+    (note,) = [each for each in notes if "sdy.sharding_rule of stablehlo.custom_call was" in each.message]
+    assert ("was removed: XLA does not read it before StableHLO 1.10.9" in note.message) != is_kept
+
+
 def test_what_has_no_such_form_is_refused_by_name() -> None:
     group = mesh("m", [2, 2]) + annotated('[{"a"}, {}]', "[{}, {}]", "[{}, {}]")
     reasons = {

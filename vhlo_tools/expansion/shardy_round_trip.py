@@ -6,7 +6,9 @@ these again before it partitions the program; jax 0.4.35 to 0.6 wrote such progr
 - ``xla.sdy.meshes`` in ``mhlo.frontend_attributes`` of the module, with all meshes by name;
 - ``xla.sdy.sharding`` in ``mhlo.frontend_attributes`` of arguments and ops, and on a custom call
   ``@xla.sdy.FuncResultSharding`` in front of each result that has a sharding, because HLO drops attributes of results;
-- custom calls ``@Sharding`` and ``@xla.sdy.ShardingGroup`` for constraints and groups, and ``xla.sdy.sharding_rule``;
+- custom calls ``@Sharding`` and ``@xla.sdy.ShardingGroup`` for constraints and groups;
+- ``xla.sdy.sharding_rule`` in ``mhlo.frontend_attributes`` of custom calls, where XLA reads it: it says how shardings
+  of operands and results are related, and without it those are chosen that need no such relation;
 - for a manual computation a call of a function with its body, between ``@xla.sdy.GlobalToLocalShape`` and
   ``@xla.sdy.LocalToGlobalShape``. Up to jaxlib 0.5.3 the attributes of the manual computation were read from the call,
   from 0.6 on from the two custom calls. Both have them here, so that all of these releases read them.
@@ -45,6 +47,10 @@ _SHARDING: Final = "xla.sdy.sharding"
 #: The first version whose consumers know groups of shardings, and split one manual computation in another: that of
 #: jaxlib 0.4.36. XLA of jaxlib 0.4.35 aborts on the latter, in whichever form it gets them.
 _GROUPS_AND_NESTING_SINCE: Final = Version("1.8.5")
+#: The first version whose consumers read rules that the program gives: that of jaxlib 0.6.1. XLA of older ones rejects
+#: the program, or aborts.
+_RULES_SINCE: Final = Version("1.10.9")
+_RULE: Final = "sdy.sharding_rule"
 _BODY: Final = "xla.sdy.manual_computation_body"
 #: The ops of Shardy that have this form.
 _OPS: Final = frozenset(
@@ -52,7 +58,7 @@ _OPS: Final = frozenset(
     for name in ("constant", "manual_computation", "mesh", "return", "sharding_constraint", "sharding_group")
 )
 #: The attributes of Shardy of ops of other dialects that have this form.
-_ATTRIBUTES: Final = frozenset({"sdy.sharding", "sdy.sharding_rule"})
+_ATTRIBUTES: Final = frozenset({"sdy.sharding", _RULE})
 _ENTRY: Final = "main"
 _CUSTOM_CALL: Final = "stablehlo.custom_call"
 
@@ -160,11 +166,17 @@ class _Writer:
     def _annotated(self, op: Operation) -> None:
         """Rewrite the attributes of Shardy of an op of another dialect, of its arguments and of its results."""
         found = list(shardy_attributes(op))
+        is_read = self._whole.target >= _RULES_SINCE
         for name in dict.fromkeys(each.name for each in found):
-            self._whole.notes.add(op, f"{name} of {op.name} was rewritten to {_FRONTEND}", "attribute")
+            became = f"rewritten to {_FRONTEND}"
+            if name == _RULE and not is_read:
+                became = f"removed: XLA does not read it before StableHLO {_RULES_SINCE}"
+            self._whole.notes.add(op, f"{name} of {op.name} was {became}", "attribute")
         for each in found:
             text = str(each.value)
-            if each.side is None:
+            if each.name == _RULE and not is_read:
+                changed = {}
+            elif each.side is None:
                 changed = {_FRONTEND: self._told(op.attributes, {f"xla.{each.name}": text})}
             elif each.side == "arg_attrs":
                 changed = {_FRONTEND: self._told(op.attributes[each.side][each.number], {_SHARDING: text})}
