@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from os import PathLike
@@ -268,6 +269,9 @@ def retarget(
         retargeted = opened.retargeted(resolved.version)
         if not _has_expandable(retargeted, expansion_policy(expand, allow_relaxed)):
             return retargeted
+        with suppress(MalformedArtifactError, UnknownTargetError):  # of a library that is older than the artifact
+            return _retarget_with_mlir(opened, target, as_of, provider, trusted, options)
+        return retargeted
     except DowngradeError as refusal:
         if not expands:
             raise
