@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from vhlo_tools.dialect import Effect, Feature, known_confirmations, known_features
+from vhlo_tools.dialect import Effect, Feature, known_confirmations, known_features, minimum_version
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "expansions.md"
 COLUMNS = (
@@ -23,7 +23,7 @@ COLUMNS = (
     "read and run by jaxlib",
 )
 #: The paragraphs around the table.
-BEGIN, END = "from `dialect_specs/vhlo/`.\n\n", "\n## A new expansion\n"
+BEGIN, END = "from `dialect_specs/vhlo/`.\n\n", "\n## Shardy\n"
 
 
 def rows() -> Iterator[str]:
@@ -36,7 +36,9 @@ def rows() -> Iterator[str]:
 
 def _rows(feature: Feature) -> Iterator[str]:
     named = f"`{feature.id}`: {feature.title} | {feature.introduced}"
-    if not feature.expansions:
+    if feature.unasked:
+        yield f"| {named} | exact, without being asked | {minimum_version()} | {feature.unasked} | | |"
+    elif not feature.expansions:
         yield f"| {named} | none | | | {feature.inexpressible or 'no expansion yet'} | |"
     for each in feature.expansions:
         effect = f"relaxed: gives up {each.gives_up}" if each.gives_up else each.effect

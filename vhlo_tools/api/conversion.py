@@ -12,7 +12,6 @@ from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target, expansion_p
 from vhlo_tools.compat import resolve_target as resolve
 from vhlo_tools.errors import (
     AliasError,
-    DowngradeError,
     UnsupportedFeatureError,
 )
 from vhlo_tools.findings import OPAQUE_PROPERTIES
@@ -270,11 +269,7 @@ def retarget(
         return by_library().by_library(opened)
     resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
     try:
-        return opened.retargeted(resolved.version)
-    except DowngradeError:
-        if not expands:
-            raise
-        return by_library().with_expansions(opened)
+        return by_library().with_expansions(opened) if expands else opened.retargeted(resolved.version)
     except UnsupportedFeatureError as error:
         if engine == "bytes" or all(finding.feature != OPAQUE_PROPERTIES for finding in error.findings):
             raise

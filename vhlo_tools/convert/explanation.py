@@ -37,7 +37,7 @@ _DIALECT_OF_NAME: Final = re.compile(r"[#!](\w+)[.<]")
 
 _SHOWN_CULPRITS: Final = 20
 
-_SHARDING_REMEDY: Final = "choose 1.11.0 or later, or lower the program for one device"
+_SHARDING_REMEDY: Final = "lower the program for one device"
 
 
 def explain_downgrade(
@@ -157,23 +157,33 @@ def explain_other_dialects(program: Program, dialects: frozenset[str]) -> Unsupp
     return UnsupportedFeatureError(f"{program.name} contains dialects other than StableHLO", findings)
 
 
-def explain_shardings(program: Program, target: Target, requirements: Requirements) -> DowngradeError:
+def explain_shardings(
+    program: Program,
+    target: Target,
+    requirements: Requirements,
+    tried: ExpansionPolicy = NO_EXPANSIONS,
+    refusals: Sequence[Refusal] = (),
+) -> DowngradeError:
     """Return the error that explains why a ``program`` with shardings of several devices cannot be at ``target``.
 
     Args:
         program: The program.
         target: The target, older than mixed dialects.
         requirements: The requirements of the program, from its bytes at the current version.
+        tried: The expansions that were tried.
+        refusals: The ops to which none of these applied.
     """
     mixed = known_feature("mixed_dialects")
-    findings = [
-        replace(each, level="error", remedy=_SHARDING_REMEDY) if each.feature == mixed.id else each
-        for each in requirements.findings(target.version)
+    found = [
+        replace(each, level="error", remedy=(each.remedy or "").replace(mixed.remedy, _SHARDING_REMEDY))
+        if each.feature == mixed.id
+        else each
+        for each in requirements.findings(target.version, tried)
     ]
     least = max(requirements.downgradable_to, mixed.introduced)
     return DowngradeError(
         f"{program.name} cannot be written for {target}; it can be written for StableHLO {least} or later",
-        [each for each in findings if each.level == "error"],
+        [_with_refusal(each, refusals) for each in found if each.level == "error"],
     )
 
 

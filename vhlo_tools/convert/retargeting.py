@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -64,9 +65,14 @@ class LibraryRetargeting:
         library = get_provider(self.provider).library
         version = resolve_target(self.target, lambda: library, as_of=self.as_of).specified().version
         try:
-            return artifact.retargeted(version)
+            retargeted = artifact.retargeted(version)
         except DowngradeError as downgrade:
             refusal = downgrade
+        else:
+            if self._has_expandable(retargeted):
+                with suppress(MalformedArtifactError, UnknownTargetError):  # of a library older than the artifact
+                    return self.by_library(artifact)
+            return retargeted
         try:
             return self.by_library(artifact)
         except (MalformedArtifactError, UnknownTargetError) as error:
@@ -79,3 +85,9 @@ class LibraryRetargeting:
             )
             errors = [replace(each, message=f"{each.message}; {reason}") for each in found if each.level == "error"]
             raise DowngradeError(refusal.summary, errors) from error
+
+    def _has_expandable(self, artifact: Artifact) -> bool:
+        """Return whether readers of its version reject something in an artifact that may be expanded."""
+        allowed = expansion_policy(**self.expansions)
+        found = artifact.requirements().findings(artifact.version)
+        return any(each.feature in allowed.exact | allowed.relaxed for each in found)

@@ -38,9 +38,10 @@ from vhlo_tools.dialect import known_feature
 from vhlo_tools.errors import UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.expansion import Expanded, expand_module
 from vhlo_tools.formats import ARTIFACT_PRODUCER
-from vhlo_tools.legalize import SHARDY, make_portable
+from vhlo_tools.legalize import make_portable
 from vhlo_tools.program import Program, names_in_utf8
 from vhlo_tools.retargeting import with_plain_locations
+from vhlo_tools.rewriting import SHARDY
 from vhlo_tools.version import Version
 
 __all__ = ["newest_artifact", "serialize_program"]
@@ -95,8 +96,8 @@ def serialize_program(
     contained = program.other_dialects - ({SHARDY} if legalize else set())
     allow_other_dialects = allow_other_dialects or bool(contained)
     artifact = _attempted(program, target, expansions, allow_other_dialects=allow_other_dialects, legalize=legalize)
-    warnings = [each for each in artifact.requirements().findings(target.version) if each.level == "warning"]
-    return artifact.with_findings([*warnings, *artifact.findings])
+    found = artifact.requirements().findings(target.version, expansions)
+    return artifact.with_findings([*(each for each in found if each.level == "warning"), *artifact.findings])
 
 
 def newest_artifact(program: Program, *, allow_other_dialects: bool, legalize: bool = True) -> Artifact:
@@ -172,7 +173,8 @@ def _with_shardings(program: Program, target: Target | None, expansions: Expansi
     if target is None:
         return newest.with_findings([kept_shardings(program)])
     if target.version < known_feature("mixed_dialects").introduced:
-        raise explain_shardings(program, target, newest.requirements())
+        expanded = expand_module(program.provider, program.load(), target.version, expansions, program.name)
+        raise explain_shardings(program, target, newest.requirements(), expansions, expanded.refusals)
     artifact = _attempt(program, target, expansions, allow_other_dialects=True)
     return artifact.with_findings([*artifact.findings, kept_shardings(program)])
 

@@ -57,6 +57,7 @@ class Feature:
         names: The VHLO types, attributes and enums, with their version suffix, of which it consists.
         read_since: The first patch release of an older version whose readers accept it, if they were found to.
         inexpressible: Why no older feature can express it, in words, if it has no expansion for that reason.
+        unasked: What is written in its place for older targets without being asked, in words, if that is done.
     """
 
     id: str
@@ -69,6 +70,7 @@ class Feature:
     expansions: tuple[Expansion, ...] = ()
     read_since: Version | None = None
     inexpressible: str | None = None
+    unasked: str | None = None
 
     def expansion(self, effect: Effect) -> Expansion | None:
         """Return its expansion of an effect, if it has one."""
@@ -94,7 +96,7 @@ def known_feature(identifier: str) -> Feature:
 
 def _to_feature(entry: dict[str, Any]) -> Feature:
     kinds = frozenset(get_args(FindingKind))
-    texts = dict.fromkeys(("id", "title", "introduced", "remedy", "read_since", "inexpressible"), str)
+    texts = dict.fromkeys(("id", "title", "introduced", "remedy", "read_since", "inexpressible", "unasked"), str)
     check_entry(entry, kind=kinds, ops=[str], names=[str], expansion=[dict], **texts)
     plain = {key: value for key, value in entry.items() if key != "expansion"}
     return Feature(

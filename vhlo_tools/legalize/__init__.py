@@ -12,13 +12,11 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.legalize.legalizing import make_plain, make_portable
     from vhlo_tools.legalize.scans import legalize_scans, legalizes_scans
-    from vhlo_tools.legalize.shardings import SHARDY
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
             "legalizing": ("make_plain", "make_portable"),
             "scans": ("legalize_scans", "legalizes_scans"),
-            "shardings": ("SHARDY",),
         },
     )

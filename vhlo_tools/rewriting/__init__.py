@@ -24,6 +24,16 @@ if TYPE_CHECKING:
         stored_constant,
     )
     from vhlo_tools.rewriting.rewriter import DIMENSION_BITS, MatchFailure, Rewriter
+    from vhlo_tools.rewriting.shardy import (
+        SHARDY,
+        ShardyAttribute,
+        drop_shardy,
+        has_several_devices,
+        is_of_shardy,
+        is_readable,
+        replace_shardy,
+        shardy_attributes,
+    )
     from vhlo_tools.rewriting.tensor import Tensor, concatenate, iota, loop, select, spread, tensors
 else:
     __getattr__, __dir__ = lazy_exports(
@@ -48,6 +58,16 @@ else:
                 "stored_constant",
             ),
             "rewriter": ("DIMENSION_BITS", "MatchFailure", "Rewriter"),
+            "shardy": (
+                "SHARDY",
+                "ShardyAttribute",
+                "drop_shardy",
+                "has_several_devices",
+                "is_of_shardy",
+                "is_readable",
+                "replace_shardy",
+                "shardy_attributes",
+            ),
             "tensor": ("Tensor", "concatenate", "iota", "loop", "select", "spread", "tensors"),
         },
     )

@@ -27,8 +27,19 @@ def _nothing(_: CustomCall, *arrays: np.ndarray[Any, Any]) -> None:
     """Return nothing: the call keeps its operands from being removed as unused."""
 
 
-#: Targets of the calls of GSPMD that specify shardings: where XLA's partitioner runs, it handles these calls itself.
-OF_PARTITIONER: Final = frozenset({"SPMDFullToShardShape", "SPMDShardToFullShape", "Sharding"})
+#: Targets of the calls of GSPMD, and of Shardy in the form for HLO, that specify shardings: where XLA's partitioner
+#: runs, it handles these calls itself.
+OF_PARTITIONER: Final = frozenset(
+    {
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "Sharding",
+        "xla.sdy.FuncResultSharding",
+        "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape",
+        "xla.sdy.ShardingGroup",
+    }
+)
 
 #: The handler of each target. Sources: for annotations ``xla/hlo/ir/hlo_sharding.h``,
 #: ``xla/service/layout_assignment.cc`` and ``xla/service/memory_annotations.h`` in openxla/xla; see also

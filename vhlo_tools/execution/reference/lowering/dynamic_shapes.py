@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -20,13 +21,16 @@ _PASSES: Final = (
     "func.func(stablehlo-check-shape-assertions{{enable-shape-assertions=true}})",
 )
 
+_QUOTED: Final = re.compile(r'"[^"]*"')
+
 #: The greatest number of integers that may be sizes.
 _MOST_SIZES: Final = 16
 
 
 def is_dynamic(text: str) -> bool:
     """Return whether a program, printed as ``text``, may have dynamic shapes."""
-    return "?" in text
+    # In quotes a question mark means something else, such as an open dimension in a sharding of Shardy.
+    return "?" in _QUOTED.sub("", text)
 
 
 def resolve_shapes(provider: Provider, module: Module, inputs: Sequence[np.ndarray[Any, Any] | None]) -> None:
