@@ -22,8 +22,9 @@ if TYPE_CHECKING:
         quantized,
         stored_constant,
     )
+    from vhlo_tools.rewriting.retyping import retype, values_of
     from vhlo_tools.rewriting.rewriter import DIMENSION_BITS, MatchFailure, Rewriter
-    from vhlo_tools.rewriting.tensor import Tensor, concatenate, iota, loop, select, spread, tensors
+    from vhlo_tools.rewriting.tensor import Tensor, concatenate, constant_like, iota, loop, select, spread, tensors
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
@@ -45,7 +46,8 @@ else:
                 "quantized",
                 "stored_constant",
             ),
+            "retyping": ("retype", "values_of"),
             "rewriter": ("DIMENSION_BITS", "MatchFailure", "Rewriter"),
-            "tensor": ("Tensor", "concatenate", "iota", "loop", "select", "spread", "tensors"),
+            "tensor": ("Tensor", "concatenate", "constant_like", "iota", "loop", "select", "spread", "tensors"),
         },
     )

@@ -196,6 +196,21 @@ class Rewriter:
         elements = self._ir.DenseElementsAttr.get_splat(type_, value)
         return self.make("stablehlo.constant", [], type_, value=elements)
 
+    def dense(self, type_: Any, numbers: Any) -> Any:
+        """Return the constant of type ``type_`` whose elements are those of an array, or all equal to its only one.
+
+        Args:
+            type_: The type.
+            numbers: An array of one dimension, of integers of 8 to 64 bits or of IEEE floats.
+        """
+        if len(numbers) == 1:
+            element = type_.element_type
+            if self.is_integer(element):
+                return self.filled(type_, self._ir.IntegerAttr.get(element, numbers.item()))
+            return self.filled(type_, self._ir.FloatAttr.get(element, numbers.item(), loc=self.op.location))
+        held = self._provider.dense_elements(self._context, numbers.reshape(self.static(type_)))
+        return self.make("stablehlo.constant", [], type_, value=held)
+
     def constant(self, type_: Any, number: complex) -> Any:
         """Return the constant of type ``type_`` whose elements are all ``number``, created once per region."""
         if (type_, number) not in self._constants:
