@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from vhlo_tools.dialect import Expansion, Feature, known_features
 from vhlo_tools.expansion.whole_module import ModuleExpansion, WholeModule
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.program import place_of
-from vhlo_tools.rewriting import Build, MatchFailure, Notes, Rewriter, apply_patterns, patterns_of
+from vhlo_tools.rewriting import Build, MatchFailure, Notes, Rewriter, apply_patterns, patterns_of, values_of
 from vhlo_tools.version import Version
 
 __all__ = ["Expanded", "Refusal", "expand_module"]
@@ -72,12 +73,13 @@ def expand_module(
     notes: list[Finding] = []
     refusals = _inexpressible(target)
     names = _names(provider, module)
+    types = cache(partial(_types, provider, module))
     for feature, expansion in policy.allowed(target):
         builds = _builds(expansion)
         told = _ExpansionNotes(name, feature, expansion, target)
         if callable(builds):
             refused = _refusing(feature, refusals)
-            builds(WholeModule(provider, module, target, policy, told, refused))
+            builds(WholeModule(provider, module, target, policy, told, refused, types))
             if told.findings:
                 provider.verify(module)
         elif not names.isdisjoint(builds):
@@ -107,6 +109,10 @@ def _refusing(feature: Feature, refusals: list[Refusal]) -> Callable[[SourceLoca
 
 def _names(provider: Provider, module: ModuleOp) -> set[str]:
     return {str(op.name) for op in provider.walk(module)}
+
+
+def _types(provider: Provider, module: ModuleOp) -> frozenset[Any]:
+    return frozenset(value.type for op in provider.walk(module) for value in values_of(op))
 
 
 def _watched(build: Build, feature: Feature, refusals: list[Refusal]) -> Build:
