@@ -40,7 +40,7 @@ class HeldType:
         converted: Converts a tensor of any other type, as a conversion to the narrow type does.
         stored: The type of integers that store its values in the signature of a public function.
         encoded: Returns the integers that store held values.
-        decoded: Returns the held values that integers store; the first op uses them, and only that one.
+        decoded: Returns the held values that integers store.
         feed: How to make these integers of an array of the narrow type, in numpy.
         read: How to make an array of the narrow type of these integers, in numpy.
     """
@@ -288,18 +288,17 @@ class _Change:
         if not mentioned or (has_body and _is_private(function)):
             return
         name = str(function.attributes["sym_name"].value)
-        for type_, what, at in mentioned:
-            stated = f"{what} {at} of @{name} is of {type_}"
-            if not has_body:
-                self._refuse(function, f"{stated}, and the function has no body that could be rewritten")
-            elif self._types.kind(type_) is None or type_.encoding:
-                self._refuse(function, f"{stated}: only plain tensors can be stored as integers")
-            elif not self._whole.policy.signature_change:
-                self._refuse(
-                    function,
-                    f"{stated}, on which its callers rely; --allow-signature-change (allow_signature_change=True) "
-                    "stores it as integers",
-                )
+        stated = ", ".join(f"{what} {at} of {type_}" for type_, what, at in mentioned)
+        if not has_body:
+            self._refuse(function, f"@{name} has {stated}, and no body that could be rewritten")
+        elif not all(self._can_be_held(type_) and self._types.kind(type_) for type_, _, _ in mentioned):
+            self._refuse(function, f"@{name} has {stated}: only plain tensors can be stored as integers")
+        elif not self._whole.policy.signature_change:
+            self._refuse(
+                function,
+                f"@{name} has {stated}, on which its callers rely: --allow-signature-change "
+                "(allow_signature_change=True) stores them as integers",
+            )
         self._signatures[name] = _Signature(*(tuple(map(self._types.kind, types)) for types in listed))
 
     # The changes
