@@ -312,17 +312,16 @@ class _Change:
                 self._whole.notes.add(op, f"{op.name} was rewritten to {op.name} of {types}", "type")
 
     def _rewrite(self) -> None:
-        builds = {str(op.name) for op, rule, _ in self._plan if rule.build}
-        if self._signatures:
-            builds |= {"func.call"}
-        if builds:
-            apply_patterns(
-                self._whole.provider,
-                self._whole.module,
-                patterns_of(dict.fromkeys(builds, self._replacement), required=True),
-                self._whole.notes,
-                retyping=True,
-            )
+        # None of them contains another one.
+        ops = [op for op, rule, _ in self._plan if rule.build or (self._signatures and str(op.name) == "func.call")]
+        apply_patterns(
+            self._whole.provider,
+            self._whole.module,
+            patterns_of(dict.fromkeys((str(op.name) for op in ops), self._replacement), required=True),
+            self._whole.notes,
+            retyping=True,
+            ops=ops,
+        )
 
     def _replacement(self, rewriter: Rewriter) -> Sequence[Any] | None:
         op = rewriter.op

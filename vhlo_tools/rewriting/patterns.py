@@ -86,6 +86,7 @@ def apply_patterns(
     notes: Notes | None = None,
     *,
     retyping: bool = False,
+    ops: Iterable[Operation] | None = None,
 ) -> None:
     """Replace the ops of ``module`` that have a pattern, in place, nested ops before the ops that contain them.
 
@@ -99,6 +100,7 @@ def apply_patterns(
         notes: The record of replaced ops.
         retyping: Whether results are replaced by values of other types wherever they are used. The caller changes the
             types of their uses, and verifies the module afterwards; nothing is verified here.
+        ops: The ops to replace, nested ops before those that contain them; by default all ops of the module.
 
     Raises:
         UnmatchedOpError: If a required pattern does not match.
@@ -107,7 +109,7 @@ def apply_patterns(
     driver = _Driver(provider, {each.op: each for each in patterns}, retyping)
     with module.context:
         # Innermost ops first, because nested ops are cloned and erased with the op that contains them.
-        for op in provider.walk(module, innermost_first=True):
+        for op in provider.walk(module, innermost_first=True) if ops is None else ops:
             driver.visit(op)
         driver.finish(notes)
 
