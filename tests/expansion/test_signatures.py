@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from expansions import ENGINES
+from release_environments import run_in
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -177,3 +179,41 @@ def test_commands_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert main(["migrate", str(newest), "-j", "1", *allowed[:-1]]) == 1
     assert main(["migrate", str(newest), "-j", "1", *allowed]) == 0
     assert newest.read_bytes() == old.read_bytes()
+
+
+@pytest.mark.one_python
+def test_an_old_release_runs_what_holds_young_types() -> None:
+    """The same bits as before, of all types."""
+    lines, names = [], []
+    for element in _TYPES:
+        held, source = f"tensor<2x4x{element}>", "%a" if "i2" not in element else "%s"
+        multiply = "maximum" if element == "f8E8M0FNU" else "multiply"
+        add = "maximum" if element == "f8E8M0FNU" else "add"
+        lines += [
+            f"%c{element} = stablehlo.convert {source} : (tensor<2x4xf32>) -> {held}",
+            f"%m{element} = stablehlo.{multiply} %c{element}, %c{element} : {held}",
+            f"%n{element} = stablehlo.{add} %m{element}, %c{element} : {held}",
+            f"%r{element} = stablehlo.convert %n{element} : ({held}) -> tensor<2x4xf32>",
+        ]
+        names.append(f"%r{element}")
+    body = "\n".join(lines)
+    types = ", ".join(["tensor<2x4xf32>"] * len(names))
+    program = f"""func.func @main(%a: tensor<2x4xf32>, %b: tensor<2x4xbf16>) -> ({types}) {{
+      %w = stablehlo.constant dense<4.0> : tensor<2x4xf32>
+      %s = stablehlo.multiply %a, %w : tensor<2x4xf32>
+      {body}
+      return {", ".join(names)} : {types} }}"""
+    artifact = vt.serialize(program, "0.9.0", expand=True)
+    done = run_in("jaxlib==0.4.26", Path(__file__).with_name("run_on_old_jaxlib.py"), input=bytes(artifact))
+    assert done.returncode == 0, done.stderr.decode()
+    with np.load(io.BytesIO(done.stdout)) as archive:
+        found = [archive[name] for name in archive.files]
+    inputs = [
+        np.arange(8, dtype=np.float32).reshape(2, 4) / 8,
+        (np.arange(8).reshape(2, 4) / 4).astype(ml_dtypes.bfloat16),
+    ]
+    for element, one, other in zip(_TYPES, found, vt.run(program, inputs, engine="reference"), strict=True):
+        if element == "f8E8M0FNU":
+            # The interpreter converts zero to the least power of two.
+            one, other = one[inputs[0] > 0], other[inputs[0] > 0]
+        np.testing.assert_array_equal(one, other)
