@@ -14,7 +14,8 @@ the greater. Numbers that are not positive become NaN, and those below the least
 Source: the section "Types" of the StableHLO specification, and ``APFloat`` in ``llvm/lib/Support/APFloat.cpp`` of
 llvm/llvm-project for the encodings. What a conversion does beyond the range, and with a NaN where there is none, is
 what ml_dtypes and XLA do, with which all bf16 and f16 numbers are compared in the tests. They differ in the sign of
-zeros that NaNs become; and the reference interpreter converts zero to the least number of f8E8M0FNU.
+zeros that NaNs become; the reference interpreter converts zero to the least number of f8E8M0FNU; and XLA rounds what is
+above that and subnormal in f32 to the second least, where the interpreter has the nearest, as it is here.
 """
 
 from __future__ import annotations
