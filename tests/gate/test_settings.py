@@ -82,7 +82,7 @@ readable-by = []
     [
         ("taget = []", "s.toml: taget is not a setting: did you mean target?"),
         ("allow_other_dialects = true", "allow_other_dialects is not a setting: did you mean allow-other-dialects?"),
-        ("zzz = 1", "zzz is not a setting: expected allow-other-dialects, allow-relaxed, as-of"),
+        ("zzz = 1", "zzz is not a setting: expected allow-other-dialects, allow-relaxed, allow-signature"),
         ("target = 3", "s.toml: target: expected a list of strings, found 3"),
         ("target = ['1.0.0', 3]", "s.toml: target[1]: expected a string, found 3"),
         ("target = ['1.x']", "s.toml: target[0]: "),

@@ -84,6 +84,7 @@ def prepare_check(
     legalize: bool = True,
     expand: Expand = False,
     allow_relaxed: AllowRelaxed = (),
+    allow_signature_change: bool = False,
     **options: Unpack[LoadOptions],
 ) -> Checked:
     """Prepare a program for checks; artifacts are checked on their bytes, without MLIR.
@@ -95,6 +96,7 @@ def prepare_check(
         legalize: Whether constructs that no artifact can contain may be rewritten, as by :func:`vhlo_tools.serialize`.
         expand: Which features newer than a target may be rewritten, as by :func:`vhlo_tools.serialize`.
         allow_relaxed: Those that may be rewritten with something given up.
+        allow_signature_change: Whether that may change the types of arguments and results.
         options: See :class:`vhlo_tools.program.LoadOptions`.
 
     Raises:
@@ -103,12 +105,18 @@ def prepare_check(
         ValueError: If a feature to be expanded is unknown, or has no such expansion.
     """
     expanding = None
-    if expansion_policy(expand, allow_relaxed):
+    if expansion_policy(expand, allow_relaxed, allow_signature_change):
         provider, trusted = options.get("provider"), options.get("trusted", False)
 
         def expanding(artifact: Artifact, target: Version) -> Artifact:
             return retarget(
-                artifact, target, expand=expand, allow_relaxed=allow_relaxed, provider=provider, trusted=trusted
+                artifact,
+                target,
+                expand=expand,
+                allow_relaxed=allow_relaxed,
+                allow_signature_change=allow_signature_change,
+                provider=provider,
+                trusted=trusted,
             )
 
     try:
@@ -168,8 +176,9 @@ def check(
         program: Anything that :func:`vhlo_tools.serialize` accepts. An artifact is checked on its bytes, without MLIR.
         target: The target version or consumer, in the target grammar.
         as_of: The day from which windows in ``target`` count back, by default today.
-        options: ``allow_other_dialects``, ``legalize``, ``expand``, ``allow_relaxed``, ``name``, ``provider`` and
-            ``trusted``, as for :func:`vhlo_tools.serialize`; dialects in an artifact may remain in any case.
+        options: ``allow_other_dialects``, ``legalize``, ``expand``, ``allow_relaxed``, ``allow_signature_change``,
+            ``name``, ``provider`` and ``trusted``, as for :func:`vhlo_tools.serialize`; dialects in an artifact may
+            remain in any case.
 
     Returns:
         Errors for what cannot be written, warnings for what consumers may reject, and notes of custom calls, which no

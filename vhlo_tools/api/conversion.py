@@ -84,6 +84,7 @@ def serialize(
     legalize: bool = True,
     expand: Expand = False,
     allow_relaxed: AllowRelaxed = (),
+    allow_signature_change: bool = False,
     alias_lint: bool = True,
     strip_debug_info: bool = False,
     name: str | None = None,
@@ -114,6 +115,8 @@ def serialize(
             changed. ``docs/expansions.md`` lists them.
         allow_relaxed: The ids of the features that may be rewritten with something given up, such as a requested
             accuracy, or ``all``.
+        allow_signature_change: Whether expansions may change the types of arguments and results of public functions, to
+            integers that store elements of types that are newer than the target. Notes say how to feed and read them.
         alias_lint: Whether to reject aliases and donors that XLA rejects.
         strip_debug_info: Whether to omit source locations.
         name: The name of the program in messages, by default its path.
@@ -156,6 +159,7 @@ def serialize(
             legalize=legalize,
             expand=expand,
             allow_relaxed=allow_relaxed,
+            allow_signature_change=allow_signature_change,
             as_of=as_of,
             provider=provider,
             signature=signature,
@@ -178,6 +182,7 @@ def serialize(
         legalize=legalize,
         expand=expand,
         allow_relaxed=allow_relaxed,
+        allow_signature_change=allow_signature_change,
     )
     artifact = linted(artifact) if alias_lint else artifact
     return strip(artifact) if strip_debug_info else artifact
@@ -219,6 +224,7 @@ def retarget(
     engine: Engine = "auto",
     expand: Expand = False,
     allow_relaxed: AllowRelaxed = (),
+    allow_signature_change: bool = False,
     as_of: date | None = None,
     provider: str | None = None,
     trusted: bool = False,
@@ -238,6 +244,7 @@ def retarget(
             only if the artifact cannot be retargeted as it is; an artifact newer than the installed library is brought
             down to its version on bytes first.
         allow_relaxed: Those that may be rewritten with something given up, as for :func:`serialize`.
+        allow_signature_change: Whether that may change the types of arguments and results, as for :func:`serialize`.
         as_of: The day from which windows in ``target`` count back, by default today.
         provider: The bindings to use, by default the installed ones.
         trusted: Whether MLIR may parse the artifact directly in this process, as for :func:`serialize`.
@@ -251,7 +258,12 @@ def retarget(
         InvalidVersionError: If the target looks like a version but is not valid.
         ValueError: If there is no such engine, or a feature to be expanded is unknown, or has no such expansion.
     """
-    expands = bool(expansion_policy(expand, allow_relaxed))
+    options: ExpandOptions = {
+        "expand": expand,
+        "allow_relaxed": allow_relaxed,
+        "allow_signature_change": allow_signature_change,
+    }
+    expands = bool(expansion_policy(**options))
     if expands and engine == "bytes":
         raise ValueError("expansions need MLIR: expected the engine auto or mlir")
     if engine not in get_args(Engine):
@@ -262,7 +274,6 @@ def retarget(
         # Imported here because bytes need no MLIR.
         from vhlo_tools.convert import LibraryRetargeting
 
-        options: ExpandOptions = {"expand": expand, "allow_relaxed": allow_relaxed}
         return LibraryRetargeting(str(target), options, as_of, provider, trusted)
 
     if engine == "mlir":

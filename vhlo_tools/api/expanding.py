@@ -38,6 +38,7 @@ def expand(
     *,
     expand: Expand = True,
     allow_relaxed: AllowRelaxed = (),
+    allow_signature_change: bool = False,
     as_of: date | None = None,
     **options: Unpack[LoadOptions],
 ) -> ExpandedProgram:
@@ -59,6 +60,7 @@ def expand(
         target: The target version or consumer, in the target grammar.
         expand: Which features may be rewritten with the same results: all, or those with these ids.
         allow_relaxed: The ids of the features that may be rewritten with something given up, or ``all``.
+        allow_signature_change: Whether that may change the types of arguments and results of public functions.
         as_of: The day from which windows in ``target`` count back, by default today.
         options: See :class:`vhlo_tools.program.LoadOptions`.
 
@@ -69,7 +71,7 @@ def expand(
         InvalidVersionError: If the target looks like a version but is not valid.
         ValueError: If a feature is unknown, or has no such expansion.
     """
-    policy = expansion_policy(expand, allow_relaxed)
+    policy = expansion_policy(expand, allow_relaxed, allow_signature_change)
     provider, name = options.get("provider"), options.get("name")
     version = resolve_target(str(target), as_of=as_of, provider=provider).version
     # Imported here because they load the bindings.

@@ -34,6 +34,7 @@ def _move(data: Buffer, kind: Kind, name: str, settings: MigrationSettings) -> A
             settings.target,
             expand=settings.expand,
             allow_relaxed=settings.allow_relaxed,
+            allow_signature_change=settings.allow_signature_change,
             provider=settings.provider,
             trusted=settings.trusted,
         )
@@ -53,6 +54,7 @@ def _move(data: Buffer, kind: Kind, name: str, settings: MigrationSettings) -> A
         legalize=settings.legalize,
         expand=settings.expand,
         allow_relaxed=settings.allow_relaxed,
+        allow_signature_change=settings.allow_signature_change,
         name=name,
         provider=settings.provider,
         trusted=settings.trusted,
@@ -81,6 +83,7 @@ def _checked(program: Artifact | Buffer, name: str, settings: MigrationSettings)
         legalize=settings.legalize,
         expand=settings.expand,
         allow_relaxed=settings.allow_relaxed,
+        allow_signature_change=settings.allow_signature_change,
         name=name,
         provider=settings.provider,
         trusted=settings.trusted,

@@ -98,6 +98,7 @@ def _settings_options(function: _F) -> _F:
     help="Whether features newer than a target may be rewritten, where the program computes the same.",
 )
 @options.allow_relaxed_option
+@click.option("--allow-signature-change/--no-allow-signature-change", default=None, help=options.SIGNATURE_CHANGE_HELP)
 @_settings_options
 @options.as_of_option
 @options.provider_option

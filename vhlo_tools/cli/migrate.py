@@ -92,6 +92,7 @@ def migrate(
     legalize: bool,
     expand: bool,
     allow_relaxed: tuple[str, ...],
+    allow_signature_change: bool,
     as_of: date | None,
     provider: str | None,
     trusted: bool,
@@ -127,6 +128,7 @@ def migrate(
         follow_outside,
         expand,
         allow_relaxed,
+        allow_signature_change,
     )
     jobs = jobs or os.cpu_count() or 1
     with api.opened_migration(settings, journal, dry=dry_run, restart=restart) as migration:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
 
 __all__ = [
+    "SIGNATURE_CHANGE_HELP",
     "allow_relaxed_option",
     "artifact_report",
     "as_of_option",
@@ -117,6 +118,10 @@ def _relaxed(context: click.Context, parameter: click.Parameter, value: tuple[st
     return features
 
 
+#: What ``--allow-signature-change`` does.
+SIGNATURE_CHANGE_HELP: Final = (
+    "Let expansions give arguments and results of types newer than the target the types of integers that store them."
+)
 allow_relaxed_option = click.option(
     "--allow-relaxed",
     multiple=True,
@@ -133,7 +138,8 @@ def expand_options(function: _F) -> _F:
         is_flag=True,
         help="Rewrite features newer than the target into older ones, where the program computes the same.",
     )
-    return expand(allow_relaxed_option(function))
+    signature = click.option("--allow-signature-change", is_flag=True, help=SIGNATURE_CHANGE_HELP)
+    return expand(allow_relaxed_option(signature(function)))
 
 
 no_legalize_option = click.option(

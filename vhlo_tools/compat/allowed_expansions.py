@@ -26,10 +26,12 @@ class ExpansionPolicy:
     Attributes:
         exact: The features whose exact expansions are.
         relaxed: The features whose relaxed expansions are.
+        signature_change: Whether expansions may change the types of arguments and results of public functions.
     """
 
     exact: frozenset[str] = frozenset()
     relaxed: frozenset[str] = frozenset()
+    signature_change: bool = False
 
     def __bool__(self) -> bool:
         """Return whether any is."""
@@ -42,7 +44,7 @@ class ExpansionPolicy:
     def without(self, features: Iterable[str]) -> ExpansionPolicy:
         """Return the policy without the expansions of ``features``."""
         gone = frozenset(features)
-        return ExpansionPolicy(self.exact - gone, self.relaxed - gone)
+        return ExpansionPolicy(self.exact - gone, self.relaxed - gone, self.signature_change)
 
     def allowed(self, target: Version) -> list[tuple[Feature, Expansion]]:
         """Return the expansions that are allowed, of features newer than ``target``, the newest features first.
@@ -57,12 +59,15 @@ class ExpansionPolicy:
 NO_EXPANSIONS: Final = ExpansionPolicy()
 
 
-def expansion_policy(expand: Expand = False, allow_relaxed: AllowRelaxed = ()) -> ExpansionPolicy:
+def expansion_policy(
+    expand: Expand = False, allow_relaxed: AllowRelaxed = (), allow_signature_change: bool = False
+) -> ExpansionPolicy:
     """Return the expansions that arguments allow.
 
     Args:
         expand: ``True`` for all exact expansions, or the ids of the features whose exact expansions are allowed.
         allow_relaxed: The ids of the features whose relaxed expansions are allowed, or ``all``.
+        allow_signature_change: Whether these may change the types of arguments and results of public functions.
 
     Raises:
         ValueError: If a feature is unknown, or has no expansion of this kind.
@@ -70,7 +75,9 @@ def expansion_policy(expand: Expand = False, allow_relaxed: AllowRelaxed = ()) -
     if not expand and not allow_relaxed:
         return NO_EXPANSIONS
     return ExpansionPolicy(
-        _known("exact", (_ALL,) if expand is True else expand or ()), _known("relaxed", allow_relaxed)
+        _known("exact", (_ALL,) if expand is True else expand or ()),
+        _known("relaxed", allow_relaxed),
+        allow_signature_change,
     )
 
 

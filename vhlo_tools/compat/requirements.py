@@ -249,6 +249,8 @@ def _flags(feature: Feature, target: Version, tried: ExpansionPolicy) -> Iterato
         if target >= each.to and feature.id not in tried.of(each.effect):
             given_up = f", which gives up {each.gives_up}" if each.gives_up else ""
             yield f"rewrite it with {expansion_flag(feature, each)}{given_up}"
+    if any(each.signature for each in feature.expansions) and not tried.signature_change:
+        yield "add --allow-signature-change, which stores arguments and results of public functions as integers"
 
 
 def _sorted(findings: Iterable[Finding]) -> list[Finding]:

@@ -36,6 +36,8 @@ _PROGRAM_DIALECTS: Final = frozenset({"builtin", "func", "stablehlo", "vhlo"})
 _DIALECT_OF_NAME: Final = re.compile(r"[#!](\w+)[.<]")
 
 _SHOWN_CULPRITS: Final = 20
+#: How many reasons why no expansion applies are shown, of ops at other places.
+_SHOWN_REASONS: Final = 5
 
 _SHARDING_REMEDY: Final = "lower the program for one device"
 
@@ -71,12 +73,16 @@ def explain_downgrade(
 
 
 def _with_refusal(finding: Finding, refusals: Sequence[Refusal]) -> Finding:
-    """Return a finding with the reason why no expansion applied, which is that of the op at its place if it has one."""
+    """Return a finding with the reasons why no expansion applied: those of the op at its place if it has some."""
     of_feature = [each for each in refusals if each.feature == finding.feature]
     here = [each for each in of_feature if each.location is not None and each.location == finding.location]
-    for each in (*here, *of_feature):
-        return replace(finding, message=f"{finding.message}; it cannot be expanded: {each.reason}")
-    return finding
+    reasons = list(dict.fromkeys(each.reason for each in here or of_feature))
+    if not reasons:
+        return finding
+    more = f"; and {len(reasons) - _SHOWN_REASONS} more" if len(reasons) > _SHOWN_REASONS else ""
+    return replace(
+        finding, message=f"{finding.message}; it cannot be expanded: {'; '.join(reasons[:_SHOWN_REASONS])}{more}"
+    )
 
 
 def explain_refusal(program: Program, failure: MLIRFailure) -> VhloToolsError:

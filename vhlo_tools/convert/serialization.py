@@ -69,6 +69,7 @@ def serialize_program(
     legalize: bool = True,
     expand: Expand = False,
     allow_relaxed: AllowRelaxed = (),
+    allow_signature_change: bool = False,
 ) -> Artifact:
     """Write ``program`` as a portable artifact.
 
@@ -81,6 +82,7 @@ def serialize_program(
         legalize: Whether constructs without a form in VHLO are rewritten, as far as possible.
         expand: Which features newer than the target are rewritten into older ones, with the same results.
         allow_relaxed: Those that may be rewritten with something given up.
+        allow_signature_change: Whether that may change the types of arguments and results.
 
     Returns:
         The artifact, with warnings of features that readers of the target may reject, and notes of the rewrites.
@@ -91,7 +93,7 @@ def serialize_program(
         InvalidProgramError: If the program is not valid.
         ValueError: If a feature to be expanded is unknown, or has no such expansion.
     """
-    expansions = expansion_policy(expand, allow_relaxed)
+    expansions = expansion_policy(expand, allow_relaxed, allow_signature_change)
     # What is of Shardy goes the same way whether it comes in an artifact, a module or text.
     contained = program.other_dialects - ({SHARDY} if legalize else set())
     allow_other_dialects = allow_other_dialects or bool(contained)

@@ -31,6 +31,7 @@ class Expansion:
         always: Whether it applies to every valid use of the feature.
         limits: To what it does not apply, in words, if there is anything.
         gives_up: What is given up, in words, by a relaxed expansion.
+        signature: Whether it applies to arguments and results of public functions if their types may change.
     """
 
     effect: Effect
@@ -40,6 +41,7 @@ class Expansion:
     always: bool = False
     limits: str | None = None
     gives_up: str | None = None
+    signature: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,5 +115,5 @@ def _to_feature(entry: dict[str, Any]) -> Feature:
 
 def _to_expansion(entry: dict[str, Any]) -> Expansion:
     texts = dict.fromkeys(("to", "patterns", "limits", "gives_up"), str)
-    check_entry(entry, effect=_EFFECTS, leaves=[str], always=bool, **texts)
+    check_entry(entry, effect=_EFFECTS, leaves=[str], always=bool, signature=bool, **texts)
     return Expansion(**{**entry, "to": Version(entry["to"]), "leaves": tuple(entry["leaves"])})

@@ -56,8 +56,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vhlo_tools.expansion.values import constant_like, elementwise
-from vhlo_tools.rewriting import Build, MatchFailure, Rewriter, discardable
+from vhlo_tools.expansion.values import elementwise
+from vhlo_tools.rewriting import Build, MatchFailure, Rewriter, constant_like, discardable
 
 __all__ = ["EXACT", "RELAXED", "algorithm_of", "expanded_algorithm", "without_algorithm"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from vhlo_tools.errors import DowngradeError
 from vhlo_tools.expansion.whole_module import ModuleExpansion, WholeModule
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.program import place_of
-from vhlo_tools.rewriting import Build, Notes, Refuse, apply_patterns, patterns_of
+from vhlo_tools.rewriting import Build, Notes, Refuse, apply_patterns, patterns_of, values_of
 from vhlo_tools.version import Version
 
 __all__ = ["Expanded", "Refusal", "expand_module"]
@@ -73,12 +74,13 @@ def expand_module(
     notes: list[Finding] = []
     refusals = _inexpressible(target)
     names = _names(provider, module)
+    types = cache(partial(_types, provider, module))
     for feature, expansion in policy.allowed(target):
         builds = _builds(expansion)
         told = _ExpansionNotes(name, feature, expansion, target)
         if callable(builds):
             refused = _refusing(feature, refusals)
-            builds(WholeModule(provider, module, target, policy, told, refused))
+            builds(WholeModule(provider, module, target, policy, told, refused, types))
             if told.findings:
                 _verify(provider, module, name, feature, target)
         elif not names.isdisjoint(builds):
@@ -86,6 +88,7 @@ def expand_module(
             apply_patterns(provider, module, patterns_of(builds), told, refuse=_of_op(refused))
         if told.findings:
             names = _names(provider, module)
+            types.cache_clear()
             notes += told.findings
     return Expanded(tuple(notes), tuple(refusals))
 
@@ -121,6 +124,10 @@ def _names(provider: Provider, module: ModuleOp) -> set[str]:
 
 def _of_op(refused: Callable[[SourceLocation | None, str], None]) -> Refuse:
     return lambda op, reason: refused(source_of(op.location), reason)
+
+
+def _types(provider: Provider, module: ModuleOp) -> frozenset[Any]:
+    return frozenset(value.type for op in provider.walk(module) for value in values_of(op))
 
 
 class _ExpansionNotes(Notes):

@@ -24,9 +24,8 @@ from typing import Any, Final
 
 from vhlo_tools.expansion.device_ids import entry, groups_of, identity, with_channel
 from vhlo_tools.expansion.reaching import require_all_devices
-from vhlo_tools.expansion.values import constant_like
 from vhlo_tools.program import channel_of
-from vhlo_tools.rewriting import Build, MatchFailure, Rewriter, Tensor
+from vhlo_tools.rewriting import Build, MatchFailure, Rewriter, Tensor, constant_like
 
 __all__ = ["EXACT"]
 

@@ -24,8 +24,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from vhlo_tools.expansion.result_accuracy import asked_accuracy
-from vhlo_tools.expansion.values import constant_like, elementwise, in_wider_float
-from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
+from vhlo_tools.expansion.values import elementwise, in_wider_float
+from vhlo_tools.rewriting import Build, MatchFailure, Rewriter, constant_like
 
 __all__ = ["EXACT"]
 

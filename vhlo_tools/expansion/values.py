@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from vhlo_tools.rewriting import Rewriter, spread
+from vhlo_tools.rewriting import Rewriter
 
-__all__ = ["constant_like", "elementwise", "in_wider_float"]
+__all__ = ["elementwise", "in_wider_float"]
 
 
 def elementwise(rewriter: Rewriter, name: str, *operands: Any) -> Any:
     """Return the result of an elementwise op of StableHLO, whose type is that of its first operand."""
     return rewriter.make(f"stablehlo.{name}", operands, operands[0].type)
-
-
-def constant_like(rewriter: Rewriter, value: Any, number: complex) -> Any:
-    """Return a tensor of the type and the sizes of ``value`` whose elements are all ``number``."""
-    shape = rewriter.shape(value.type)
-    if None not in shape:
-        return rewriter.constant(value.type, number)
-    scalar = rewriter.constant(rewriter.tensor((), value.type.element_type), number)
-    sizes = [rewriter.dimension(value, index) for index in range(len(shape))]
-    return spread(scalar, value.type, (), sizes, rewriter)
 
 
 def in_wider_float(rewriter: Rewriter, value: Any, compute: Callable[[Any], Any]) -> Any:

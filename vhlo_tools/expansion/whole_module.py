@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider, source_of
 from vhlo_tools.compat import ExpansionPolicy
@@ -25,6 +26,8 @@ class WholeModule:
         policy: The expansions that are allowed.
         notes: Takes a note for each op, type or attribute that was rewritten.
         refused: Takes the location of a use that remains, if it has one, and the reason.
+        types: Returns the types that values of the module had before the first expansion of a whole module; it is
+            collected once.
     """
 
     provider: Provider
@@ -33,6 +36,7 @@ class WholeModule:
     policy: ExpansionPolicy
     notes: Notes
     refused: Callable[[SourceLocation | None, str], None]
+    types: Callable[[], frozenset[Any]]
 
     def refuse(self, op: Operation, reason: str) -> None:
         """Record that the use of the feature by ``op`` remains, and why."""

@@ -122,6 +122,7 @@ class Gate:
             legalize=settings.legalize,
             expand=expansions.exact,
             allow_relaxed=expansions.relaxed,
+            allow_signature_change=settings.allow_signature_change,
             name=name,
             provider=self._provider,
             trusted=self._trusted,

@@ -235,6 +235,7 @@ _SETTINGS: Final[Mapping[str, Reader]] = {
     "legalize": _flag,
     "expand": _expansions("exact", takes_flag=True),
     "allow-relaxed": _expansions("relaxed"),
+    "allow-signature-change": _flag,
     "forbid-expansions": _features,
     "as-of": _day,
     "baseline": _path,

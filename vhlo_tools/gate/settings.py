@@ -64,6 +64,7 @@ class Settings:
         legalize: Whether constructs that no artifact can contain may be rewritten.
         expand: Whether features newer than a target may be rewritten with the same results, or for which features.
         allow_relaxed: The features that may be rewritten with something given up; ``all`` for all of them.
+        allow_signature_change: Whether that may change the types of arguments and results of public functions.
         forbid_expansions: The features that may not be rewritten.
         as_of: The day from which windows count back; ``None`` is today.
         baseline: The file of known findings.
@@ -85,6 +86,7 @@ class Settings:
     legalize: bool = True
     expand: bool | tuple[str, ...] = False
     allow_relaxed: tuple[str, ...] = ()
+    allow_signature_change: bool = False
     forbid_expansions: tuple[str, ...] = ()
     as_of: date | None = None
     baseline: str | None = None

@@ -40,6 +40,7 @@ class MigrationSettings:
         follow_outside: Whether they are also if they are outside of ``paths``.
         expand: Whether features newer than the target are rewritten, with the same results.
         allow_relaxed: The features that are also rewritten with something given up.
+        allow_signature_change: Whether that may change the types of arguments and results.
     """
 
     paths: tuple[str, ...]
@@ -60,6 +61,7 @@ class MigrationSettings:
     follow_outside: bool = False
     expand: bool = False
     allow_relaxed: tuple[str, ...] = ()
+    allow_signature_change: bool = False
 
     def pinned(self) -> dict[str, object]:
         """Return the settings that must not change when an interrupted migration is resumed, as a JSON object."""
@@ -80,6 +82,7 @@ class MigrationSettings:
             "follow-outside": self.follow_outside,
             "expand": self.expand,
             "allow-relaxed": sorted(self.allow_relaxed),
+            "allow-signature-change": self.allow_signature_change,
         }
 
 

@@ -35,10 +35,13 @@ class ExpandOptions(TypedDict, total=False):
             afterwards, or the ids of the features for which this is done; by default not.
         allow_relaxed: The ids of the features that may be rewritten with something given up, or ``all``; by default
             none.
+        allow_signature_change: Whether that may change the types of arguments and results of public functions; by
+            default not.
     """
 
     expand: Expand
     allow_relaxed: AllowRelaxed
+    allow_signature_change: bool
 
 
 class WriteOptions(ExpandOptions, total=False):

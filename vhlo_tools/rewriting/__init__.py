@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         quantized,
         stored_constant,
     )
+    from vhlo_tools.rewriting.retyping import retype, values_of
     from vhlo_tools.rewriting.rewriter import DIMENSION_BITS, MatchFailure, Rewriter
     from vhlo_tools.rewriting.shardy import (
         SHARDY,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         replace_shardy,
         shardy_attributes,
     )
-    from vhlo_tools.rewriting.tensor import Tensor, concatenate, iota, loop, select, spread, tensors
+    from vhlo_tools.rewriting.tensor import Tensor, concatenate, constant_like, iota, loop, select, spread, tensors
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
@@ -57,6 +58,7 @@ else:
                 "quantized",
                 "stored_constant",
             ),
+            "retyping": ("retype", "values_of"),
             "rewriter": ("DIMENSION_BITS", "MatchFailure", "Rewriter"),
             "shardy": (
                 "SHARDY",
@@ -68,6 +70,6 @@ else:
                 "replace_shardy",
                 "shardy_attributes",
             ),
-            "tensor": ("Tensor", "concatenate", "iota", "loop", "select", "spread", "tensors"),
+            "tensor": ("Tensor", "concatenate", "constant_like", "iota", "loop", "select", "spread", "tensors"),
         },
     )

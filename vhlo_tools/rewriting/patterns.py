@@ -98,6 +98,7 @@ def apply_patterns(
     *,
     retyping: bool = False,
     refuse: Refuse | None = None,
+    ops: Iterable[Operation] | None = None,
 ) -> None:
     """Replace the ops of ``module`` that have a pattern, in place, nested ops before the ops that contain them.
 
@@ -112,6 +113,7 @@ def apply_patterns(
         retyping: Whether results are replaced by values of other types wherever they are used. The caller changes the
             types of their uses, and verifies the module afterwards; nothing is verified here.
         refuse: Takes each op that a pattern which is not required could not replace, and the reason.
+        ops: The ops to replace, nested ops before those that contain them; by default all ops of the module.
 
     Raises:
         UnmatchedOpError: If a required pattern does not match.
@@ -120,7 +122,7 @@ def apply_patterns(
     driver = _Driver(provider, {each.op: each for each in patterns}, retyping, refuse)
     with module.context:
         # Innermost ops first, because nested ops are cloned and erased with the op that contains them.
-        for op in provider.walk(module, innermost_first=True):
+        for op in provider.walk(module, innermost_first=True) if ops is None else ops:
             driver.visit(op)
         driver.finish(notes)
 

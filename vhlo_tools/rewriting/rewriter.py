@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Sequence
+from math import isfinite
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation, Provider, named_attributes
@@ -48,8 +49,8 @@ class Rewriter:
         # MLIR's encoding of a dynamic size.
         self._dynamic = provider.ir.ShapedType.get_dynamic_size()
         self._point = provider.ir.InsertionPoint(op)
-        # By type and number; constants of an outer region can be used in an inner one.
-        self._constants: ChainMap[tuple[Any, complex], Any] = ChainMap()
+        # By type, number and sign, which zeros have too; constants of an outer region can be used in an inner one.
+        self._constants: ChainMap[tuple[Any, complex, bool], Any] = ChainMap()
 
     # Values
 
@@ -196,17 +197,35 @@ class Rewriter:
         elements = self._ir.DenseElementsAttr.get_splat(type_, value)
         return self.make("stablehlo.constant", [], type_, value=elements)
 
+    def dense(self, type_: Any, numbers: Any) -> Any:
+        """Return the constant of type ``type_`` whose elements are those of an array, or all equal to its only one.
+
+        Args:
+            type_: The type.
+            numbers: An array of one dimension, of integers of 8 to 64 bits or of IEEE floats.
+        """
+        if len(numbers) == 1:
+            element = type_.element_type
+            if self.is_integer(element):
+                return self.filled(type_, self._ir.IntegerAttr.get(element, numbers.item()))
+            return self.filled(type_, self._ir.FloatAttr.get(element, numbers.item(), loc=self.op.location))
+        held = self._provider.dense_elements(self._context, numbers.reshape(self.static(type_)))
+        return self.make("stablehlo.constant", [], type_, value=held)
+
     def constant(self, type_: Any, number: complex) -> Any:
         """Return the constant of type ``type_`` whose elements are all ``number``, created once per region."""
-        if (type_, number) not in self._constants:
-            self._constants[type_, number] = self._new_constant(type_, number)
-        return self._constants[type_, number]
+        key = type_, number, str(number).startswith("-")
+        if key not in self._constants:
+            self._constants[key] = self._new_constant(type_, number)
+        return self._constants[key]
 
     def _new_constant(self, type_: Any, number: complex) -> Any:
         if self.is_complex(type_):
             # The bindings have no class for the attribute.
             value = f"dense<({number.real:.17e},{number.imag:.17e})> : {type_}"
             return self._parsed(f'"stablehlo.constant"() <{{value = {value}}}> : () -> {type_} {self.op.location}')
+        if not self.is_integer(type_) and not isfinite(number.real):
+            return self.filled(type_, self._ir.FloatAttr.get(type_.element_type, number.real, loc=self.op.location))
         if self.is_integer(type_, 1):
             literal = str(bool(number)).lower()
         else:

@@ -11,12 +11,12 @@ from typing import Any
 
 from vhlo_tools.rewriting.rewriter import DIMENSION_BITS, Rewriter
 
-__all__ = ["Tensor", "concatenate", "iota", "loop", "select", "spread", "tensors"]
+__all__ = ["Tensor", "concatenate", "constant_like", "iota", "loop", "select", "spread", "tensors"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """A tensor of static shape. Numbers among the operands of its operators are constants of its type.
+    """A tensor. Numbers among the operands of its operators are constants of its type and sizes.
 
     Attributes:
         rewriter: The rewriter that builds ops.
@@ -85,7 +85,7 @@ class Tensor:
 
     def compare(self, direction: str, other: Tensor | complex) -> Tensor:
         """Return where the tensor is ``EQ``, ``NE``, ``LT``, ``LE``, ``GT`` or ``GE`` to ``other``."""
-        type_ = self.rewriter.tensor(self.shape, self.rewriter.integer(1))
+        type_ = self._of(self.rewriter.integer(1))
         held = self.rewriter.attribute(f"#stablehlo<comparison_direction {direction}>")
         return self._made("compare", [self.value, self._operand(other)], type_, comparison_direction=held)
 
@@ -95,7 +95,7 @@ class Tensor:
 
     def bits(self, element: Any) -> Tensor:
         """Return the bits as elements of another type of the same width."""
-        type_ = self.rewriter.tensor(self.shape, element)
+        type_ = self._of(element)
         return self if type_ == self.type else self._made("bitcast_convert", [self.value], type_)
 
     def part(self, name: str) -> Tensor:
@@ -177,10 +177,24 @@ class Tensor:
         return Tensor(rewriter, value)
 
     def _operand(self, other: Tensor | complex) -> Any:
-        return other.value if isinstance(other, Tensor) else self.rewriter.constant(self.type, other)
+        return other.value if isinstance(other, Tensor) else constant_like(self.rewriter, self.value, other)
+
+    def _of(self, element: Any) -> Any:
+        """Return the type with other elements."""
+        return self.rewriter.tensor(self.rewriter.shape(self.type), element, self.type.encoding)
 
     def _made(self, name: str, operands: Sequence[Any], type_: Any, **attributes: Any) -> Tensor:
         return Tensor(self.rewriter, self.rewriter.make(f"stablehlo.{name}", operands, type_, **attributes))
+
+
+def constant_like(rewriter: Rewriter, value: Any, number: complex) -> Any:
+    """Return a tensor of the type and the sizes of ``value`` whose elements are all ``number``."""
+    shape = rewriter.shape(value.type)
+    if None not in shape:
+        return rewriter.constant(value.type, number)
+    scalar = rewriter.constant(rewriter.tensor((), value.type.element_type), number)
+    sizes = [rewriter.dimension(value, index) for index in range(len(shape))]
+    return spread(scalar, value.type, (), sizes, rewriter)
 
 
 def tensors(rewriter: Rewriter) -> list[Tensor]:
@@ -193,7 +207,9 @@ def select(where: Tensor, one: Tensor | complex, other: Tensor | complex) -> Ten
     typed = one if isinstance(one, Tensor) else other
     assert isinstance(typed, Tensor)
     rewriter = where.rewriter
-    values = [each.value if isinstance(each, Tensor) else rewriter.constant(typed.type, each) for each in (one, other)]
+    values = [
+        each.value if isinstance(each, Tensor) else constant_like(rewriter, typed.value, each) for each in (one, other)
+    ]
     return Tensor(rewriter, rewriter.make("stablehlo.select", [where.value, *values], typed.type))
 
 

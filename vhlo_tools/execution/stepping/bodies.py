@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vhlo_tools.bindings import Module, Operation, Provider
-from vhlo_tools.execution.reference.lowering.retyping import values_of
+from vhlo_tools.rewriting import values_of
 
 __all__ = ["Body", "append_block", "captured", "is_constant"]
 

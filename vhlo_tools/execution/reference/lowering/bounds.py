@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider
 from vhlo_tools.execution.reference.lowering.lowering_patterns import apply_required
-from vhlo_tools.execution.reference.lowering.retyping import retype
-from vhlo_tools.rewriting import DIMENSION_BITS, Build, MatchFailure, Rewriter, patterns_of, spread
+from vhlo_tools.rewriting import DIMENSION_BITS, Build, MatchFailure, Rewriter, patterns_of, retype, spread
 
 __all__ = ["BOUND_PATTERNS", "has_bounds", "release_bounds"]
 

@@ -15,7 +15,6 @@ from vhlo_tools.bindings import ModuleOp, Operation, Provider
 from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.probes.instrumentation import is_instrumentation
 from vhlo_tools.execution.reference.lowering.lowering_patterns import apply_required
-from vhlo_tools.execution.reference.lowering.retyping import retype, values_of
 from vhlo_tools.execution.refusals import refusal
 from vhlo_tools.rewriting import (
     Quantization,
@@ -25,7 +24,9 @@ from vhlo_tools.rewriting import (
     patterns_of,
     quantization_of,
     quantized,
+    retype,
     stored_constant,
+    values_of,
 )
 
 __all__ = ["is_quantized", "store_quantized"]
