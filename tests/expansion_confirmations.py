@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 from corpus import ROOT
 from expansions import version_before
-from release_runs import ReleaseRun, run_by_release
+from release_runs import ReleaseRun, run_by_release, run_sharded_by_release
 
 import vhlo_tools as vt
 from vhlo_tools.dialect import Effect, ExpansionConfirmation, Feature, Release, known_features, known_releases
@@ -27,6 +27,10 @@ __all__ = ["OLD_RELEASES", "Case", "cases", "confirm"]
 PROGRAMS = ROOT / "tests" / "programs" / "expansion"
 #: The oldest release in `releases.toml`, and the first one of StableHLO 0.19.
 OLD_RELEASES = ("0.4.13", "0.4.26")
+#: The first release whose XLA reads shardings in a form without Shardy, and its version of StableHLO.
+OLDEST_SHARDED = ("0.4.35", vt.Version("1.7.8"))
+#: The devices of programs with shardings.
+SHARDED_DEVICES = 2
 #: XLA of two releases computes elementary functions of f32 in its own ways, and so does the expansion of ``tan``: 16
 #: units in the last place. Everything else has the same bits, as the inputs are short binary fractions.
 ULPS = {"tan": 16, "exponential_result_accuracy": 16, "result_accuracy": 16}
@@ -61,6 +65,11 @@ class Case:
     written: vt.Version
 
     @property
+    def is_sharded(self) -> bool:
+        """Whether what is written has shardings, and so runs on several devices as one program."""
+        return (self.feature.id, self.effect) == ("mixed_dialects", "exact")
+
+    @property
     def program(self) -> str:
         """The program."""
         return (PROGRAMS / f"{self.feature.id}.mlir").read_text()
@@ -77,19 +86,23 @@ def cases(features: Sequence[Feature] = ()) -> Iterator[Case]:
     """Yield the cases of all expansions that are declared, or of those of some features."""
     for feature in features or known_features():
         for expansion in feature.expansions:
-            yield Case(feature, expansion.effect, newest_without(feature).release, version_before(feature.id))
+            if newest := newest_without(feature):
+                yield Case(feature, expansion.effect, newest.release, version_before(feature.id))
+            if expansion.to == OLDEST_SHARDED[1]:
+                yield Case(feature, expansion.effect, *OLDEST_SHARDED)
+                continue
             for release in OLD_RELEASES:
                 yield Case(feature, expansion.effect, release, vt.Version("0.9.0"))
 
 
-def newest_without(feature: Feature) -> Release:
-    """Return the newest release of jaxlib that does not know a feature."""
+def newest_without(feature: Feature) -> Release | None:
+    """Return the newest release of jaxlib that does not know a feature; ``None`` if all know it."""
     older = [
         each
         for each in known_releases()
         if each.package == "jaxlib" and each.stablehlo.minor_release < feature.introduced
     ]
-    return max(older, key=lambda each: (each.stablehlo, each.date))
+    return max(older, key=lambda each: (each.stablehlo, each.date), default=None)
 
 
 def confirm(case: Case) -> ExpansionConfirmation:
@@ -100,17 +113,23 @@ def confirm(case: Case) -> ExpansionConfirmation:
     """
     given = inputs(case.program)
     artifact = case.artifact()
+    known = (case.feature.id, case.effect, case.release, case.written)
+    if case.is_sharded:
+        found = run_sharded_by_release(f"jaxlib=={case.release}", SHARDED_DEVICES, {"p": (artifact, given[0])})
+        assert "p/error" not in found, f"{case}: {found['p/error']}"
+        wanted = vt.run_parallel(case.program, given, partitions=SHARDED_DEVICES)
+        check_results(case, [[found[f"p/{number}"] for number in range(len(wanted[0]))]], wanted)
+        return ExpansionConfirmation(*known)
     outcome = run_by_release(f"jaxlib=={case.release}", artifact, given)
     assert outcome.failed != "read", f"{case}: {outcome.error}"
     assert outcome.failed != "process", f"{case}: {outcome.error}"
     if outcome.results is not None:
         check_results(case, outcome.results, expected(case.program, artifact, given))
-    known = (case.feature.id, case.effect, case.release, case.written)
     return ExpansionConfirmation(*known, not_run=_reason(outcome))
 
 
 def inputs(program: str) -> list[list[Array]]:
-    """Return fixed inputs for each device of a program: fractions of at most five bits, and integers from 0 to 7."""
+    """Return fixed inputs for each replica of a program: fractions of at most five bits, and integers from 0 to 7."""
     devices = int(found[1]) if (found := re.search(r"mhlo\.num_replicas = (\d+)", program)) else 1
     taken, _, _ = program.partition("@main(")[2].partition("->")
     types = re.findall(r"tensor<((?:\d+x)*)(\w+)>", taken)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,9 +14,9 @@ from release_environments import run_in
 
 import vhlo_tools as vt
 
-__all__ = ["ReleaseRun", "run_by_release"]
+__all__ = ["ReleaseRun", "run_by_release", "run_sharded_by_release"]
 
-SCRIPT = Path(__file__).parent / "releases" / "run_artifact.py"
+SCRIPTS = Path(__file__).parent / "releases"
 #: Seconds for one process; XLA of some releases waits forever for a device that failed.
 TIMEOUT = 120
 
@@ -48,7 +48,7 @@ def run_by_release(release: str, artifact: vt.Artifact, inputs: Sequence[Sequenc
     }
     given = io.BytesIO()
     np.savez(given, artifact=np.frombuffer(bytes(artifact), np.uint8), **named)  # type: ignore[arg-type]
-    done = run_in(release, SCRIPT, input=given.getvalue(), timeout=TIMEOUT)
+    done = run_in(release, SCRIPTS / "run_artifact.py", input=given.getvalue(), timeout=TIMEOUT)
     if done.returncode:
         return ReleaseRun(None, "process", done.stderr.decode(errors="replace"))
     with np.load(io.BytesIO(done.stdout)) as archive:
@@ -60,3 +60,29 @@ def run_by_release(release: str, artifact: vt.Artifact, inputs: Sequence[Sequenc
         device, _, dtype = name.split()
         results[int(device)].append(array.view(np.dtype(dtype)))
     return ReleaseRun(results)
+
+
+def run_sharded_by_release(
+    release: str, devices: int, programs: Mapping[str, tuple[vt.Artifact, Sequence[Array]]]
+) -> dict[str, Array]:
+    """Run artifacts with shardings by a released jaxlib from 0.4.35 on, with Shardy, on several devices.
+
+    Args:
+        release: The release.
+        devices: The number of devices.
+        programs: Each artifact by a name, with its inputs as whole values.
+
+    Returns:
+        For each name the results as whole values (``name/0``, ``name/1``, ...) and the shardings of inputs and results
+        (``name/shardings``), or what the release said of the program (``name/error``).
+    """
+    given: dict[str, Any] = {"devices": np.array(devices)}
+    for name, (artifact, inputs) in programs.items():
+        given[name] = np.frombuffer(bytes(artifact), np.uint8)
+        given |= {f"{name}/{number}": each for number, each in enumerate(inputs)}
+    archive = io.BytesIO()
+    np.savez(archive, **given)
+    done = run_in(release, SCRIPTS / "run_sharded_artifacts.py", input=archive.getvalue(), timeout=TIMEOUT)
+    assert done.returncode == 0, done.stderr.decode()
+    with np.load(io.BytesIO(done.stdout)) as results:
+        return {name: results[name] for name in results.files}

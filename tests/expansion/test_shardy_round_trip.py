@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from expansions import expanded
-from release_environments import run_in
+from release_runs import run_sharded_by_release
 from sharded_programs import PROGRAMS, WHOLE, annotated, mesh
 
 import vhlo_tools as vt
@@ -75,16 +73,8 @@ def test_old_releases_compile_and_run_it(release: str, target: str) -> None:
 
 
 def _run_on(release: str, devices: int, artifacts: dict[str, vt.Artifact]) -> dict[str, Any]:
-    given: dict[str, Any] = {"devices": np.array(devices)}
-    for name, artifact in artifacts.items():
-        given[name] = np.frombuffer(bytes(artifact), np.uint8)
-        given |= {f"{name}/{number}": each for number, each in enumerate(PROGRAMS[name].inputs())}
-    archive = io.BytesIO()
-    np.savez(archive, **given)
-    done = run_in(release, Path(__file__).with_name("run_on_old_devices.py"), input=archive.getvalue())
-    assert done.returncode == 0, done.stderr.decode()
-    with np.load(io.BytesIO(done.stdout)) as results:
-        return {name: results[name] for name in results.files}
+    given = {name: (artifact, PROGRAMS[name].inputs()) for name, artifact in artifacts.items()}
+    return run_sharded_by_release(release, devices, given)
 
 
 def test_the_form() -> None:
