@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from expansions import ENGINES
-from release_environments import run_in
+from release_runs import run_by_release
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -204,15 +203,15 @@ def test_an_old_release_runs_what_holds_young_types() -> None:
       {body}
       return {", ".join(names)} : {types} }}"""
     artifact = vt.serialize(program, "0.9.0", expand=True)
-    done = run_in("jaxlib==0.4.26", Path(__file__).with_name("run_on_old_jaxlib.py"), input=bytes(artifact))
-    assert done.returncode == 0, done.stderr.decode()
-    with np.load(io.BytesIO(done.stdout)) as archive:
-        found = [archive[name] for name in archive.files]
     inputs = [
         np.arange(8, dtype=np.float32).reshape(2, 4) / 8,
         (np.arange(8).reshape(2, 4) / 4).astype(ml_dtypes.bfloat16),
     ]
-    for element, one, other in zip(_TYPES, found, vt.run(program, inputs, engine="reference"), strict=True):
+    outcome = run_by_release("jaxlib==0.4.26", artifact, [inputs])
+    assert outcome.results, outcome.error
+    for element, one, other in zip(
+        _TYPES, outcome.results[0], vt.run(program, inputs, engine="reference"), strict=True
+    ):
         if element == "f8E8M0FNU":
             # The interpreter converts zero to the least power of two.
             one, other = one[inputs[0] > 0], other[inputs[0] > 0]
