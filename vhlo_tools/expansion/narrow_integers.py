@@ -11,8 +11,8 @@ own: conversions from floats yield the nearest number of the narrow type, as bot
 of bits see two bits only. A shift by two or more leaves nothing but signs, as the specification has it for amounts that
 reach the number of bits.
 
-The wider type has eight bits, and not four: 4-bit integers are as old, but XLA of jaxlib 0.4.26 refuses them as operands
-of arithmetic, shifts and logic (all 13 ops that were tried).
+The wider type has eight bits, and not four: 4-bit integers are as old, but XLA of jaxlib 0.4.26 refuses them as
+operands of arithmetic, shifts and logic (all 13 ops that were tried).
 
 Source: StableHLO specification, the sections of these ops. Where it leaves a result open, for divisions by zero and for
 floats out of range, the results are those of both engines, of jaxlib 0.10.2 and 0.12.0.1, which agree in all of them.
