@@ -14,6 +14,7 @@ from vhlo_tools.artifact.inventory import Alias, Donor
 from vhlo_tools.bindings import Provider
 from vhlo_tools.bindings.xla import hlo_of_text
 from vhlo_tools.bytecode.editing.tables import Tables
+from vhlo_tools.bytecode.printing import Printer
 
 PROGRAMS = (*example_programs(), *(FEATURES / f"{feature.id}.mlir" for feature in features_of_library()))
 
@@ -164,3 +165,21 @@ def test_inspection_of_hlo() -> None:
         "aliases": proto["aliases"],
         "lines": 5,
     }.items()
+
+
+def test_a_type_is_printed_once_however_many_arguments_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand functions of 600 arguments, in a file of 1.3 MB, took 12 s."""
+    arguments = ", ".join(f"%{number}: tensor<{1 + number % 2}xf32>" for number in range(70))
+    functions = [f"func.func private @f{number}({arguments}) {{ return }}" for number in range(30)]
+    artifact = vt.serialize("\n".join([*functions, "func.func @main() { return }"]))
+    printed: Counter[int] = Counter()
+    of_printer = Printer.builtin_tensor
+
+    def counted(printer: Printer, index: int) -> tuple[str, tuple[int, ...], str]:
+        printed[index] += 1
+        return of_printer(printer, index)
+
+    monkeypatch.setattr(Printer, "builtin_tensor", counted)
+    found = artifact.inventory().functions
+    assert found[0].arguments == ("tensor<1xf32>", "tensor<2xf32>") * 35
+    assert list(printed.values()) == [1, 1]

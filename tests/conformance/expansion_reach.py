@@ -1,7 +1,8 @@
 """Count how many artifacts of the archive can be written for old releases, without and with expansions.
 
 `expansion_reach.py` prints a line for each release: how many artifacts reach it as they are, with the exact expansions,
-and with all of them. `--blockers` prints which features keep the others away, with the number of artifacts of each.
+with all of them, and with other signatures too. `--blockers` prints which features keep the others away, with the
+number of artifacts of each.
 """
 
 from __future__ import annotations
@@ -28,6 +29,11 @@ POLICIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "as they are": {},
     "--expand": {"expand": True},
     "--expand --allow-relaxed all": {"expand": True, "allow_relaxed": "all"},
+    "the same and --allow-signature-change": {
+        "expand": True,
+        "allow_relaxed": "all",
+        "allow_signature_change": True,
+    },
 }
 
 

@@ -125,6 +125,8 @@ class _InventoryReader:
         # The number of plain values in each without sharing.
         self.sizes: dict[int, int] = {}
         self.depth = 0
+        # Few types have many arguments: of a thousand functions of 600 arguments, in 1.3 MB, each was printed anew.
+        self.types: dict[int, str] = {}
 
     def value(self, index: int) -> Any:
         """Return an attribute as a plain value if possible, else as text."""
@@ -147,10 +149,11 @@ class _InventoryReader:
 
     def type(self, index: int) -> str:
         """Return a type in StableHLO syntax, or in VHLO syntax if that has no short form."""
-        value = self.file.decode("type", index)
-        if value is not None and value.name == "tensor_v1" and value.encoding.code == 20:
-            return self.printer.builtin_tensor(index)[0]
-        return self.printer.type(index)
+        if index not in self.types:
+            value = self.file.decode("type", index)
+            is_tensor = value is not None and value.name == "tensor_v1" and value.encoding.code == 20
+            self.types[index] = self.printer.builtin_tensor(index)[0] if is_tensor else self.printer.type(index)
+        return self.types[index]
 
     def function(self, op: Operation) -> Function:
         attributes = attributes_of(self.file, op)
