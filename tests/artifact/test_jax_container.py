@@ -19,6 +19,7 @@ from jax._src.interpreters import mlir
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer, inspect_bytes
+from vhlo_tools.cli.main import main
 from vhlo_tools.formats import decode_jax_export, read_bytes, read_signature
 from vhlo_tools.formats.jax_export.export_file import replace_modules
 from vhlo_tools.mapping import join, view
@@ -295,3 +296,32 @@ def test_save_replaces_only_when_forced(tmp_path: Path) -> None:
     assert path.read_bytes() == b"precious"
     container.save(path, force=True)
     assert path.read_bytes() == bytes(container)
+
+
+def test_artifacts_keep_the_signature_that_the_file_around_them_states() -> None:
+    container = JaxContainer.open(EXAMPLES / "jax_store" / "gelu.jax_export")
+    program = """func.func @main(%a: tensor<4xf8E4M3>) -> tensor<4xf8E4M3> {
+      %0 = stablehlo.add %a, %a : tensor<4xf8E4M3>
+      return %0 : tensor<4xf8E4M3> }"""
+    other = vt.serialize(program, "1.6.0", expand=True, allow_signature_change=True)
+    with pytest.raises(vt.DowngradeError, match="must keep its signature, which the jax.export file") as refused:
+        container.with_artifacts(lambda artifact: other)
+    messages = [each.message for each in refused.value.findings]
+    assert messages[0].startswith("argument 0 of @main takes ui8 in place of f8E4M3")
+    assert messages[1].startswith("result 0 of @main is ui8 in place of f8E4M3")
+    assert {each.level for each in refused.value.findings} == {"error"}
+    assert "write the artifact alone" in str(refused.value)
+    # Notes alone are no refusal.
+    noted = container.with_artifacts(lambda artifact: artifact.with_findings(other.findings))
+    assert noted.artifacts == container.artifacts
+
+
+def test_no_file_is_written_that_jax_could_not_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shape = jax.ShapeDtypeStruct((4,), jax.numpy.float8_e4m3)
+    source, output = tmp_path / "f8.jax_export", tmp_path / "old.jax_export"
+    source.write_bytes(jax.export.export(jax.jit(lambda x: x + x))(shape).serialize())
+    allowed = ["--target", "1.6.0", "--expand", "--allow-signature-change"]
+    assert main(["retarget", str(source), *allowed, "-o", str(output)]) == 1
+    assert "must keep its signature" in capsys.readouterr().err
+    assert not output.exists()
+    assert main(["serialize", str(source), *allowed, "-o", str(output)]) == 0

@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
+from typing import Final
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.artifact.jax_readers import container_findings, reading_jax
@@ -20,6 +21,8 @@ from vhlo_tools.mapping import join, view
 from vhlo_tools.version import Version
 
 __all__ = ["JaxContainer", "derivative_names"]
+
+_ALONE: Final = "write the artifact alone, as vhlo serialize and vhlo_tools.serialize do"
 
 
 class JaxContainer:
@@ -123,7 +126,8 @@ class JaxContainer:
             change: Returns the replacement of an artifact.
 
         Raises:
-            DowngradeError: If ``change`` raises it for any artifact; the findings are those of all artifacts.
+            DowngradeError: If ``change`` raises it for any artifact, or returns one with another signature; the
+                findings are those of all artifacts.
             MalformedArtifactError: If the file is damaged.
             InvalidProgramError: If the result would be larger than a jax.export file can be.
         """
@@ -200,13 +204,32 @@ def _stripped(artifact: Artifact) -> Artifact:
     return artifact.edited(file)
 
 
+def _same_signature(before: Artifact, after: Artifact) -> Artifact:
+    """Return ``after``, whose function must take and give what the container says of it.
+
+    Raises:
+        DowngradeError: If it has another signature.
+    """
+    # Edits of bytes, which change no types, leave no findings; reading the signature would cost as much again.
+    if after.findings and before.declared_aliases().declared.signature != after.declared_aliases().declared.signature:
+        raise DowngradeError(
+            f"{before.name} must keep its signature, which the jax.export file around it states",
+            [
+                replace(each, level="error", remedy=_ALONE)
+                for each in after.findings
+                if each.op == "func.func" and each.kind == "type"
+            ],
+        )
+    return after
+
+
 def _changed(artifacts: Sequence[Artifact], change: Callable[[Artifact], Artifact]) -> tuple[Artifact, ...]:
     """Return all artifacts changed; if any change is refused, raise one error with the findings of all."""
     changed: list[Artifact] = []
     errors: list[DowngradeError] = []
     for artifact in artifacts:
         try:
-            changed.append(change(artifact))
+            changed.append(_same_signature(artifact, change(artifact)))
         except DowngradeError as error:
             errors.append(error)
     if errors:
