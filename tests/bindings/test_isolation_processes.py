@@ -7,9 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from vhlo_tools.bindings import isolation
+from vhlo_tools.bindings.isolation import Limits
 
 TESTS = Path(__file__).parents[1]
 IMPORTS = "from vhlo_tools.bindings.isolation import call\nimport os, sys\nfrom pathlib import Path\n"
@@ -171,3 +175,23 @@ except vt.EngineStartError as error:
     one, other = run(code).stdout.splitlines()
     assert one.startswith("no child process can be started with '/no/such/python': ")
     assert other.startswith("no child process can be started with '/bin/false': ")
+
+
+def test_any_thread_may_ask_whether_a_child_is_alive() -> None:
+    """Also during a call: what can be read then is the call's, and is no sign of an end."""
+    worker = isolation.start()
+    rounds = 300
+
+    def ask() -> bool:
+        return all(worker.alive for _ in range(rounds))
+
+    try:
+        assert worker.call("isolated_functions:same", (3,), Limits(60)) == (3,)
+        with ThreadPoolExecutor(4) as threads:
+            asked = [threads.submit(ask) for _ in range(4)]
+            for number in range(30):
+                assert worker.call("isolated_functions:same", (number,), Limits(60)) == (number,)
+            assert all(each.result(30) for each in asked)
+    finally:
+        worker.end()
+    assert not worker.alive

@@ -9,6 +9,7 @@ import select
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -139,6 +140,9 @@ class Worker:
         self._function = ""
         self._output = bytearray()
         self._process: int | None = None
+        # Other threads may ask whether it is alive at any time. During a call, what can be read is the call's.
+        self._asking = threading.Lock()
+        self._calling = False
         self._connection, connection = socket.socketpair()
         self._control, control = socket.socketpair()
         self._pipe, pipe = os.pipe()
@@ -165,13 +169,16 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether the child can serve another call."""
+        """Whether the child can serve another call; it can as long as one is in progress."""
         if self._connection.fileno() < 0:
             return False
-        if self._process is None and self._ends.poll(0):
-            self._process = self._number()
-        # Before the first call it sends that it is ready; any other readable data now means that it has ended.
-        return not self._ends.poll(0)
+        with self._asking:
+            if self._calling:
+                return True
+            if self._process is None and self._ends.poll(0):
+                self._process = self._number()
+            # Before the first call it sends that it is ready; any other readable data now means that it has ended.
+            return not self._ends.poll(0)
 
     @property
     def reusable(self) -> bool:
@@ -207,6 +214,8 @@ class Worker:
         """
         self._retired = True
         self._function = function
+        with self._asking:
+            self._calling = True
         try:
             request = frame(Request(function, pack(arguments, self._outgoing), limits.output))
             self._await_start()
@@ -216,6 +225,8 @@ class Worker:
             # Also for KeyboardInterrupt: the result is no longer needed.
             self.end()
             raise
+        finally:
+            self._calling = False
         self._retired = reply.retire
         if isinstance(reply.outcome, Returned):
             return result
