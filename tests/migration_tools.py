@@ -9,8 +9,7 @@ from pathlib import Path
 import vhlo_tools as vt
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.artifact import Artifact, JaxContainer
-from vhlo_tools.formats import Buffer, Kind
-from vhlo_tools.migration import MigrationSettings, Tools
+from vhlo_tools.migration import MigrationSettings, StoredProgram, Tools
 
 __all__ = ["CHANGING", "DEADLY", "DEADLY_TWICE", "LYING"]
 
@@ -21,29 +20,29 @@ OTHER = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
 }"""
 
 
-def _die_of_deadly(data: Buffer, kind: Kind, name: str, settings: MigrationSettings) -> Artifact | JaxContainer:
-    if "deadly" in Path(name).name:
+def _die_of_deadly(program: StoredProgram, settings: MigrationSettings) -> Artifact | JaxContainer:
+    if "deadly" in Path(program.name).name:
         os.kill(os.getpid(), signal.SIGKILL)
-    return MIGRATION_TOOLS.move(data, kind, name, settings)
+    return MIGRATION_TOOLS.move(program, settings)
 
 
-def _give_another(data: Buffer, kind: Kind, name: str, settings: MigrationSettings) -> Artifact | JaxContainer:
+def _give_another(program: StoredProgram, settings: MigrationSettings) -> Artifact | JaxContainer:
     return vt.serialize(OTHER, settings.target)
 
 
-def _change_the_file(data: Buffer, kind: Kind, name: str, settings: MigrationSettings) -> Artifact | JaxContainer:
-    moved = MIGRATION_TOOLS.move(data, kind, name, settings)
-    Path(name).write_bytes(b"written by somebody else")
+def _change_the_file(program: StoredProgram, settings: MigrationSettings) -> Artifact | JaxContainer:
+    moved = MIGRATION_TOOLS.move(program, settings)
+    Path(program.name).write_bytes(b"written by somebody else")
     return moved
 
 
-def _die_twice(data: Buffer, kind: Kind, name: str, settings: MigrationSettings) -> Artifact | JaxContainer:
-    deaths = Path(name).parent.with_name("deaths")
-    if "deadly" in Path(name).name and (not deaths.exists() or deaths.stat().st_size < 2):
+def _die_twice(program: StoredProgram, settings: MigrationSettings) -> Artifact | JaxContainer:
+    deaths = Path(program.name).parent.with_name("deaths")
+    if "deadly" in Path(program.name).name and (not deaths.exists() or deaths.stat().st_size < 2):
         with deaths.open("a") as file:
             file.write("x")
         os.kill(os.getpid(), signal.SIGKILL)
-    return MIGRATION_TOOLS.move(data, kind, name, settings)
+    return MIGRATION_TOOLS.move(program, settings)
 
 
 #: Kills the process that moves a file with `deadly` in its name.

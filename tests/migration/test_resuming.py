@@ -13,7 +13,8 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.migration import Journal, Migration, MigrationSettings, Workers
-from vhlo_tools.migration.journal import Task, part_of
+from vhlo_tools.migration.journal import Task
+from vhlo_tools.migration.part_files import part_path
 from vhlo_tools.migration.store_files import hash_at
 
 TARGET = vt.Version("1.13.0")
@@ -122,7 +123,7 @@ def test_a_kill_between_the_journal_and_the_file(store: Path, tmp_path: Path, wh
         task = next(each for each in journal.tasks(beside=False) if each.found.version == vt.Version("0.9.0"))
         record = _intended(task)
         journal.intend([(task, record)])
-        part = Path(part_of(task, journal.key, journal.run))
+        part = Path(part_path(task.found.destination, journal.key, journal.run, task.number))
         vt.retarget(task.found.source, TARGET).save(part)
     if when == "after":
         part.replace(task.found.source)
@@ -144,7 +145,7 @@ def _part_of(store: Path, path: Path) -> Path:
     """Return where the first run of a migration that was interrupted would have written a result."""
     with Journal(str(store / ".vhlo-migration"), MigrationSettings((str(store),), TARGET)) as journal:
         task = next(each for each in journal.tasks(beside=False) if each.found.path == str(path))
-        return Path(part_of(task, journal.key, 1))
+        return Path(part_path(task.found.destination, journal.key, 1, task.number))
 
 
 def _intended(task: Task) -> vt.MigrationRecord:

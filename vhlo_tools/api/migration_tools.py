@@ -6,6 +6,7 @@ These functions are called by name in other processes.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.checking import Checked, prepare_check
@@ -17,7 +18,7 @@ from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.errors import EngineError, MalformedArtifactError, ProviderError, VerificationError
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Kind
-from vhlo_tools.migration import MigrationSettings, Proof, Tools
+from vhlo_tools.migration import MigrationSettings, Proof, StoredProgram, Tools
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["MIGRATION_TOOLS"]
 
 
-def _move(data: Buffer, kind: Kind, name: str, settings: MigrationSettings) -> Artifact | JaxContainer:
+def _move(program: StoredProgram, settings: MigrationSettings) -> Artifact | JaxContainer:
     """Return a program at the target version."""
 
     def moved(artifact: Artifact) -> Artifact:
@@ -39,37 +40,34 @@ def _move(data: Buffer, kind: Kind, name: str, settings: MigrationSettings) -> A
             trusted=settings.trusted,
         )
 
-    if kind is Kind.PORTABLE_ARTIFACT:
-        return moved(Artifact(data, name=name))
-    if kind is Kind.JAX_EXPORT:
-        return JaxContainer(data, name=name).with_artifacts(moved)
+    if isinstance(program.opened, JaxContainer):
+        return program.opened.with_artifacts(moved)
+    if program.opened is not None:
+        return moved(program.opened)
     from vhlo_tools.bindings import get_provider
 
     # Versions newer than the library are reached by retargeting its newest version on bytes.
     written = min(settings.target, get_provider(settings.provider).library.current)
     artifact = serialize(
-        data,
+        program.data,
         written,
         allow_other_dialects=settings.allow_other_dialects,
         legalize=settings.legalize,
         expand=settings.expand,
         allow_relaxed=settings.allow_relaxed,
         allow_signature_change=settings.allow_signature_change,
-        name=name,
+        name=program.name,
         provider=settings.provider,
         trusted=settings.trusted,
     )
     return artifact if written == settings.target else moved(artifact).with_findings(artifact.findings)
 
 
-def _blocking(data: Buffer, kind: Kind, name: str, settings: MigrationSettings) -> list[Finding]:
+def _blocking(program: StoredProgram, settings: MigrationSettings) -> list[Finding]:
     """Return the findings for a program at the target version; errors block the migration."""
-    if kind is Kind.PORTABLE_ARTIFACT:
-        artifacts = [Artifact(data, name=name)]
-    elif kind is Kind.JAX_EXPORT:
-        artifacts = list(JaxContainer(data, name=name).artifacts)
-    else:
-        return _checked(data, name, settings).findings(settings.target)
+    if program.opened is None:
+        return _checked(program.data, program.name, settings).findings(settings.target)
+    artifacts, name = program.artifacts, program.name
     if settings.expand or settings.allow_relaxed:
         blocked = [each for each in artifacts if each.requirements().findings(settings.target)]
         return [each for artifact in blocked for each in _checked(artifact, name, settings).findings(settings.target)]
@@ -90,17 +88,14 @@ def _checked(program: Artifact | Buffer, name: str, settings: MigrationSettings)
     )
 
 
-def _prove(kind: Kind, before: Buffer, after: Artifact | JaxContainer, name: str, settings: MigrationSettings) -> Proof:
+def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: MigrationSettings) -> Proof:
     """Compare two programs, for jax.export files each pair of artifacts; return the worst proof."""
     # The written bytes are compared, because they are what consumers will read.
     written = bytes(after)
-    pairs: list[tuple[Artifact | Buffer, Artifact]]
-    if kind is Kind.JAX_EXPORT:
-        old, new = (JaxContainer(each, name=name).artifacts for each in (before, written))
-        pairs = list(zip(old, new, strict=True))
-    else:
-        source = Artifact(before, name=name) if kind is Kind.PORTABLE_ARTIFACT else before
-        pairs = [(source, Artifact(written, name=name))]
+    kind = Kind.JAX_EXPORT if isinstance(after, JaxContainer) else Kind.PORTABLE_ARTIFACT
+    name, new = before.name, StoredProgram.of(before.name, kind, written)
+    old: Sequence[Artifact | Buffer] = before.artifacts or [before.data]
+    pairs = zip(old, new.artifacts, strict=True)
     proofs = [_prove_pair(one, other, name, settings) for one, other in pairs]
     return max(proofs, key=lambda proof: _VERDICTS.index(proof.verdict))
 

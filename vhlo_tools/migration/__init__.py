@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from vhlo_tools.migration.file_record import MigrationRecord, Status
     from vhlo_tools.migration.journal import Journal, journal_path
     from vhlo_tools.migration.migration import Migration
-    from vhlo_tools.migration.request import MigrationSettings, Proof, Tools
+    from vhlo_tools.migration.request import MigrationSettings, Proof, StoredProgram, Tools
     from vhlo_tools.migration.store_watch import StoreFile, watch_store
     from vhlo_tools.migration.summary import MigrationSummary
     from vhlo_tools.migration.windows import WINDOWS, ReadingReleases, WindowName, horizon_end
@@ -20,7 +20,7 @@ else:
             "file_record": ("MigrationRecord", "Status"),
             "journal": ("Journal", "journal_path"),
             "migration": ("Migration",),
-            "request": ("MigrationSettings", "Proof", "Tools"),
+            "request": ("MigrationSettings", "Proof", "StoredProgram", "Tools"),
             "store_watch": ("StoreFile", "watch_store"),
             "summary": ("MigrationSummary",),
             "windows": ("ReadingReleases", "WINDOWS", "WindowName", "horizon_end"),

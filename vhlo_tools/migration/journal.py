@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -23,11 +22,12 @@ from vhlo_tools.errors import MigrationError
 from vhlo_tools.formats import Kind
 from vhlo_tools.migration.file_record import MigrationRecord
 from vhlo_tools.migration.journal_file import NAME, damaged, discard_unusable, prepare, reset, unusable
+from vhlo_tools.migration.part_files import remove_parts
 from vhlo_tools.migration.request import MigrationSettings
 from vhlo_tools.migration.store_files import FoundFile, Places, Stamp, base_of
 from vhlo_tools.version import Version
 
-__all__ = ["Intent", "Journal", "Task", "journal_path", "part_of", "remove_forsaken", "remove_parts"]
+__all__ = ["Intent", "Journal", "Task", "journal_path"]
 
 # The states of a file: to be processed; about to be replaced; finished.
 _PLANNED, _INTENDED, _FINISHED = range(3)
@@ -50,11 +50,13 @@ WHERE size IS NOT excluded.size OR modified IS NOT excluded.modified OR inode IS
 """
 
 # A file that two paths lead to is in the store if it is by one of them.
-_INSIDE: Final = "UPDATE files SET path = ?1, is_link = ?9, is_outside = ?10 WHERE source = ?2 AND is_outside > ?10"
+_INSIDE: Final = "UPDATE files SET path = ?1, is_link = ?9, is_outside = ?10 WHERE source = ?2 AND is_outside"
 
 _NOTE: Final = """
 UPDATE files SET state = ?, status = ?, record = ?, size = ?, modified = ?, inode = ? WHERE id = ?
 """
+
+_AS_INTENDED: Final = "UPDATE files SET state = ?, size = ?, modified = ?, inode = ? WHERE id = ?"
 
 # If several results have the same destination none of them is written. A file that is already there keeps its place,
 # unless `force` is set: processing finds it there.
@@ -91,54 +93,8 @@ class Intent:
     record: MigrationRecord
 
 
-def part_of(task: Task, key: str, run: int) -> str:
-    """Return the temporary path of the result of a file.
-
-    Args:
-        task: The file.
-        key: The identifier of the journal.
-        run: The number of the run.
-    """
-    return str(Path(task.found.destination).parent / f".vhlo-{key}-{run}-{task.number}.part")
-
-
 _KEY: Final = re.compile("[0-9a-f]{8}")
 _RUNS: Final = re.compile("[0-9]{1,4}")
-_PART: Final = re.compile(r"\.vhlo-([0-9a-f]{8})-([0-9]+)-[0-9]+\.part")
-# No result waits so long, in seconds, for being moved to its destination.
-_FORSAKEN: Final = 86400
-
-
-def remove_forsaken(folder: str, key: str, run: int) -> None:
-    """Remove the temporary results in a folder that runs have left which were killed.
-
-    Those are the results of earlier runs with the same journal, which only one run uses at a time; and those of other
-    journals after a day.
-
-    Args:
-        folder: The folder.
-        key: The identifier of the journal.
-        run: The number of the run.
-    """
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            found = _PART.fullmatch(entry.name)
-            if found is None or not entry.is_file(follow_symlinks=False):
-                continue
-            is_old = time.time() - entry.stat(follow_symlinks=False).st_mtime > _FORSAKEN
-            if (found[1] == key and int(found[2]) < run) or (found[1] != key and is_old):
-                with suppress(OSError):
-                    os.unlink(entry.path)  # noqa: PTH108
-
-
-def remove_parts(task: Task, key: str, run: int) -> None:
-    """Remove temporary results that killed processes have left for a file, in this run or an earlier one.
-
-    Raises:
-        OSError: If a result cannot be removed.
-    """
-    for number in range(1, run + 1):
-        Path(part_of(task, key, number)).unlink(missing_ok=True)
 
 
 class Journal:
@@ -213,11 +169,10 @@ class Journal:
         # What is damaged is forgotten all the same.
         with suppress(ValueError, LookupError, TypeError, sqlite3.DatabaseError):
             key, run = self._identity()
-            for row in self._rows(f"state != {_FINISHED}"):
-                task = self._checked(row)
-                if not self.refuses(task):
-                    with suppress(OSError):
-                        remove_parts(task, key, run)
+            unfinished = (self._checked(row) for row in self._rows(f"state != {_FINISHED}"))
+            places = (task.found.destination for task in unfinished if not self.refuses(task))
+            for folder in {os.path.dirname(place) for place in places}:  # noqa: PTH120
+                remove_parts(folder, key, run)
         reset(self._database)
 
     def __enter__(self) -> Self:
@@ -298,16 +253,19 @@ class Journal:
         """Record that files are about to be replaced."""
         self._note(_INTENDED, ((task, None, record) for task, record in records))
 
-    def finish(self, records: Iterable[tuple[Task, Stamp | None, MigrationRecord]]) -> None:
-        """Record the outcomes of files, and their present stamps."""
+    def finish(self, records: Iterable[tuple[Task, Stamp | None, MigrationRecord | None]]) -> None:
+        """Record the outcomes of files, ``None`` for that which was intended, and their present stamps."""
         self._note(_FINISHED, records)
 
-    def _note(self, state: int, records: Iterable[tuple[Task, Stamp | None, MigrationRecord]]) -> None:
+    def _note(self, state: int, records: Iterable[tuple[Task, Stamp | None, MigrationRecord | None]]) -> None:
         with self._database:
             for task, stamp, record in records:
-                seen = stamp or task.found.stamp
-                values = (state, record.status, json.dumps(record.as_json()), *_stamp(seen), task.number)
-                self._database.execute(_NOTE, values)
+                seen = _stamp(stamp or task.found.stamp)
+                if record is None:
+                    self._database.execute(_AS_INTENDED, (state, *seen, task.number))
+                else:
+                    values = (state, record.status, json.dumps(record.as_json()), *seen, task.number)
+                    self._database.execute(_NOTE, values)
 
     def records(self) -> Iterator[MigrationRecord]:
         """Yield the records of finished files, ordered by path."""
@@ -353,8 +311,12 @@ class Journal:
         """
         task = _task(row)
         found = task.found
-        allowed = self._places.allow(os.path.realpath(found.source), os.path.realpath(found.destination))
-        return replace(task, found=replace(found, is_outside=found.is_outside or not allowed))
+        source = destination = os.path.realpath(found.source)
+        if found.destination != found.source:
+            destination = os.path.realpath(found.destination)
+        if found.is_outside or self._places.allow(source, destination):
+            return task
+        return replace(task, found=replace(found, is_outside=True))
 
     def _task(self, number: int) -> Task:
         return self._checked(self._database.execute(f"SELECT {_COLUMNS} FROM files WHERE id = ?", (number,)).fetchone())
@@ -377,11 +339,13 @@ def _stamp(stamp: Stamp | None) -> tuple[int | None, int | None, int | None]:
 
 def _task(row: tuple[Any, ...]) -> Task:
     number, path, source, destination, kind, version, size, modified, inode, is_link, is_outside, _ = row
+    # One text for equal paths is sent to another process once.
+    names = {each: os.fsdecode(each) for each in (path, source, destination)}
     stamp = None if size is None else Stamp(size, modified, inode)
     found = FoundFile(
-        os.fsdecode(path),
-        os.fsdecode(source),
-        os.fsdecode(destination),
+        names[path],
+        names[source],
+        names[destination],
         stamp,
         kind and Kind(kind),
         version and Version(version),

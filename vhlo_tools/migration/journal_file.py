@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS files (
     state INTEGER, status TEXT, record TEXT,
     UNIQUE (destination, source)
 );
+CREATE INDEX IF NOT EXISTS outside ON files (source) WHERE is_outside;
 """
 
 

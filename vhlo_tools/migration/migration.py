@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from vhlo_tools.migration.file_record import MigrationRecord, Status
-from vhlo_tools.migration.journal import Journal, Task, remove_forsaken, remove_parts
+from vhlo_tools.migration.journal import Journal, Task
+from vhlo_tools.migration.part_files import remove_forsaken, remove_parts
 from vhlo_tools.migration.request import MigrationSettings, Tools
 from vhlo_tools.migration.scheduling import work_through
 from vhlo_tools.migration.store_files import FoundFile, Stamp, found_at, hash_at
@@ -89,16 +90,13 @@ class Migration:
         # Results beside other files come last, because their destinations may be files that are migrated in place.
         for beside in (False, True):
             batches = _in_batches(self._journal.tasks(beside=beside), most)
-            for tasks, results in work_through(workers, work, batches):
+            for tasks, results in work_through(workers, work, batches, lost=self._remove_parts):
                 if results is None:
                     results = [self._crashed(task) for task in tasks]
                 yield from self._put(list(zip(tasks, results, strict=True)))
 
     def _crashed(self, task: Task) -> PreparedFile:
-        """Return the outcome for a file whose process crashed, and remove partial results."""
-        if not self._journal.refuses(task):
-            with suppress(OSError):
-                remove_parts(task, self._journal.key, self._journal.run)
+        """Return the outcome for a file whose process crashed."""
         return PreparedFile(self._unread(task, "failed", _CRASHED))
 
     def _put(self, batch: list[tuple[Task, PreparedFile]]) -> list[MigrationRecord]:
@@ -108,41 +106,53 @@ class Migration:
         # The journal must not record renames that are not on disk yet.
         for folder in {os.path.dirname(each.part) for _, each in batch if each.part}:  # noqa: PTH120
             _sync(folder)
-        finished = list(zip((task for task, _ in batch), records, strict=True))
-        self._journal.finish((task, self._stamp(task, record), record) for task, record in finished)
+        stamped = [
+            (task, self._stamp(task, record), None if record is each.record and each.part else record)
+            for (task, each), record in zip(batch, records, strict=True)
+        ]
+        self._journal.finish(stamped)
         return records
 
     def _replace(self, task: Task, prepared: PreparedFile) -> MigrationRecord:
-        found, record, part = task.found, prepared.record, prepared.part
+        record, part = prepared.record, prepared.part
         if part is None:
             return record
         try:
-            if Stamp.of(found.source) != found.stamp:
-                return replace(record, status="changed", reason=CHANGED, backup=None)
-            if record.backup:
-                if reason := backup_reason(found.destination, record.backup):
-                    return replace(record, status="blocked", reason=reason, backup=None)
-                _keep(found.destination, record.backup)
-            if record.output and not self._settings.force:
-                # Fails if another file has been created there in the meantime.
-                os.link(part, found.destination)
-            else:
-                Path(part).replace(found.destination)
+            refused = self._moved_in(task, record, part)
         except OSError as error:
             reason = f"the file cannot be replaced by the result: {error.strerror or error}"
-            return replace(record, status="failed", reason=reason, backup=None)
-        finally:
+            refused = replace(record, status="failed", reason=reason, backup=None)
+        if refused is not None or record.output:
             with suppress(OSError):
-                Path(part).unlink(missing_ok=True)
-        return record
+                os.unlink(part)  # noqa: PTH108
+        return refused or record
+
+    def _moved_in(self, task: Task, record: MigrationRecord, part: str) -> MigrationRecord | None:
+        """Move a result to its destination; return another record if that must not be.
+
+        Raises:
+            OSError: If it cannot be moved.
+        """
+        found = task.found
+        if Stamp.of(found.source) != found.stamp:
+            return replace(record, status="changed", reason=CHANGED, backup=None)
+        if record.backup:
+            if reason := backup_reason(found.destination, record.backup):
+                return replace(record, status="blocked", reason=reason, backup=None)
+            _keep(found.destination, record.backup)
+        if record.output and not self._settings.force:
+            # Fails if another file has been created there in the meantime.
+            os.link(part, found.destination)
+        else:
+            os.replace(part, found.destination)  # noqa: PTH105 - a Path takes longer than the system
+        return None
 
     def _settle(self, task: Task, record: MigrationRecord) -> None:
         """Determine whether an earlier run had replaced a file before it was interrupted, and update the journal."""
         if self._journal.refuses(task):
             self._journal.plan_again([task])
             return
-        with suppress(OSError):
-            remove_parts(task, self._journal.key, self._journal.run)
+        self._remove_parts([task])
         found = task.found
         digest = hash_at(found.destination)
         if digest is not None and digest == record.new_digest:
@@ -160,6 +170,13 @@ class Migration:
         with suppress(OSError):
             return Stamp.of(task.found.source)
         return None
+
+    def _remove_parts(self, tasks: Sequence[Task]) -> None:
+        """Remove what processes that crashed have written for files."""
+        kept = [task for task in tasks if not self._journal.refuses(task)]
+        numbers = {task.number for task in kept}
+        for folder in {os.path.dirname(task.found.destination) for task in kept}:  # noqa: PTH120
+            remove_parts(folder, self._journal.key, self._journal.run, numbers)
 
     def _conflicting(self, task: Task, other: str) -> MigrationRecord:
         place = task.found.destination

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.dialect import Release
@@ -13,7 +13,7 @@ from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Kind
 from vhlo_tools.version import Version
 
-__all__ = ["MigrationSettings", "Proof", "Tools"]
+__all__ = ["MigrationSettings", "Proof", "StoredProgram", "Tools"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +101,50 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredProgram:
+    """A program of the store, opened once for all that is done with it.
+
+    Attributes:
+        name: Its name in messages.
+        kind: Its kind.
+        data: Its bytes.
+        opened: The artifact, or the container of a jax.export file; ``None`` for a program of another kind.
+    """
+
+    name: str
+    kind: Kind
+    data: Buffer
+    opened: Artifact | JaxContainer | None
+
+    @classmethod
+    def of(cls, name: str, kind: Kind, data: Buffer) -> Self:
+        """Return the program in the bytes of a file.
+
+        Raises:
+            MalformedArtifactError: If it is a damaged artifact or jax.export file.
+        """
+        if kind is Kind.JAX_EXPORT:
+            return cls(name, kind, data, JaxContainer(data, name=name))
+        return cls(name, kind, data, Artifact(data, name=name) if kind is Kind.PORTABLE_ARTIFACT else None)
+
+    @property
+    def artifacts(self) -> Sequence[Artifact]:
+        """The artifacts in it."""
+        if isinstance(self.opened, JaxContainer):
+            return self.opened.artifacts
+        return () if self.opened is None else (self.opened,)
+
+
+@dataclass(frozen=True, slots=True)
 class Tools:
     """The operations on one program. All can be pickled, because they are called in other processes.
 
     Attributes:
-        move: Returns a program at the target version; called with its bytes, its kind, its name and the settings.
-        blocking: Returns the findings that prevent the migration, and others; called with the same arguments.
-        prove: Compares two programs; called with the kind and the bytes of the old program, the new program, the name
-            and the settings.
+        move: Returns a program at the target version.
+        blocking: Returns the findings that prevent the migration of a program, and others.
+        prove: Compares a program with the one that :attr:`move` returned for it.
     """
 
-    move: Callable[[Buffer, Kind, str, MigrationSettings], Artifact | JaxContainer]
-    blocking: Callable[[Buffer, Kind, str, MigrationSettings], Sequence[Finding]]
-    prove: Callable[[Kind, Buffer, Artifact | JaxContainer, str, MigrationSettings], Proof]
+    move: Callable[[StoredProgram, MigrationSettings], Artifact | JaxContainer]
+    blocking: Callable[[StoredProgram, MigrationSettings], Sequence[Finding]]
+    prove: Callable[[StoredProgram, Artifact | JaxContainer, MigrationSettings], Proof]

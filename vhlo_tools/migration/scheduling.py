@@ -17,24 +17,39 @@ _R = TypeVar("_R")
 
 
 def work_through(
-    workers: Workers, function: Callable[[Sequence[_T]], Sequence[_R]], batches: Iterable[Sequence[_T]]
+    workers: Workers,
+    function: Callable[[Sequence[_T]], Sequence[_R]],
+    batches: Iterable[Sequence[_T]],
+    *,
+    lost: Callable[[Sequence[_T]], None] | None = None,
 ) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
     """Call ``function`` with every batch, and yield each batch with its results on completion.
 
     If a process crashes, the items in progress are retried one by one: an item that crashes a process twice while alone
     is yielded alone, with ``None``. A single crash may have another cause, such as a lack of memory of the system.
 
+    Args:
+        workers: The workers.
+        function: Returns a result for each item of a batch.
+        batches: The batches.
+        lost: Is called with the items whose processes crashed, before they are retried or given up.
+
     Raises:
         MigrationError: If the processes crash and cannot be replaced.
     """
-    yield from _Execution(workers, function, iter(batches)).run()
+    yield from _Execution(workers, function, iter(batches), lost).run()
 
 
 class _Execution(Generic[_T, _R]):
     def __init__(
-        self, workers: Workers, function: Callable[[Sequence[_T]], Sequence[_R]], batches: Iterator[Sequence[_T]]
+        self,
+        workers: Workers,
+        function: Callable[[Sequence[_T]], Sequence[_R]],
+        batches: Iterator[Sequence[_T]],
+        lost: Callable[[Sequence[_T]], None] | None,
     ) -> None:
         self._workers = workers
+        self._lost = lost
         self._function = function
         self._batches = batches
         self._pending: dict[Future[Sequence[_R]], Sequence[_T]] = {}
@@ -62,6 +77,8 @@ class _Execution(Generic[_T, _R]):
                 alone = bool(done) and len(lost) == 1 and len(lost[0]) == 1 and not self._pending
                 yield from self._saved(lost)
                 self._renew()
+                if self._lost is not None:
+                    self._lost([item for batch in lost for item in batch])
                 if alone and lost[0] is self._accused:
                     yield lost[0], None
                 elif alone:

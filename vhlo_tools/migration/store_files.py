@@ -65,7 +65,7 @@ class Stamp:
         Raises:
             OSError: If the file does not exist.
         """
-        found = Path(path).stat()
+        found = os.stat(path)  # noqa: PTH116 - for each file, several times
         return cls(found.st_size, found.st_mtime_ns, found.st_ino)
 
 
@@ -141,12 +141,12 @@ def found_at(settings: MigrationSettings) -> Iterator[FoundFile]:
     places = Places.of(settings)
     for path in settings.paths:
         base = base_of(path)
-        root = os.path.realpath(base)
+        folders = _Folders(base)
         for member in files_of(path, _exclude(settings)):
-            source = os.path.realpath(member)
+            source, is_link = folders.resolved(member)
             if output and source.startswith(output + os.sep):
                 continue
-            is_link = member != path and source != os.path.join(root, os.path.relpath(member, base))  # noqa: PTH118
+            is_link = is_link and member != path
             if is_link and not settings.follow:
                 continue
             kind, version = look_at(source)
@@ -157,6 +157,32 @@ def found_at(settings: MigrationSettings) -> Iterator[FoundFile]:
             place = os.path.realpath(os.path.join(output, os.path.relpath(member, base))) if output else source  # noqa: PTH118
             is_outside = places.is_outside(source, place)
             yield FoundFile(member, source, _named(place, kind), stamp, kind, version, is_link, is_outside)
+
+
+class _Folders:
+    """Resolves the links in paths of files that come folder by folder: those of each folder once.
+
+    Args:
+        base: The folder that the paths are relative to.
+    """
+
+    def __init__(self, base: str) -> None:
+        self._base = base
+        self._root = os.path.realpath(base)
+        self._last: str | None = None
+        self._real = ""
+        self._is_link = False
+
+    def resolved(self, path: str) -> tuple[str, bool]:
+        """Return a path with all links resolved, and whether there are any below the base."""
+        folder, name = os.path.split(path)
+        if folder != self._last:
+            self._last, self._real = folder, os.path.realpath(folder)
+            inside = os.path.normpath(os.path.join(self._root, os.path.relpath(folder or os.curdir, self._base)))  # noqa: PTH118
+            self._is_link = self._real != inside
+        if os.path.islink(path):  # noqa: PTH114
+            return os.path.realpath(path), True
+        return os.path.join(self._real, name), self._is_link  # noqa: PTH118
 
 
 def _is_in(path: str, folder: str) -> bool:

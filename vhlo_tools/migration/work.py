@@ -35,9 +35,10 @@ from vhlo_tools.formats import (
 )
 from vhlo_tools.mapping import Chunk, slices, view
 from vhlo_tools.migration.file_record import MigrationRecord, Status
-from vhlo_tools.migration.journal import Task, part_of, remove_parts
-from vhlo_tools.migration.request import MigrationSettings, Tools
-from vhlo_tools.migration.store_files import IN_PLACE, FoundFile, Stamp, hash_at
+from vhlo_tools.migration.journal import Task
+from vhlo_tools.migration.part_files import part_path
+from vhlo_tools.migration.request import MigrationSettings, StoredProgram, Tools
+from vhlo_tools.migration.store_files import FoundFile, Stamp, hash_at
 from vhlo_tools.version import Version
 
 __all__ = ["CHANGED", "PreparedFile", "Work", "backup_reason"]
@@ -95,52 +96,52 @@ class Work:
             record = replace(record, leads_to=found.source)
         if found.is_outside and not self.settings.follow_outside:
             return PreparedFile(replace(record, status="blocked", reason=_outside(found)))
-        opened: tuple[Kind, Buffer] | None = None
+        reading = True
         try:
-            remove_parts(task, self.key, self.run)
-            opened = _opened(found.source, found.path)
+            kind, data = _read(found.source, found.path)
+            reading = False
             if Stamp.of(found.source) != found.stamp:
                 return PreparedFile(replace(record, status="changed", reason=CHANGED))
-            kind, data = opened
             record = replace(record, kind=kind, size=len(data), digest=_digest([view(data)]))
-            before = _container(data, kind, found.path)
-            record = replace(record, version=before.version if before else None)
-            prepared = self._worked(task, record, data, kind, before)
+            before = StoredProgram.of(found.path, kind, data)
+            version = before.opened.version if before.opened is not None else None
+            if version != record.version:
+                record = replace(record, version=version)
+            prepared = self._worked(task, record, before)
         except Exception as error:  # an error in one file must not stop the others
-            return PreparedFile(_ended(record, error, reading=opened is None))
+            return PreparedFile(_ended(record, error, reading=reading))
         if self.dry:
             return prepared
         return replace(prepared, record=replace(prepared.record, seconds=time.perf_counter() - started))
 
-    def _worked(
-        self, task: Task, record: MigrationRecord, data: Buffer, kind: Kind, before: Artifact | JaxContainer | None
-    ) -> PreparedFile:
-        found, settings = task.found, self.settings
+    def _worked(self, task: Task, record: MigrationRecord, before: StoredProgram) -> PreparedFile:
+        found, settings, opened = task.found, self.settings, before.opened
         beside = found.destination != found.source
-        if isinstance(before, JaxContainer) and (refused := container_findings(before.export, settings.consumers)):
+        if isinstance(opened, JaxContainer) and (refused := container_findings(opened.export, settings.consumers)):
             reason = "the target cannot read the jax.export file, whatever the version of its artifact"
             return PreparedFile(replace(record, status="blocked", findings=tuple(refused), reason=reason))
         chunks: _Chunks | None
-        if before is not None and _is_at(before, settings.target):
+        if opened is not None and _is_at(before, settings.target):
             if not beside:
                 return PreparedFile(replace(record, status="current"))
-            chunks = [view(data)]
+            chunks = [view(before.data)]
         elif self.dry and not self._is_tried(task):
             chunks = None
-            record = replace(record, findings=tuple(self.tools.blocking(data, kind, found.path, settings)))
+            record = replace(record, findings=tuple(self.tools.blocking(before, settings)))
             if any(each.level == "error" for each in record.findings):
                 return PreparedFile(replace(record, status="blocked"))
         else:
-            moved = self.tools.move(data, kind, found.path, settings)
-            record = replace(record, findings=tuple(moved.findings))
+            moved = self.tools.move(before, settings)
+            if moved.findings:
+                record = replace(record, findings=tuple(moved.findings))
             if self.dry:
                 # The first call includes the time of imports and other initialization.
                 started = time.perf_counter()
-                moved = self.tools.move(data, kind, found.path, settings)
+                moved = self.tools.move(before, settings)
                 _write_nowhere(list(joined(moved.chunks)), Path(found.source).parent)
                 record = replace(record, seconds=time.perf_counter() - started)
             if settings.verify and not self.dry:
-                record = self._proven(record, kind, data, moved)
+                record = self._proven(record, before, moved)
                 if record.status in ("mismatch", "unverified"):
                     return PreparedFile(record)
             # Small chunks are joined: an artifact may have thousands, and each would be a system call.
@@ -159,10 +160,10 @@ class Work:
         return sampled or (beside and Path(task.found.destination).exists())
 
     def _proven(
-        self, record: MigrationRecord, kind: Kind, data: Buffer, moved: Artifact | JaxContainer
+        self, record: MigrationRecord, before: StoredProgram, moved: Artifact | JaxContainer
     ) -> MigrationRecord:
         try:
-            proof = self.tools.prove(kind, data, moved, record.path, self.settings)
+            proof = self.tools.prove(before, moved, self.settings)
         except VhloToolsError as error:
             return replace(record, status="unverified", reason=f"it cannot be verified: {error}")
         if proof.verdict == "other results":
@@ -180,7 +181,8 @@ class Work:
         found, suffix = task.found, self.settings.backup
         exists = os.path.lexists(found.destination)
         backup = found.destination + suffix if suffix and exists else None
-        record = replace(record, output=found.destination if beside else None)
+        if beside:
+            record = replace(record, output=found.destination)
         if beside and exists and not self.settings.force:
             reason = f"{found.destination} exists and is another file: --force (force=True) replaces it"
             return PreparedFile(replace(record, status="blocked", reason=reason))
@@ -191,17 +193,14 @@ class Work:
         record = replace(record, status="move" if self.dry else "moved", backup=backup)
         if self.dry or chunks is None:
             return PreparedFile(record)
-        part = part_of(task, self.key, self.run)
+        part = part_path(found.destination, self.key, self.run, task.number)
         try:
             if beside:
                 Path(part).parent.mkdir(parents=True, exist_ok=True)
-            _write(part, chunks, Path(found.source).stat())
-            if Stamp.of(found.source) != found.stamp:
-                Path(part).unlink()
-                return PreparedFile(replace(record, status="changed", reason=CHANGED, backup=None))
+            _write(part, chunks, os.stat(found.source))  # noqa: PTH116 - once for each file
         except OSError as error:
             with suppress(OSError):
-                Path(part).unlink(missing_ok=True)
+                os.unlink(part)  # noqa: PTH108
             reason = f"the result cannot be written: {error.strerror or error}"
             return PreparedFile(replace(record, status="failed", reason=reason, backup=None))
         return PreparedFile(record, part)
@@ -234,23 +233,19 @@ def backup_reason(path: str, backup: str) -> str | None:
     return f"the backup cannot be written: {backup} exists and is another file; remove it or choose another suffix"
 
 
-def _opened(source: str, path: str) -> tuple[Kind, Buffer]:
-    if is_saved_model(source):
-        raise InvalidProgramError(f"{path} is a SavedModel: `vhlo serialize` converts it to an artifact")
-    data = read_bytes(Path(source))
+def _read(source: str, path: str) -> tuple[Kind, Buffer]:
+    try:
+        data = read_bytes(Path(source))
+    except IsADirectoryError:
+        if is_saved_model(source):
+            raise InvalidProgramError(f"{path} is a SavedModel: `vhlo serialize` converts it to an artifact") from None
+        raise
     return recognise(data, path), data
 
 
-def _container(data: Buffer, kind: Kind, path: str) -> Artifact | JaxContainer | None:
-    if kind not in IN_PLACE:
-        return None
-    return JaxContainer(data, name=path) if kind is Kind.JAX_EXPORT else Artifact(data, name=path)
-
-
-def _is_at(container: Artifact | JaxContainer, target: Version) -> bool:
+def _is_at(program: StoredProgram, target: Version) -> bool:
     """Return whether all contents of a file conform to the target, and not only its header."""
-    artifacts = container.artifacts if isinstance(container, JaxContainer) else (container,)
-    return all(each.version == target and each.requirements().contradiction is None for each in artifacts)
+    return all(each.version == target and each.requirements().contradiction is None for each in program.artifacts)
 
 
 def _digest(chunks: Iterable[Chunk]) -> str:
