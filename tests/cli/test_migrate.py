@@ -174,7 +174,7 @@ def test_a_log_has_a_line_now_and_then(capsys: pytest.CaptureFixture[str], monke
     now = 0.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     with shown_progress() as progress:
-        progress.begin(100, 1000)
+        progress.expect(100, 1000)
         for number in range(100):
             now += 0.5
             progress.advance(10, ok=number != 3)

@@ -175,7 +175,7 @@ def test_a_journal_that_leads_out_of_the_store(source: str, destination: str, st
 )
 def test_tables_that_are_none_of_ours(change: str, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = journal_of(store)
-    add_row(path, store / "a.mlirbc", store / "a.mlirbc")
+    add_row(path, store / "a.mlirbc", store / "a.mlirbc", 1)
     edit(path, change)
     assert main(["migrate", str(store), "--target", "1.0.0", "-j", "1"]) in (1, 2)
     said = capsys.readouterr().err

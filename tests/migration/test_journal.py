@@ -40,7 +40,6 @@ def test_files_that_have_not_changed_are_known(tmp_path: Path) -> None:
         record = vt.MigrationRecord("a", "moved", SETTINGS.target)
         journal.finish([(first, None, record)])
         assert [each.found.path for each in tasks] == ["a", "b"]
-        assert journal.totals() == (1, 1)
     with Journal(path, SETTINGS) as journal:
         assert not journal.is_empty
         journal.add(found("a", "b"))

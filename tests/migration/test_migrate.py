@@ -62,7 +62,6 @@ def worked(store: Path, tools: Tools, jobs: int | None = None, *, verify: bool =
     settings = MigrationSettings((str(store),), TARGET, verify=verify)
     with Journal(None, settings) as journal, Workers(jobs=jobs) as workers:
         migration = Migration(settings, tools, journal)
-        list(migration.find())
         return list(migration.execute(workers))
 
 
@@ -215,7 +214,6 @@ def test_a_broken_executor_of_the_caller_is_told(store: Path, add: bytes) -> Non
         Workers(executor) as workers,
     ):
         migration = Migration(settings, DEADLY, journal)
-        list(migration.find())
         with pytest.raises(vt.MigrationError, match="only the owner of the executor can restart it"):
             list(migration.execute(workers))
 

@@ -121,7 +121,7 @@ def migrate(
         options: See :class:`MigrationOptions`.
 
     Yields:
-        The record of each file: first of those that an interrupted run had finished, then of others on completion.
+        The record of each file on completion, among them those of files that an interrupted run had finished.
 
     Raises:
         MigrationError: If a path matches no file, another migration is in progress, or an unfinished migration has
@@ -137,10 +137,6 @@ def _migrated(
     settings: MigrationSettings, journal: str | None, executor: Executor | None, jobs: int | None, *, restart: bool
 ) -> Iterator[MigrationRecord]:
     with opened_migration(settings, journal, restart=restart) as migration, Workers(executor, jobs) as workers:
-        for _ in migration.find():
-            pass
-        # Files finished by earlier runs, and files in conflict.
-        yield from migration.records()
         yield from migration.execute(workers)
 
 
@@ -211,9 +207,6 @@ def plan_migration(
 
 def _planned(settings: MigrationSettings, executor: Executor | None, jobs: int | None) -> Iterator[MigrationRecord]:
     with opened_migration(settings, dry=True) as migration, Workers(executor, jobs) as workers:
-        for _ in migration.find():
-            pass
-        yield from migration.records()
         yield from migration.plan(workers)
 
 

@@ -151,14 +151,9 @@ def _worked(migration: Migration, jobs: int, *, dry_run: bool, live: bool) -> Mi
     summary = MigrationSummary()
     try:
         with shown_progress() as progress, Workers(jobs=jobs) as workers:
-            for number in migration.find():
-                progress.found(number)
-            for record in migration.records():
-                # Records of an earlier run, or of conflicts between files.
-                _take(record, summary, live=live)
-            progress.begin(*migration.totals())
             for record in migration.plan(workers) if dry_run else migration.execute(workers):
                 _take(record, summary, live=live)
+                progress.expect(migration.files, migration.size, more=not migration.is_listed)
                 progress.advance(record.size, ok=record.ok)
     except KeyboardInterrupt:
         if not dry_run:

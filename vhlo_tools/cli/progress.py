@@ -24,11 +24,8 @@ _SOON: Final = 2.0
 class Progress(Protocol):
     """A display of progress."""
 
-    def found(self, number: int) -> None:
-        """Report the number of files that were found."""
-
-    def begin(self, files: int, size: int) -> None:
-        """Report the number of files to process, and their size in bytes."""
+    def expect(self, files: int, size: int, *, more: bool = False) -> None:
+        """Report the number of files to process, and their size in bytes; with ``more``, those found so far."""
 
     def advance(self, size: int, *, ok: bool) -> None:
         """Report that a file is finished."""
@@ -55,11 +52,8 @@ class _Bar:
         self._task = bar.add_task("looking for files", total=None, problems="")
         self._problems = 0
 
-    def found(self, number: int) -> None:
-        self._bar.update(self._task, completed=number)
-
-    def begin(self, files: int, size: int) -> None:
-        self._bar.reset(self._task, total=files, description="files")
+    def expect(self, files: int, size: int, *, more: bool = False) -> None:
+        self._bar.update(self._task, total=files, description="files found so far" if more else "files")
 
     def advance(self, size: int, *, ok: bool) -> None:
         self._problems += not ok
@@ -73,14 +67,10 @@ class _Log:
         self._files = self._done = self._problems = 0
         self._size = self._worked = 0
         self._share = 0.0
+        self._more = False
 
-    def found(self, number: int) -> None:
-        if time.monotonic() - self._told >= _SECONDS:
-            self._tell(f"{number} files found")
-
-    def begin(self, files: int, size: int) -> None:
-        self._files, self._size = files, size
-        self._began = time.monotonic()
+    def expect(self, files: int, size: int, *, more: bool = False) -> None:
+        self._files, self._size, self._more = files, size, more
 
     def advance(self, size: int, *, ok: bool) -> None:
         self._done += 1
@@ -92,7 +82,11 @@ class _Log:
             self._share = share
             left = (time.monotonic() - self._began) * (self._size / max(self._worked, 1) - 1)
             problems = f", {self._problems} with problems" if self._problems else ""
-            self._tell(f"{self._done} of {self._files} files ({share:.0%}){problems}, about {max(left, 0):.0f} s left")
+            if self._more:
+                self._tell(f"{self._done} files{problems}, {self._files} found so far")
+            else:
+                parts = f"{self._done} of {self._files} files ({share:.0%}){problems}"
+                self._tell(f"{parts}, about {max(left, 0):.0f} s left")
 
     def _tell(self, line: str) -> None:
         echo(f"vhlo: {line}", err=True)

@@ -45,7 +45,7 @@ SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, {_PLANNED} WHERE NOT EXISTS
     (SELECT 1 FROM files WHERE destination = ?2 AND source != ?2 AND status = 'moved')
 ON CONFLICT (destination, source) DO UPDATE SET
     kind = excluded.kind, version = excluded.version, size = excluded.size, modified = excluded.modified,
-    inode = excluded.inode, state = {_PLANNED}, status = NULL, record = NULL
+    inode = excluded.inode, state = {_PLANNED}, run = NULL, status = NULL, record = NULL
 WHERE size IS NOT excluded.size OR modified IS NOT excluded.modified OR inode IS NOT excluded.inode
 """
 
@@ -53,8 +53,9 @@ WHERE size IS NOT excluded.size OR modified IS NOT excluded.modified OR inode IS
 _INSIDE: Final = "UPDATE files SET path = ?1, is_link = ?9, is_outside = ?10 WHERE source = ?2 AND is_outside"
 
 _NOTE: Final = """
-UPDATE files SET state = ?, status = ?, record = ?, size = ?, modified = ?, inode = ? WHERE id = ?
+UPDATE files SET state = ?, run = ?, status = ?, record = ?, size = ?, modified = ?, inode = ? WHERE id = ?
 """
+_PLANNED_ID: Final = f"SELECT id FROM files WHERE destination = ? AND source = ? AND state = {_PLANNED}"
 
 _AS_INTENDED: Final = "UPDATE files SET state = ?, size = ?, modified = ?, inode = ? WHERE id = ?"
 
@@ -203,12 +204,18 @@ class Journal:
         """Whether the journal contains no files."""
         return self._database.execute("SELECT 1 FROM files").fetchone() is None
 
-    def add(self, files: Iterable[FoundFile]) -> None:
-        """Add files to process; known files that have not changed keep their state."""
+    def add(self, files: Sequence[FoundFile]) -> list[Task]:
+        """Add files; known files that have not changed keep their state. Return those to process."""
         with self._database:
             rows = [_row(each) for each in files]
             self._database.executemany(_ADD, rows)
             self._database.executemany(_INSIDE, (row for row in rows if not row[-1]))
+        tasks = []
+        for found, (_, source, destination, *_) in zip(files, rows, strict=True):
+            planned = self._database.execute(_PLANNED_ID, (destination, source)).fetchone()
+            if planned is not None:
+                tasks.append(Task(planned[0], found))
+        return tasks
 
     def conflicts(self, *, force: bool) -> Iterator[list[tuple[Task, str]]]:
         """Yield files whose results have the same destination, each with the path of another one; finish them at once.
@@ -264,14 +271,18 @@ class Journal:
                 if record is None:
                     self._database.execute(_AS_INTENDED, (state, *seen, task.number))
                 else:
-                    values = (state, record.status, json.dumps(record.as_json()), *seen, task.number)
+                    values = (state, self.run, record.status, json.dumps(record.as_json()), *seen, task.number)
                     self._database.execute(_NOTE, values)
 
-    def records(self) -> Iterator[MigrationRecord]:
-        """Yield the records of finished files, ordered by path."""
-        query = f"SELECT record FROM files WHERE state = {_FINISHED} ORDER BY path"
+    def records(self, *, earlier: bool = False) -> Iterator[MigrationRecord]:
+        """Yield the records of finished files, ordered by path.
+
+        Args:
+            earlier: Whether to yield only those that an earlier run has finished.
+        """
+        query = f"SELECT record FROM files WHERE state = {_FINISHED} AND run < ? ORDER BY path"
         with self._reading():
-            for (text,) in self._database.execute(query):
+            for (text,) in self._database.execute(query, (self.run + (not earlier),)):
                 yield MigrationRecord.from_json(read_json(text))
 
     @contextmanager
@@ -281,12 +292,6 @@ class Journal:
             yield
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise MigrationError(damaged(self.path, error)) from error
-
-    def totals(self) -> tuple[int, int]:
-        """Return the number and the total size in bytes of the files to process."""
-        query = f"SELECT count(*), ifnull(sum(size), 0) FROM files WHERE state = {_PLANNED}"
-        files, size = self._database.execute(query).fetchone()
-        return files, size
 
     def _header(self, name: str) -> str | None:
         row = self._database.execute("SELECT value FROM header WHERE name = ?", (name,)).fetchone()

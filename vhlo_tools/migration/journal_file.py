@@ -16,7 +16,7 @@ __all__ = ["NAME", "damaged", "discard_unusable", "prepare", "reset", "unusable"
 NAME: Final = ".vhlo-migration"
 
 # The version of the tables below; journals before 2 have none.
-_FORMAT: Final = 2
+_FORMAT: Final = 3
 
 # SQLite's mark of the application that owns a file: four letters, `vhlo`.
 _APPLICATION: Final = int.from_bytes(b"vhlo")
@@ -26,7 +26,7 @@ CREATE TABLE IF NOT EXISTS header (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS files (
     id INTEGER PRIMARY KEY, path BLOB, source BLOB, destination BLOB, kind TEXT, version TEXT,
     size INTEGER, modified INTEGER, inode INTEGER, is_link INTEGER, is_outside INTEGER,
-    state INTEGER, status TEXT, record TEXT,
+    state INTEGER, run INTEGER, status TEXT, record TEXT,
     UNIQUE (destination, source)
 );
 CREATE INDEX IF NOT EXISTS outside ON files (source) WHERE is_outside;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -37,63 +37,114 @@ class Migration:
         settings: The settings of the migration.
         tools: The operations on one program.
         journal: The journal, which must remain open during the migration.
+
+    Attributes:
+        files: The number of files to process that have been found so far.
+        size: Their size in bytes.
     """
 
     def __init__(self, settings: MigrationSettings, tools: Tools, journal: Journal) -> None:
         self._settings = settings
         self._tools = tools
         self._journal = journal
+        self.files = self.size = 0
+        self._is_listed = False
+        # The numbers of files in progress.
+        self._begun: set[int] = set()
 
-    def find(self) -> Iterator[int]:
-        """Find the files to migrate, and regularly yield the number of files found so far.
-
-        Raises:
-            MigrationError: If one of the paths matches no file.
-        """
-        for intent in self._journal.intents():
-            self._settle(intent.task, intent.record)
-        number = 0
-        swept: set[str] = set()
-        for found in _found_in_batches(found_at(self._settings)):
-            self._journal.add(found)
-            if self._journal.path is not None:
-                folders = {os.path.dirname(each.destination) for each in found} - swept  # noqa: PTH120
-                swept |= folders
-                for folder in folders:
-                    remove_forsaken(folder, self._journal.key, self._journal.run)
-            number += len(found)
-            yield number
-        for conflicts in self._journal.conflicts(force=self._settings.force):
-            self._journal.finish((task, None, self._conflicting(task, other)) for task, other in conflicts)
-
-    def totals(self) -> tuple[int, int]:
-        """Return the number and the total size in bytes of the files to process."""
-        return self._journal.totals()
+    @property
+    def is_listed(self) -> bool:
+        """Whether all files have been found."""
+        return self._is_listed
 
     def records(self) -> Iterator[MigrationRecord]:
         """Yield the records of all finished files, of this run or an earlier one, ordered by path."""
         return self._journal.records()
 
     def plan(self, workers: Workers) -> Iterator[MigrationRecord]:
-        """Yield the record that each file would get, on completion."""
-        yield from self._run(workers, dry=True)
+        """Yield the record that each file would get, on completion.
+
+        Raises:
+            MigrationError: If one of the paths matches no file.
+        """
+        return self._run(workers, dry=True)
 
     def execute(self, workers: Workers) -> Iterator[MigrationRecord]:
-        """Migrate each file, and yield its record on completion."""
-        yield from self._run(workers, dry=False)
+        """Migrate each file, and yield its record on completion; files are processed while others are being found.
+
+        Files that an earlier run has finished are not processed again; their records come too.
+
+        Raises:
+            MigrationError: If one of the paths matches no file.
+        """
+        return self._run(workers, dry=False)
 
     def _run(self, workers: Workers, *, dry: bool) -> Iterator[MigrationRecord]:
+        for intent in self._journal.intents():
+            yield from self._counted(self._settled(intent.task, intent.record))
         work = Work(self._settings, self._tools, self._journal.key, self._journal.run, dry)
-        files, _ = self._journal.totals()
-        # Smaller batches distribute small stores over all processes too.
-        most = max(1, min(_FILES, files // (workers.count * 4)))
         # Results beside other files come last, because their destinations may be files that are migrated in place.
-        for beside in (False, True):
-            batches = _in_batches(self._journal.tasks(beside=beside), most)
-            for tasks, results in work_through(workers, work, batches, lost=self._remove_parts):
-                if results is None:
-                    results = [self._crashed(task) for task in tasks]
-                yield from self._put(list(zip(tasks, results, strict=True)))
+        yield from self._worked(workers, work, self._listed())
+        yield from self._worked(workers, work, self._journal.tasks(beside=False))
+        yield from self._counted(self._journal.records(earlier=True))
+        for conflicts in self._journal.conflicts(force=self._settings.force):
+            records = [(task, None, self._conflicting(task, other)) for task, other in conflicts]
+            self._journal.finish(records)
+            yield from (record for _, _, record in records)
+        yield from self._worked(workers, work, self._journal.tasks(beside=True))
+
+    def _counted(self, records: Iterable[MigrationRecord]) -> Iterator[MigrationRecord]:
+        for record in records:
+            self.files += 1
+            self.size += record.size
+            yield record
+
+    def _listed(self) -> Iterator[Task]:
+        """Add the files of the store to the journal, and yield those to process in place, each once."""
+        swept: set[str] = set()
+        for found in _found_in_batches(found_at(self._settings)):
+            tasks = self._journal.add(found)
+            self.files += len(tasks)
+            self.size += sum(task.found.stamp.size for task in tasks if task.found.stamp)
+            if self._journal.path is not None:
+                folders = {os.path.dirname(each.destination) for each in found} - swept  # noqa: PTH120
+                swept |= folders
+                for folder in folders:
+                    remove_forsaken(folder, self._journal.key, self._journal.run)
+            # Several paths may lead to one file. One that is outside of the store by a link may be found inside later.
+            begun = {
+                task.number: task
+                for task in tasks
+                if task.found.source == task.found.destination
+                and task.number not in self._begun
+                and not self._journal.refuses(task)
+            }
+            self._begun |= begun.keys()
+            yield from begun.values()
+        self._is_listed = True
+
+    def _worked(self, workers: Workers, work: Work, tasks: Iterator[Task]) -> Iterator[MigrationRecord]:
+        for batch, results in work_through(workers, work, self._in_batches(workers, tasks), lost=self._remove_parts):
+            if results is None:
+                results = [self._crashed(task) for task in batch]
+            records = self._put(list(zip(batch, results, strict=True)))
+            self._begun.difference_update(task.number for task in batch)
+            yield from records
+
+    def _in_batches(self, workers: Workers, tasks: Iterator[Task]) -> Iterator[list[Task]]:
+        """Yield tasks in batches of limited numbers of files and of bytes."""
+        batch: list[Task] = []
+        size = 0
+        for task in tasks:
+            batch.append(task)
+            size += task.found.stamp.size if task.found.stamp else 0
+            # Smaller batches distribute small stores over all processes too.
+            most = max(1, min(_FILES, self.files // (workers.count * 4)))
+            if len(batch) >= most or size >= _BYTES:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
 
     def _crashed(self, task: Task) -> PreparedFile:
         """Return the outcome for a file whose process crashed."""
@@ -147,21 +198,23 @@ class Migration:
             os.replace(part, found.destination)  # noqa: PTH105 - a Path takes longer than the system
         return None
 
-    def _settle(self, task: Task, record: MigrationRecord) -> None:
-        """Determine whether an earlier run had replaced a file before it was interrupted, and update the journal."""
+    def _settled(self, task: Task, record: MigrationRecord) -> list[MigrationRecord]:
+        """Determine whether an earlier run had replaced a file before it was interrupted, and update the journal.
+
+        Returns:
+            The record of the file, unless it is to be processed again.
+        """
         if self._journal.refuses(task):
             self._journal.plan_again([task])
-            return
+            return []
         self._remove_parts([task])
-        found = task.found
-        digest = hash_at(found.destination)
-        if digest is not None and digest == record.new_digest:
-            self._journal.finish([(task, self._stamp(task, record), record)])
-        elif found.source != found.destination or digest == record.digest:
+        digest = hash_at(task.found.destination)
+        if digest is None or digest != record.new_digest:
+            # Neither has another file that somebody has written there since been migrated.
             self._journal.plan_again([task])
-        else:
-            changed = replace(record, status="changed", reason=CHANGED, backup=None)
-            self._journal.finish([(task, self._stamp(task, record), changed)])
+            return []
+        self._journal.finish([(task, self._stamp(task, record), record)])
+        return [record]
 
     def _stamp(self, task: Task, record: MigrationRecord) -> Stamp | None:
         """Return the new stamp of a file that was replaced in place."""
@@ -214,17 +267,3 @@ def _sync(folder: str) -> None:
 def _found_in_batches(files: Iterator[FoundFile]) -> Iterator[list[FoundFile]]:
     while some := list(islice(files, _FOUND_AT_ONCE)):
         yield some
-
-
-def _in_batches(tasks: Iterator[Task], most: int) -> Iterator[list[Task]]:
-    """Yield tasks in batches of at most ``most`` files, and of limited size in bytes."""
-    batch: list[Task] = []
-    size = 0
-    for task in tasks:
-        batch.append(task)
-        size += task.found.stamp.size if task.found.stamp else 0
-        if len(batch) >= most or size >= _BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

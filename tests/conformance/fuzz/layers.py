@@ -131,7 +131,6 @@ def _journal(path: Path) -> None:
             list(journal.intents())
             list(journal.conflicts(force=False))
             list(journal.records())
-            journal.totals()
     except sqlite3.Error as error:
         # As the functions of stores do, which the commands call.
         raise vt.MigrationError(str(error)) from error
