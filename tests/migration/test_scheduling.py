@@ -23,6 +23,7 @@ class Pretended:
         window: How many may be under way.
     """
 
+    isolates = False
     renewable = True
 
     def __init__(self, *script: str, window: int = 2) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor
 from contextlib import contextmanager
 from datetime import date
 from os import PathLike, fspath
@@ -15,6 +14,7 @@ from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.errors import MigrationError
 from vhlo_tools.migration import (
     WINDOWS,
+    AnyExecutor,
     Journal,
     Migration,
     MigrationRecord,
@@ -85,7 +85,7 @@ def migrate(
     paths: Paths,
     target: str | Version,
     *,
-    executor: Executor | None = None,
+    executor: AnyExecutor | None = None,
     jobs: int | None = None,
     verify: bool = False,
     seed: int = 0,
@@ -109,7 +109,8 @@ def migrate(
     Args:
         paths: Files, folders and globs.
         target: The target version or consumer, in the target grammar.
-        executor: The executor of the work: processes, threads, or other machines that see the same files.
+        executor: The executor of the work: processes, threads, or other machines that see the same files, among them
+            the client of a Dask cluster, a ``distributed.Client``.
         jobs: Without an executor, the number of processes to start, which survive crashes caused by malformed files; by
             default files are processed sequentially in this process.
         verify: Whether a file is migrated only if the old and the new program are proven equivalent: because the
@@ -134,7 +135,7 @@ def migrate(
 
 
 def _migrated(
-    settings: MigrationSettings, journal: str | None, executor: Executor | None, jobs: int | None, *, restart: bool
+    settings: MigrationSettings, journal: str | None, executor: AnyExecutor | None, jobs: int | None, *, restart: bool
 ) -> Iterator[MigrationRecord]:
     with opened_migration(settings, journal, restart=restart) as migration, Workers(executor, jobs) as workers:
         yield from migration.execute(workers)
@@ -178,7 +179,7 @@ def plan_migration(
     paths: Paths,
     target: str | Version,
     *,
-    executor: Executor | None = None,
+    executor: AnyExecutor | None = None,
     jobs: int | None = None,
     **options: Unpack[MigrationOptions],
 ) -> Iterator[MigrationRecord]:
@@ -205,7 +206,7 @@ def plan_migration(
     return _planned(settings, executor, jobs)
 
 
-def _planned(settings: MigrationSettings, executor: Executor | None, jobs: int | None) -> Iterator[MigrationRecord]:
+def _planned(settings: MigrationSettings, executor: AnyExecutor | None, jobs: int | None) -> Iterator[MigrationRecord]:
     with opened_migration(settings, dry=True) as migration, Workers(executor, jobs) as workers:
         yield from migration.plan(workers)
 
@@ -214,7 +215,7 @@ def store_status(
     paths: Paths,
     *,
     windows: Sequence[WindowName] = WINDOWS,
-    executor: Executor | None = None,
+    executor: AnyExecutor | None = None,
     jobs: int | None = None,
     exclude: Sequence[str] = (),
     as_of: date | None = None,
@@ -244,7 +245,7 @@ def store_status(
 def _watched(
     paths: tuple[str, ...],
     windows: tuple[WindowName, ...],
-    executor: Executor | None,
+    executor: AnyExecutor | None,
     jobs: int | None,
     exclude: tuple[str, ...],
     today: date,

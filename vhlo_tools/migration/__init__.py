@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from vhlo_tools.migration.cluster import connected
     from vhlo_tools.migration.file_record import MigrationRecord, Status
     from vhlo_tools.migration.journal import Journal, journal_path
     from vhlo_tools.migration.migration import Migration
@@ -12,11 +13,12 @@ if TYPE_CHECKING:
     from vhlo_tools.migration.store_watch import StoreFile, watch_store
     from vhlo_tools.migration.summary import MigrationSummary
     from vhlo_tools.migration.windows import WINDOWS, ReadingReleases, WindowName, horizon_end
-    from vhlo_tools.migration.workers import Workers
+    from vhlo_tools.migration.workers import AnyExecutor, Workers
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "cluster": ("connected",),
             "file_record": ("MigrationRecord", "Status"),
             "journal": ("Journal", "journal_path"),
             "migration": ("Migration",),
@@ -24,6 +26,6 @@ else:
             "store_watch": ("StoreFile", "watch_store"),
             "summary": ("MigrationSummary",),
             "windows": ("ReadingReleases", "WINDOWS", "WindowName", "horizon_end"),
-            "workers": ("Workers",),
+            "workers": ("AnyExecutor", "Workers"),
         },
     )

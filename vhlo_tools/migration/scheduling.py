@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import BrokenExecutor, Future
+from itertools import chain
+from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from vhlo_tools.errors import MigrationError
@@ -26,7 +28,8 @@ def work_through(
     """Call ``function`` with every batch, and yield each batch with its results on completion.
 
     If a process crashes, the items in progress are retried one by one: an item that crashes a process twice while alone
-    is yielded alone, with ``None``. A single crash may have another cause, such as a lack of memory of the system.
+    is yielded alone, with ``None``. A single crash may have another cause, such as a lack of memory of the system. On a
+    cluster only the items of the batch that was lost are retried, beside the other batches.
 
     Args:
         workers: The workers.
@@ -53,6 +56,7 @@ class _Execution(Generic[_T, _R]):
         self._function = function
         self._batches = batches
         self._pending: dict[Future[Sequence[_R]], Sequence[_T]] = {}
+        self._finished: SimpleQueue[Future[Sequence[_R]]] = SimpleQueue()
         # Items in progress when a process crashed, each to be retried alone.
         self._suspects: deque[Sequence[_T]] = deque()
         # The item that was alone in progress when a process crashed.
@@ -63,7 +67,7 @@ class _Execution(Generic[_T, _R]):
             lost = self._fill()
             if not self._pending and not lost and not self._suspects:
                 return
-            done = wait(self._pending, return_when=FIRST_COMPLETED).done if self._pending and not lost else set()
+            done = self._ended() if self._pending and not lost else []
             for future in done:
                 batch = self._pending.pop(future)
                 try:
@@ -72,13 +76,14 @@ class _Execution(Generic[_T, _R]):
                     lost.append(batch)
                     continue
                 yield batch, results
-            if lost:
+            if lost and self._workers.isolates:
+                yield from self._divided(lost)
+            elif lost:
                 # A batch that was never submitted to a running process cannot have crashed it.
                 alone = bool(done) and len(lost) == 1 and len(lost[0]) == 1 and not self._pending
                 yield from self._saved(lost)
                 self._renew()
-                if self._lost is not None:
-                    self._lost([item for batch in lost for item in batch])
+                self._tell(lost)
                 if alone and lost[0] is self._accused:
                     yield lost[0], None
                 elif alone:
@@ -86,6 +91,27 @@ class _Execution(Generic[_T, _R]):
                     self._suspects.appendleft(lost[0])
                 else:
                     self._suspects.extend([item] for batch in lost for item in batch)
+
+    def _ended(self) -> list[Future[Sequence[_R]]]:
+        """Wait until a future in progress has ended, and return all that have."""
+        ended = [self._finished.get()]
+        while not self._finished.empty():
+            ended.append(self._finished.get())
+        # Those of processes that have crashed are no longer in progress.
+        return [each for each in ended if each in self._pending]
+
+    def _divided(self, lost: list[Sequence[_T]]) -> Iterator[tuple[Sequence[_T], None]]:
+        """Retry each item of the batches that were lost by itself; yield those that were by themselves already."""
+        self._tell(lost)
+        for batch in lost:
+            if len(batch) == 1:
+                yield batch, None
+            else:
+                self._batches = chain([[item] for item in batch], self._batches)
+
+    def _tell(self, lost: list[Sequence[_T]]) -> None:
+        if self._lost is not None:
+            self._lost([item for batch in lost for item in batch])
 
     def _fill(self) -> list[Sequence[_T]]:
         """Submit batches up to the limit, and return those that could not be submitted because a process crashed."""
@@ -99,9 +125,12 @@ class _Execution(Generic[_T, _R]):
 
     def _submit(self, batch: Sequence[_T]) -> list[Sequence[_T]]:
         try:
-            self._pending[self._workers.submit(self._function, batch)] = batch
+            future = self._workers.submit(self._function, batch)
         except BrokenExecutor:
             return [batch]
+        self._pending[future] = batch
+        # Waiting for any of thousands of futures would take time for each.
+        future.add_done_callback(self._finished.put)
         return []
 
     def _saved(self, lost: list[Sequence[_T]]) -> Iterator[tuple[Sequence[_T], Sequence[_R]]]:

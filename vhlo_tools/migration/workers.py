@@ -1,4 +1,4 @@
-"""Execution of the work on files: in this process, in child processes, or by a caller's executor.
+"""Execution of the work on files: in this process, in child processes, on a cluster, or by a caller's executor.
 
 Child processes are spawned, never forked, and end with this process, whatever ends it: each waits on a pipe without
 writers, which the system closes when this process ends.
@@ -11,14 +11,18 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from vhlo_tools.errors import MigrationError
+from vhlo_tools.migration.cluster import Cluster, is_client
 
-__all__ = ["Workers"]
+__all__ = ["AnyExecutor", "Workers"]
+
+#: An executor of `concurrent.futures`, or a `distributed.Client`, whose package is optional.
+AnyExecutor = Any
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -31,12 +35,13 @@ class Workers:
     """The executor of the work on files, as a context manager: leaving it by an error ends the work at once.
 
     Args:
-        executor: Any executor; the caller remains its owner.
+        executor: Any executor, or the client of a Dask cluster; the caller remains its owner.
         jobs: Without an executor, the number of child processes; ``None`` to process files one by one in this process.
     """
 
-    def __init__(self, executor: Executor | None = None, jobs: int | None = None) -> None:
-        self._given = executor
+    def __init__(self, executor: AnyExecutor | None = None, jobs: int | None = None) -> None:
+        self._cluster = Cluster(executor) if is_client(executor) else None
+        self._given = self._cluster or executor
         self._jobs = jobs
         self._own: ProcessPoolExecutor | None = None
         self._pipe: tuple[Connection, Connection] | None = None
@@ -44,6 +49,8 @@ class Workers:
     @property
     def count(self) -> int:
         """The number of files that are processed concurrently, as far as known."""
+        if self._cluster is not None:
+            return self._cluster.threads
         if self._given is not None:
             return os.cpu_count() or 1
         return self._jobs or 1
@@ -52,6 +59,11 @@ class Workers:
     def window(self) -> int:
         """The number of batches to keep in progress."""
         return 1 if self._given is None and self._jobs is None else _AHEAD * self.count
+
+    @property
+    def isolates(self) -> bool:
+        """Whether a process that crashes ends its own batch only, which was then tried several times."""
+        return self._cluster is not None
 
     @property
     def renewable(self) -> bool:
@@ -66,7 +78,8 @@ class Workers:
             MigrationError: If no process can be started.
         """
         if self._given is not None:
-            return self._given.submit(function, *arguments, **options)
+            submitted: Future[_T] = self._given.submit(function, *arguments, **options)
+            return submitted
         if self._jobs is None:
             future: Future[_T] = Future()
             future.set_result(function(*arguments, **options))
@@ -91,6 +104,8 @@ class Workers:
     ) -> None:
         if kind is None and self._own is not None:
             self._own.shutdown()
+        if self._cluster is not None:
+            self._cluster.shutdown()
         self.renew()
 
     def _started(self, jobs: int) -> ProcessPoolExecutor:

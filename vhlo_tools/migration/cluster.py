@@ -1,0 +1,130 @@
+"""Work on a Dask cluster: its connection, and its futures as those of any executor.
+
+The scheduler gives the batch of a worker that has died to another one; after several deaths, four by default, it blames
+the batch (``distributed.scheduler.allowed-failures`` in the configuration of Dask). So a lost batch concerns no other
+batch, unlike in a pool of processes, which breaks as a whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any, Final, ParamSpec, TypeVar
+
+from vhlo_tools.errors import MigrationError, MissingExtraError
+
+__all__ = ["Cluster", "connected", "is_client"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+#: Seconds between questions to the scheduler for the number of its workers.
+_ASKED: Final = 5.0
+#: Seconds that a scheduler has to answer.
+_ANSWERED: Final = 10.0
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Yield a client of a scheduler, a ``distributed.Client``; it is closed afterwards.
+
+    Args:
+        address: The address of the scheduler, such as ``tcp://scheduler:8786``.
+
+    Raises:
+        MissingExtraError: If the package ``distributed`` is not installed.
+        MigrationError: If no scheduler answers.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise MissingExtraError(
+            "work on a Dask cluster needs distributed, which is not installed: pip install 'vhlo-tools[distributed]'"
+        ) from error
+    try:
+        client = Client(address, timeout=_ANSWERED, set_as_default=False, name="vhlo-tools")
+    except (OSError, ValueError, TypeError) as error:
+        raise MigrationError(
+            f"no Dask scheduler answers at {address} ({type(error).__name__}: {error}): expected the address of a "
+            f"running `dask scheduler`, such as tcp://scheduler:8786"
+        ) from error
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def is_client(executor: object) -> bool:
+    """Return whether an object is a client of a Dask cluster; Dask is not imported for it."""
+    return any(
+        each.__name__ == "Client" and each.__module__.partition(".")[0] == "distributed"
+        for each in type(executor).__mro__
+    )
+
+
+class Cluster:
+    """A Dask cluster as an executor.
+
+    Args:
+        client: A ``distributed.Client``; the caller remains its owner.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        # A call is not pure: it writes files. Dask's own retries are for errors, which we return as results.
+        self._executor = client.get_executor(pure=False, retries=0)
+        self._threads = 1
+        self._asked = -_ASKED
+
+    @property
+    def threads(self) -> int:
+        """The number of threads of all workers at present, at least one."""
+        if time.monotonic() - self._asked > _ASKED:
+            self._threads = max(1, sum(self._client.nthreads().values()))
+            self._asked = time.monotonic()
+        return self._threads
+
+    def submit(self, function: Callable[_P, _T], *arguments: _P.args, **options: _P.kwargs) -> Future[_T]:
+        """Submit a call; its future raises :class:`BrokenExecutor` if all workers that were given it have died."""
+        outer: Future[_T] = Future()
+        inner = self._executor.submit(_called, version("vhlo-tools"), function, arguments, options)
+        inner.add_done_callback(lambda done: _pass_on(done, outer))
+        return outer
+
+    def shutdown(self) -> None:
+        """Give up all calls in progress."""
+        self._executor.shutdown(wait=False)
+
+
+def _called(expected: str, function: Callable[..., _T], arguments: tuple[Any, ...], options: dict[str, Any]) -> _T:
+    """Call a function on a worker, whose package must be that of the client."""
+    found = version("vhlo-tools")
+    if found != expected:
+        raise MigrationError(
+            f"a worker of the cluster has vhlo-tools {found}, and the client {expected}: install the same on all"
+        )
+    return function(*arguments, **options)
+
+
+def _pass_on(done: Future[_T], outer: Future[_T]) -> None:
+    try:
+        outer.set_result(done.result())
+    except CancelledError:
+        outer.set_exception(
+            MigrationError(
+                "the scheduler of the cluster has dropped the work: it was restarted, or the connection was lost; the "
+                "same call resumes"
+            )
+        )
+    except Exception as error:
+        lost = type(error).__name__ == "KilledWorker"
+        outer.set_exception(BrokenExecutor(str(error)) if lost else _explained(error))
+
+
+def _explained(error: Exception) -> Exception:
+    if isinstance(error, ModuleNotFoundError) and error.name == "vhlo_tools":
+        return MigrationError("a worker of the cluster has no vhlo-tools: install the same version as here on all")
+    return error
