@@ -15,7 +15,7 @@ from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.migrate_text import readable_path
-from vhlo_tools.migration import WINDOWS, StoreFile, WindowName, horizon_end
+from vhlo_tools.migration import AT_REST, WINDOWS, StoreFile, WindowName, horizon_end
 
 
 @click.group()
@@ -31,7 +31,7 @@ def store() -> None:
     "windows",
     type=click.Choice(WINDOWS),
     multiple=True,
-    help="The windows to consider; by default all. May be repeated.",
+    help="The windows to consider; by default backward and jax-export. May be repeated.",
 )
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Files or folders to exclude. May be repeated.")
 @click.option(
@@ -50,16 +50,17 @@ def status(
 ) -> int:
     """Show which artifacts and jax.export files at PATH leave their compatibility windows, and their current readers.
 
-    Windows start on the first day of the version that a file was written for. backward, 5 years: releases made in this
-    time are promised to read the file. forward, 2 years: releases made in this time are promised to write files that
-    consumers of that version can read. jax-export, 6 months: releases of jax made in this time are promised to call it.
+    Windows start on the first day of the version that a file was written for. backward, 5 years, or 6 months for 0.x:
+    releases made in this time are promised to read the file. jax-export, 6 months: releases of jax made in this time
+    are promised to call it. With --window forward, 2 years, or a month for 0.x: releases made in this time are promised
+    to write files that consumers of that version can read.
 
     Files that leave first are listed first. Exit code 0: no file leaves within the horizon; 1: a file leaves, or has
     left; 2: a file cannot be read.
     """
     today = as_of or date.today()
     end = horizon_end(horizon, today)
-    counted = windows or WINDOWS
+    counted = windows or AT_REST
     counts: Counter[str] = Counter()
     found = api.store_status(paths, windows=counted, jobs=jobs, exclude=exclude, as_of=today)
     show = _json if output_format == "json" else _text

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from vhlo_tools.migration.request import MigrationSettings, Proof, Tools
     from vhlo_tools.migration.store_watch import StoreFile, watch_store
     from vhlo_tools.migration.summary import MigrationSummary
-    from vhlo_tools.migration.windows import WINDOWS, ReadingReleases, WindowName, horizon_end
+    from vhlo_tools.migration.windows import AT_REST, WINDOWS, ReadingReleases, WindowName, horizon_end
     from vhlo_tools.migration.workers import Workers
 else:
     __getattr__, __dir__ = lazy_exports(
@@ -23,7 +23,7 @@ else:
             "request": ("MigrationSettings", "Proof", "Tools"),
             "store_watch": ("StoreFile", "watch_store"),
             "summary": ("MigrationSummary",),
-            "windows": ("ReadingReleases", "WINDOWS", "WindowName", "horizon_end"),
+            "windows": ("AT_REST", "ReadingReleases", "WINDOWS", "WindowName", "horizon_end"),
             "workers": ("Workers",),
         },
     )
