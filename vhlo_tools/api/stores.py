@@ -231,8 +231,8 @@ def store_status(
 
     Args:
         paths: Files, folders and globs.
-        windows: The windows to consider: ``backward``, ``jax-export``, and ``forward``, which binds those who write files
-            and does not count by default.
+        windows: The windows to consider: ``backward``, ``jax-export``, and ``forward``, which binds those who write
+            files and does not count by default.
         executor: The executor of the work, as for :func:`migrate`.
         jobs: The number of processes, as for :func:`migrate`.
         exclude: Globs of files and folders to leave out.

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 WINDOWS: Final[tuple[WindowName, ...]] = get_args(WindowName)
-#: The windows that end for a file that nobody touches. The forward window binds those who write files for old consumers.
+#: The windows that end for a file that nobody touches: the forward window binds those who write for old consumers.
 AT_REST: Final[tuple[WindowName, ...]] = ("backward", "jax-export")
 
 
