@@ -149,3 +149,26 @@ def test_in_python(store: Path) -> None:
     assert found[0].leaves(["backward"]) == ("backward", date(2023, 9, 2))
     with pytest.raises(ValueError, match="'sideways' is not a window"):
         vt.store_status(store, windows=["sideways"])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_a_report_in_a_file(
+    output_format: str, store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["store", "status", str(store), "--as-of", "2026-04-01", "--output-format", output_format]
+    assert main(command) == 1
+    expected = capsys.readouterr().out
+    (tmp_path / "report").write_text("an older one, which is replaced")
+    assert main([*command, "-o", str(tmp_path / "report")]) == 1
+    captured = capsys.readouterr()
+    assert (captured.out, (tmp_path / "report").read_text()) == ("", expected)
+    said = "1 left, 3 stay longer, 1 without a window"
+    assert captured.err == f"vhlo: {said}; the report is in {tmp_path / 'report'}\n"
+    assert main([*command, "-o", str(tmp_path)]) == 2
+    assert "is a folder: expected a file to write" in capsys.readouterr().err
+
+
+def test_a_table_needs_a_file(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is in it is tested in tests/frontends/scale, with pyarrow."""
+    assert main(["store", "status", str(store), "--output-format", "parquet"]) == 2
+    assert "a Parquet file is not for a terminal: give -o FILE" in capsys.readouterr().err

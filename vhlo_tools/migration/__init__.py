@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from vhlo_tools.migration.journal import Journal, journal_path
     from vhlo_tools.migration.migration import Migration
     from vhlo_tools.migration.request import MigrationSettings, Proof, Tools
+    from vhlo_tools.migration.result_tables import MIGRATION_TABLE, STATUS_TABLE, FileStatus, StatusName
     from vhlo_tools.migration.store_watch import StoreFile, watch_store
     from vhlo_tools.migration.summary import MigrationSummary
     from vhlo_tools.migration.windows import AT_REST, WINDOWS, ReadingReleases, WindowName, horizon_end
@@ -21,6 +22,7 @@ else:
             "journal": ("Journal", "journal_path"),
             "migration": ("Migration",),
             "request": ("MigrationSettings", "Proof", "Tools"),
+            "result_tables": ("MIGRATION_TABLE", "STATUS_TABLE", "FileStatus", "StatusName"),
             "store_watch": ("StoreFile", "watch_store"),
             "summary": ("MigrationSummary",),
             "windows": ("AT_REST", "ReadingReleases", "WINDOWS", "WindowName", "horizon_end"),
