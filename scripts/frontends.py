@@ -1,7 +1,8 @@
-"""Run the tests of integrations with their real frameworks: `frontends.py [NAME ...]`, by default all.
+"""Run the tests of integrations with their real packages: `frontends.py [NAME ...]`, by default all.
 
-Each framework has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the
-extras and pytest. Keras is tested in each of them, with that framework as its backend.
+Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the
+extras and pytest. Keras is tested in each environment of a framework, with that framework as its backend. `scale` is
+what work on very many files needs: tables, clusters, remote stores.
 """
 
 from __future__ import annotations
@@ -14,29 +15,34 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = Path("tests") / "frontends"
-NAMES = ("jax", "torch", "tensorflow")
-#: What the tests of a framework need beside it.
-EXTRAS = {"jax": ("jax-test",), "torch": ("torchax", "torch-test")}
+FRAMEWORKS = ("jax", "torch", "tensorflow")
+NAMES = (*FRAMEWORKS, "scale")
+#: The extras of an environment, beside pytest and, for a framework, Keras.
+EXTRAS = {
+    "jax": ("jax", "jax-test"),
+    "torch": ("torch", "torchax", "torch-test"),
+    "tensorflow": ("tensorflow",),
+    "scale": ("distributed", "scale-test"),
+}
 
 
 def run_tests(name: str, arguments: list[str]) -> int:
-    """Run the tests of one framework in its environment, made now if it is not there; return pytest's exit code."""
-    extras = [word for extra in (*EXTRAS.get(name, ()), "frontend-test", "keras", name) for word in ("--extra", extra)]
+    """Run the tests of one name in its environment, made now if it is not there; return pytest's exit code."""
+    keras = ("keras",) if name in FRAMEWORKS else ()
+    extras = [word for extra in ("frontend-test", *EXTRAS[name], *keras) for word in ("--extra", extra)]
     bootstrap = [sys.executable, "-I", "scripts/bootstrap.py", "--venv", str(ROOT / f".venv-{name}"), *extras]
     # A framework takes seconds to import: two processes are enough, and each runs whole files.
     pytest = ["python", "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile"]
-    pytest += [str(TESTS / name), str(TESTS / "keras"), *arguments]
-    settings = {
-        # As a URL, for pip takes a space to separate two files.
-        "PIP_CONSTRAINT": (ROOT / TESTS / "constraints.txt").as_uri(),
-        "KERAS_BACKEND": name,
-        "TF_CPP_MIN_LOG_LEVEL": "3",
-    }
+    pytest += [*(str(TESTS / folder) for folder in (name, *keras)), *arguments]
+    # As a URL, for pip takes a space to separate two files.
+    settings = {"PIP_CONSTRAINT": (ROOT / TESTS / "constraints.txt").as_uri(), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    if keras:
+        settings["KERAS_BACKEND"] = name
     return subprocess.run([*bootstrap, *pytest], cwd=ROOT, env={**os.environ, **settings}, check=False).returncode
 
 
 def main() -> int:
-    """Run the tests of the frameworks that are named."""
+    """Run the tests of the environments that are named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME", help=", ".join(NAMES))
     options, arguments = parser.parse_known_args()

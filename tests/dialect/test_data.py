@@ -21,6 +21,7 @@ from vhlo_tools.dialect import (
     explanation_of,
     known_explanations,
     known_features,
+    known_promises,
     known_releases,
     known_versions,
     minimum_version,
@@ -43,6 +44,24 @@ def test_versions_are_complete_and_ascend() -> None:
     # A sentence, which stands on one line of a changelog.
     for entry in known_versions():
         assert re.fullmatch(r"[^\n]{10,}\.", entry.brought), entry
+
+
+def test_promises_begin_at_known_versions_and_only_grow() -> None:
+    known = {entry.version for entry in known_versions()}
+    for window in ("backward", "forward", "jax-export"):
+        held = [each for each in known_promises() if each.window == window]
+        assert held, window
+        begins = [each.since for each in held if each.since is not None]
+        assert begins == sorted(begins)
+        assert set(begins) <= known
+        # Only the first may hold for every version: it would hide those before it.
+        assert all(each.since is not None for each in held[1:])
+        assert [each.months for each in held] == sorted(each.months for each in held)
+    # A document, and of StableHLO at which commit and day.
+    for each in known_promises():
+        assert re.fullmatch(
+            r"openxla/stablehlo, \S+\.md at [0-9a-f]{40} of \d{4}-\d\d-\d\d|jax-ml/jax, .+", each.source
+        )
 
 
 def test_releases_hold_known_versions() -> None:

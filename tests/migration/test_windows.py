@@ -49,6 +49,21 @@ def test_windows_of_jax_export_files_count_from_their_day() -> None:
     assert ends_of(vt.Version("99.0.0")) == {}
 
 
+@pytest.mark.parametrize(
+    ("version", "backward", "forward"),
+    [
+        # Six months backward and one forward, for all of 0.x.
+        ("0.9.0", date(2023, 9, 2), date(2023, 4, 2)),
+        ("0.16.3", date(2024, 5, 30), date(2023, 12, 30)),
+        ("0.20.0", date(2024, 11, 10), date(2024, 6, 10)),
+        # Five years and two, three days later.
+        ("1.0.0", date(2029, 5, 13), date(2026, 5, 13)),
+    ],
+)
+def test_files_have_the_promise_that_held_for_them(version: str, backward: date, forward: date) -> None:
+    assert ends_of(vt.Version(version)) == {"backward": backward, "forward": forward}
+
+
 def jaxlib(readers: tuple[ReadingReleases, ...]) -> tuple[str, str] | None:
     return next(((each.oldest, each.newest) for each in readers if each.package == "jaxlib"), None)
 

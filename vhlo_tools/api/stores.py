@@ -13,6 +13,7 @@ from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.errors import MigrationError
 from vhlo_tools.migration import (
+    AT_REST,
     WINDOWS,
     AnyExecutor,
     Journal,
@@ -214,7 +215,7 @@ def _planned(settings: MigrationSettings, executor: AnyExecutor | None, jobs: in
 def store_status(
     paths: Paths,
     *,
-    windows: Sequence[WindowName] = WINDOWS,
+    windows: Sequence[WindowName] = AT_REST,
     executor: AnyExecutor | None = None,
     jobs: int | None = None,
     exclude: Sequence[str] = (),
@@ -224,7 +225,8 @@ def store_status(
 
     Args:
         paths: Files, folders and globs.
-        windows: The windows that determine the order: ``backward``, ``forward``, ``jax-export``.
+        windows: The windows to consider: ``backward``, ``jax-export``, and ``forward``, which binds those who write
+            files and does not count by default.
         executor: The executor of the work, as for :func:`migrate`.
         jobs: The number of processes, as for :func:`migrate`.
         exclude: Globs of files and folders to leave out.

@@ -24,6 +24,7 @@ from vhlo_tools.gate import (
     load_settings,
     read_levels,
     read_patterns,
+    settings_schema,
 )
 from vhlo_tools.report import FORMATS, Renderer, Summary, render, render_statistics
 
@@ -37,6 +38,14 @@ def _settings_options(function: _F) -> _F:
             click.option("--config", metavar="FILE", help="The settings file to read, instead of those found."),
             click.option("--isolated", is_flag=True, help="Read no settings file."),
             click.option("--show-settings", is_flag=True, help="Show the settings, and their values for each PATH."),
+            click.option(
+                "--settings-schema",
+                "schema_of",
+                type=click.Choice(["vhlo-tools.toml", "pyproject.toml"]),
+                is_flag=False,
+                flag_value="vhlo-tools.toml",
+                help="Print the JSON schema of settings, by default in vhlo-tools.toml, for editors.",
+            ),
             click.option("--exclude", multiple=True, metavar="PATTERN", help="Files to exclude, as in .gitignore."),
             click.option(
                 "--force-exclude/--no-force-exclude",
@@ -113,6 +122,7 @@ def check(
     config: str | None,
     isolated: bool,
     show_settings: bool,
+    schema_of: str | None,
     deny: tuple[str, ...],
     warn: tuple[str, ...],
     allow: tuple[str, ...],
@@ -135,6 +145,9 @@ def check(
     """
     if explain is not None:
         _explain(explain, given["output_format"] or "text")
+        return 0
+    if schema_of is not None:
+        options.echo_json(settings_schema(project=schema_of == "pyproject.toml"))
         return 0
     if config is not None and isolated:
         raise click.UsageError("--config and --isolated exclude each other: give only one")

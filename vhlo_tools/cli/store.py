@@ -15,7 +15,9 @@ from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.migrate_text import readable_path
-from vhlo_tools.migration import WINDOWS, StoreFile, WindowName, horizon_end
+from vhlo_tools.dialect import WindowName
+from vhlo_tools.migration import AT_REST, STATUS_TABLE, WINDOWS, FileStatus, StoreFile, horizon_end
+from vhlo_tools.tables import parquet_chunks
 
 
 @click.group()
@@ -31,14 +33,24 @@ def store() -> None:
     "windows",
     type=click.Choice(WINDOWS),
     multiple=True,
-    help="The windows to consider; by default all. May be repeated.",
+    help="The windows to consider; by default backward and jax-export. May be repeated.",
 )
 @click.option("--exclude", multiple=True, metavar="GLOB", help="Files or folders to exclude. May be repeated.")
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), help="The number of processes that read; by default only this one."
 )
 @options.as_of_option
-@options.format_option
+@click.option(
+    "--output-format",
+    "--format",
+    type=click.Choice(["text", "json", "parquet"]),
+    default="text",
+    show_default=True,
+    help="parquet is a table for other programs, and needs -o FILE and the extra `distributed`.",
+)
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the report to FILE, replacing its content, instead of stdout."
+)
 def status(
     paths: tuple[str, ...],
     horizon: str,
@@ -47,73 +59,85 @@ def status(
     jobs: int | None,
     as_of: date | None,
     output_format: str,
+    output: str | None,
 ) -> int:
     """Show which artifacts and jax.export files at PATH leave their compatibility windows, and their current readers.
 
-    Windows start on the first day of the version that a file was written for. backward, 5 years: releases made in this
-    time are promised to read the file. forward, 2 years: releases made in this time are promised to write files that
-    consumers of that version can read. jax-export, 6 months: releases of jax made in this time are promised to call it.
+    Windows start on the first day of the version that a file was written for. backward, 5 years, or 6 months for 0.x:
+    releases made in this time are promised to read the file. jax-export, 6 months: releases of jax made in this time
+    are promised to call it. With --window forward, 2 years, or a month for 0.x: releases made in this time are promised
+    to write files that consumers of that version can read.
 
     Files that leave first are listed first. Exit code 0: no file leaves within the horizon; 1: a file leaves, or has
     left; 2: a file cannot be read.
     """
+    binary = output_format == "parquet"
+    if binary and output is None:
+        raise click.UsageError("a Parquet file is not for a terminal: give -o FILE")
+    if output is not None:
+        options.check_output(output, force=True, binary=binary)
     today = as_of or date.today()
     end = horizon_end(horizon, today)
-    counted = windows or WINDOWS
+    counted = windows or AT_REST
     counts: Counter[str] = Counter()
     found = api.store_status(paths, windows=counted, jobs=jobs, exclude=exclude, as_of=today)
-    show = _json if output_format == "json" else _text
-    for line in show(_judged(found, counted, today, end, counts), end, counts):
-        echo(line)
+    judged = _counting((FileStatus.of(each, counted, today, end) for each in found), counts)
+    lines = (_json if output_format == "json" else _text)(judged, end, counts)
+    if output is None:
+        for line in lines:
+            echo(line)
+    else:
+        said = {"day": str(today), "horizon": str(end)}
+        chunks = parquet_chunks(STATUS_TABLE, judged, said) if binary else _encoded(lines)
+        options.write_output(output, chunks, force=True, binary=binary)
+        if output != options.STANDARD:
+            echo(f"vhlo: {_total(end, counts)}; the report is in {output}", err=True)
     if counts["unreadable"]:
         return 2
     return 1 if counts["left"] or counts["leaves"] else 0
 
 
-_Judged = Iterator[tuple[StoreFile, str, tuple[WindowName, date] | None]]
+def _counting(judged: Iterator[FileStatus], counts: Counter[str]) -> Iterator[FileStatus]:
+    for each in judged:
+        counts[each.status] += 1
+        yield each
 
 
-def _judged(
-    files: Iterator[StoreFile], windows: tuple[WindowName, ...], today: date, end: date, counts: Counter[str]
-) -> _Judged:
-    """Yield each file with its state and the window that it leaves first; count the states."""
-    for seen in files:
-        leaves = seen.leaves(windows)
-        if seen.error is not None:
-            state = "unreadable"
-        elif leaves is None:
-            state = "none"
-        else:
-            state = "left" if leaves[1] < today else "leaves" if leaves[1] <= end else "within"
-        counts[state] += 1
-        yield seen, state, leaves
+def _encoded(lines: Iterator[str]) -> Iterator[bytes]:
+    # File names may contain bytes that are not text.
+    return (f"{line}\n".encode("utf-8", "backslashreplace") for line in lines)
 
 
-def _text(judged: _Judged, end: date, counts: Counter[str]) -> Iterator[str]:
-    for seen, state, leaves in judged:
+def _text(judged: Iterator[FileStatus], end: date, counts: Counter[str]) -> Iterator[str]:
+    for each in judged:
+        seen, leaves = each.file, each.leaves
         version = str(seen.version) if seen.version else "-"
         last = f"{leaves[1]} {leaves[0]}" if leaves else "-"
-        yield f"{state:<10} {version:<8} {last:<21} {readable_path(seen.path)}"
+        yield f"{each.status:<10} {version:<8} {last:<21} {readable_path(seen.path)}"
         if seen.error is not None:
             yield f"  {seen.error}"
         if seen.version is not None:
             others = ", ".join(f"{name} until {day}" for name, day in seen.windows)
             yield f"  written {seen.written or 'for an unknown version'}; {others or 'no windows are known'}"
             yield f"  read by {', '.join(map(str, seen.readers)) or 'no known release'}"
+    yield _total(end, counts)
+
+
+def _total(end: date, counts: Counter[str]) -> str:
     said = {"left": "left", "leaves": f"leave until {end}", "within": "stay longer", "none": "without a window"}
     said["unreadable"] = "unreadable"
-    yield ", ".join(f"{counts[state]} {text}" for state, text in said.items() if counts[state])
+    return ", ".join(f"{counts[state]} {text}" for state, text in said.items() if counts[state]) or "no files"
 
 
-def _json(judged: _Judged, end: date, counts: Counter[str]) -> Iterator[str]:
+def _json(judged: Iterator[FileStatus], end: date, counts: Counter[str]) -> Iterator[str]:
     yield "{"
     yield f'"horizon": "{end}",'
     yield '"files": ['
     last = None
-    for seen, state, leaves in judged:
+    for each in judged:
         if last is not None:
             yield f"{last},"
-        last = json.dumps(_as_json(seen, state, leaves), default=str)
+        last = json.dumps(_as_json(each.file, each.status, each.leaves), default=str)
     if last is not None:
         yield last
     yield "],"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.dialect.linting import has_release, lint, write_release
     from vhlo_tools.dialect.ops import Constraint, Op, OpStep, OpVersion, Slot, find_op, find_op_version, known_ops
+    from vhlo_tools.dialect.promises import Promise, WindowName, known_promises, promised
     from vhlo_tools.dialect.property_layout import PropertySlot, property_slots
     from vhlo_tools.dialect.releases import Release, known_releases
     from vhlo_tools.dialect.rules import RULES, Violation
@@ -84,6 +85,7 @@ else:
             "jax_exports": ("JaxExportPart", "JaxRelease", "known_jax_export_parts", "known_jax_releases"),
             "linting": ("has_release", "lint", "write_release"),
             "ops": ("Constraint", "Op", "OpVersion", "Slot", "OpStep", "find_op", "find_op_version", "known_ops"),
+            "promises": ("Promise", "WindowName", "known_promises", "promised"),
             "property_layout": ("PropertySlot", "property_slots"),
             "releases": ("Release", "known_releases"),
             "rules": ("RULES", "Violation"),

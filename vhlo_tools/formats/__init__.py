@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from vhlo_tools.formats.backups import BACKUPS, list_backups
     from vhlo_tools.formats.discovery import SET_ASIDE, programs_at
     from vhlo_tools.formats.hlo.detection import find_hlo_module
     from vhlo_tools.formats.hlo.header import HloHeader
@@ -25,6 +26,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "backups": ("BACKUPS", "list_backups"),
             "discovery": ("SET_ASIDE", "programs_at"),
             "hlo.detection": ("find_hlo_module",),
             "hlo.header": ("HloHeader",),

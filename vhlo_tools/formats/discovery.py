@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from vhlo_tools.bytecode import MAGIC
+from vhlo_tools.formats.backups import PROGRAM_SUFFIXES, Backups, backups_in
 from vhlo_tools.formats.jax_export.export_file import is_jax_export
 from vhlo_tools.formats.saved_model import is_saved_model
 from vhlo_tools.mapping import kind_of_file, map_file, open_regular
@@ -19,10 +20,8 @@ from vhlo_tools.printable import printable
 __all__ = ["SET_ASIDE", "programs_at"]
 
 #: Files that a migration leaves in a store, and that are no programs of it: backups of old files, and temporary files.
+#: Backups with other suffixes are left out by their list (vhlo_tools/formats/backups.py).
 SET_ASIDE: Final = ("*.orig", ".vhlo-*")
-
-#: Files in a folder are selected by content, or by these suffixes if the content alone is inconclusive.
-_SUFFIXES: Final = (".mlir", ".mlirbc", ".jax_export")
 
 #: The plausible offsets of the first table of a FlatBuffer, with which it begins; jax.export writes a small one.
 _ROOT: Final = range(4, 1 << 12)
@@ -30,6 +29,8 @@ _ROOT: Final = range(4, 1 << 12)
 
 def programs_at(path: str, exclude: tuple[str, ...] = (), *, ordered: bool = True) -> Iterator[str]:
     """Yield the files that a path selects, one folder after the other.
+
+    Backups that a migration has listed are left out of folders and globs.
 
     Args:
         path: A file, or a SavedModel, selected whatever its content; a folder, whose programs are selected; or a glob.
@@ -48,9 +49,14 @@ def programs_at(path: str, exclude: tuple[str, ...] = (), *, ordered: bool = Tru
     else:
         # Unlike Path.glob, these functions accept absolute patterns.
         found = sorted(glob.glob(path, recursive=True)) if ordered else glob.iglob(path, recursive=True)  # noqa: PTH207
+        backups: Backups | None = None
         for each in found:
             if Path(each).is_file() and not _is_excluded(each, exclude):
-                yield each
+                folder, name = os.path.split(each)
+                if backups is None or backups.folder != folder:
+                    backups = backups_in(folder, _is_program)
+                if name not in backups:
+                    yield each
 
 
 def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterator[str]:
@@ -68,6 +74,7 @@ def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterat
             yield folder
             continue
         with entries:
+            backups = backups_in(folder, _is_program)
             for entry in sorted(entries, key=lambda each: each.name) if ordered else entries:
                 if exclude and _is_excluded(os.path.relpath(entry.path, top), exclude):
                     continue
@@ -77,7 +84,7 @@ def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterat
                         below.append(entry.path)
                 elif kind is not None:
                     _say_skipped(entry.path, kind)
-                elif entry.name.endswith(_SUFFIXES) or _holds_program(entry.path):
+                elif _is_program(entry.path) and entry.name not in backups:
                     yield str(Path(entry.path))  # without a leading "./"
         waiting.extend(reversed(below))
 
@@ -102,6 +109,11 @@ def _kind_of(entry: os.DirEntry[str]) -> str | None:
 
 def _is_excluded(path: str, exclude: tuple[str, ...]) -> bool:
     return any(fnmatch(path, pattern) or fnmatch(Path(path).name, pattern) for pattern in exclude)
+
+
+def _is_program(path: str) -> bool:
+    """Return whether a file is a program: by its suffix, or by its content, which alone may be inconclusive."""
+    return path.endswith(PROGRAM_SUFFIXES) or _holds_program(path)
 
 
 def _holds_program(path: str) -> bool:

@@ -1,9 +1,9 @@
-"""The keys of a settings file, with a reader for the value of each."""
+"""The keys of a settings file, with a reader and a JSON schema for the value of each."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
@@ -11,13 +11,24 @@ from pathlib import Path
 from typing import Any, Final
 
 from vhlo_tools.compat import expansion_policy
-from vhlo_tools.dialect import Effect, known_features
+from vhlo_tools.dialect import Effect, known_explanations, known_features
 from vhlo_tools.errors import SettingsError
-from vhlo_tools.gate.levels import LEVELS, Levels, problem_with
-from vhlo_tools.gate.settings import Override, fits
+from vhlo_tools.gate.levels import KINDS, LEVELS, WILD, Levels, problem_with
+from vhlo_tools.gate.schema import (
+    TEXT,
+    TEXTS,
+    Schema,
+    ValueKind,
+    document_schema,
+    one_or_more,
+    table_schema,
+    value_kind,
+    within,
+)
+from vhlo_tools.gate.settings import Override, Settings, fits
 from vhlo_tools.report import FORMATS
 
-__all__ = ["KeyPlace", "read_levels", "read_patterns", "read_table"]
+__all__ = ["KeyPlace", "read_levels", "read_patterns", "read_table", "settings_schema"]
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 #: Keywords of the target grammar, which are not allowed as names.
@@ -53,7 +64,14 @@ class KeyPlace:
         return SettingsError(f"{self}: expected {expected}, found {_shown(found)}")
 
 
-Reader = Callable[[Any, KeyPlace], Any]
+def settings_schema(*, project: bool = False) -> Schema:
+    """Return the JSON schema of ``vhlo-tools.toml``.
+
+    Args:
+        project: Whether to return that of a ``pyproject.toml`` instead, of which it knows ``[tool.vhlo-tools]`` only.
+    """
+    table = table_schema(_SETTINGS, Settings)
+    return document_schema(within(table, "tool", "vhlo-tools") if project else table, "Settings of vhlo check")
 
 
 def read_table(table: Any, place: KeyPlace) -> dict[str, Any]:
@@ -65,6 +83,25 @@ def read_table(table: Any, place: KeyPlace) -> dict[str, Any]:
     return _read(table, place, _SETTINGS)
 
 
+def _levels_schema() -> Schema:
+    # The features by name, so that an editor offers them.
+    level: Schema = {"enum": list(LEVELS)}
+    titles = {feature.id: feature.title for feature in known_features()}
+    titles |= {each.id: each.text for each in known_explanations()}
+    titles |= {kind: f"every finding of the kind {kind}" for kind in KINDS}
+    # An id that ends in * stands for all with its beginning.
+    beginnings = [f"^{re.escape(each.removesuffix('*'))}" for each in titles if each.endswith("*")]
+    return {
+        "type": "object",
+        "properties": {
+            each: {"description": title, **level} for each, title in titles.items() if not each.endswith("*")
+        },
+        "patternProperties": dict.fromkeys([f"[{re.escape(WILD)}]", *beginnings], level),
+        "additionalProperties": False,
+    }
+
+
+@value_kind(_levels_schema)
 def read_levels(table: Any, place: KeyPlace) -> Levels:
     """Return levels of features.
 
@@ -79,6 +116,7 @@ def read_levels(table: Any, place: KeyPlace) -> Levels:
     return levels
 
 
+@value_kind(TEXTS)
 def read_patterns(value: Any, place: KeyPlace) -> tuple[str, ...]:
     """Return patterns of files.
 
@@ -94,7 +132,7 @@ def read_patterns(value: Any, place: KeyPlace) -> tuple[str, ...]:
     return patterns
 
 
-def _read(table: Any, place: KeyPlace, readers: Mapping[str, Reader]) -> dict[str, Any]:
+def _read(table: Any, place: KeyPlace, readers: Mapping[str, ValueKind[Any]]) -> dict[str, Any]:
     values = {}
     for key, value in _table(table, place).items():
         if key not in readers:
@@ -117,6 +155,7 @@ def _text(value: Any, place: KeyPlace) -> str:
     return value
 
 
+@value_kind(TEXTS)
 def _texts(value: Any, place: KeyPlace) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [value]
@@ -125,12 +164,15 @@ def _texts(value: Any, place: KeyPlace) -> tuple[str, ...]:
     return tuple(_text(each, place.item(index)) for index, each in enumerate(value))
 
 
+@value_kind({"type": "boolean"})
 def _flag(value: Any, place: KeyPlace) -> bool:
     if not isinstance(value, bool):
         raise place.must_be("true or false", value)
     return value
 
 
+# As Python reads a day. Where a schema is applied, a date of TOML is such a string too.
+@value_kind({"type": "string", "pattern": r"^\d{4}(-\d\d-\d\d|\d{4}|-?W\d\d(-?[1-7])?)$"})
 def _day(value: Any, place: KeyPlace) -> date:
     if isinstance(value, str):
         try:
@@ -142,7 +184,8 @@ def _day(value: Any, place: KeyPlace) -> date:
     return value
 
 
-def _choice(*choices: str) -> Reader:
+def _choice(*choices: str) -> ValueKind[Any]:
+    @value_kind({"enum": list(choices)})
     def read(value: Any, place: KeyPlace) -> Any:
         if value not in choices:
             near = get_close_matches(value, choices, n=1) if isinstance(value, str) else []
@@ -153,6 +196,12 @@ def _choice(*choices: str) -> Reader:
     return read
 
 
+def _targets_schema() -> Schema:
+    name = f"^(?!({'|'.join(_TAKEN)})$){_NAME.pattern.replace(chr(92) + 'w', 'A-Za-z0-9_')}$"
+    return {"type": "object", "patternProperties": {name: one_or_more(TEXT)}, "additionalProperties": False}
+
+
+@value_kind(_targets_schema)
 def _targets(value: Any, place: KeyPlace) -> dict[str, tuple[str, ...]]:
     named = {}
     for name, members in _table(value, place).items():
@@ -166,16 +215,24 @@ def _targets(value: Any, place: KeyPlace) -> dict[str, tuple[str, ...]]:
     return named
 
 
+@value_kind(lambda: {"type": "array", "items": table_schema(_OF_OVERRIDES, Override, ["paths"])})
 def _overrides(value: Any, place: KeyPlace) -> tuple[Override, ...]:
     if not isinstance(value, list):
         raise place.must_be("a list of tables", value)
     return tuple(_override(each, place.item(index)) for index, each in enumerate(value))
 
 
+@value_kind(one_or_more(TEXT))
+def _some_patterns(value: Any, place: KeyPlace) -> tuple[str, ...]:
+    if not (patterns := read_patterns(value, place)):
+        raise place.must_be("at least one pattern", value)
+    return patterns
+
+
 def _override(value: Any, place: KeyPlace) -> Override:
     found = _read(value, place, _OF_OVERRIDES)
-    if not found.get("paths"):
-        raise place.key("paths").must_be("at least one pattern", value.get("paths"))
+    if "paths" not in found:
+        raise place.key("paths").must_be("at least one pattern", None)
     return Override(**found, source=place.file)
 
 
@@ -187,9 +244,15 @@ def _shown(found: object) -> str:
     return f"{str(found).lower() if isinstance(found, bool) else repr(found):.60}"
 
 
-def _expansions(effect: Effect, *, takes_flag: bool = False) -> Reader:
-    """Return a reader of ids of features that have expansions of an effect."""
+def _expansions(effect: Effect, *, takes_flag: bool = False) -> ValueKind[Any]:
+    """Return the kind of ids of features that have expansions of an effect."""
 
+    def schema() -> Schema:
+        ids: Schema = {"enum": ["all", *(each.id for each in known_features() if each.expansion(effect))]}
+        flag = [{"type": "boolean"}] if takes_flag else []
+        return {"anyOf": [*flag, ids, {"type": "array", "items": ids}]}
+
+    @value_kind(schema)
     def read(value: Any, place: KeyPlace) -> Any:
         if takes_flag and isinstance(value, bool):
             return value
@@ -203,6 +266,12 @@ def _expansions(effect: Effect, *, takes_flag: bool = False) -> Reader:
     return read
 
 
+def _features_schema() -> Schema:
+    ids: Schema = {"enum": [each.id for each in known_features()]}
+    return {"anyOf": [ids, {"type": "array", "items": ids}]}
+
+
+@value_kind(_features_schema)
 def _features(value: Any, place: KeyPlace) -> tuple[str, ...]:
     ids = _texts(value, place)
     known = {feature.id for feature in known_features()}
@@ -212,17 +281,18 @@ def _features(value: Any, place: KeyPlace) -> tuple[str, ...]:
     return ids
 
 
+@value_kind(TEXT)
 def _path(value: Any, place: KeyPlace) -> str:
     return str(Path(_text(value, place)))
 
 
-_OF_OVERRIDES: Final[Mapping[str, Reader]] = {
-    "paths": read_patterns,
+_OF_OVERRIDES: Final[Mapping[str, ValueKind[Any]]] = {
+    "paths": _some_patterns,
     "levels": read_levels,
     "target": _texts,
     "readable-by": _texts,
 }
-_SETTINGS: Final[Mapping[str, Reader]] = {
+_SETTINGS: Final[Mapping[str, ValueKind[Any]]] = {
     "paths": _texts,
     "target": _texts,
     "readable-by": _texts,

@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 from vhlo_tools.dialect import known_explanations, known_features
 from vhlo_tools.findings import Finding, FindingKind, Level
 
-__all__ = ["LEVELS", "LevelSetting", "Levels", "apply_levels", "level_of", "problem_with"]
+__all__ = ["KINDS", "LEVELS", "WILD", "LevelSetting", "Levels", "apply_levels", "level_of", "problem_with"]
 
 LevelSetting = Literal["deny", "warn", "allow"]
 LEVELS: Final[tuple[LevelSetting, ...]] = get_args(LevelSetting)
@@ -20,9 +20,11 @@ LEVELS: Final[tuple[LevelSetting, ...]] = get_args(LevelSetting)
 #: one, and all of these over a kind; of two globs of the same length, the stricter level applies.
 Levels = Mapping[str, LevelSetting]
 
-_KINDS: Final = get_args(FindingKind)
+#: The kinds of findings, which are names of levels too.
+KINDS: Final = get_args(FindingKind)
 _AS_LEVEL: Final[Mapping[LevelSetting, Level]] = {"deny": "error", "warn": "warning"}
-_WILD: Final = "*?["
+#: The characters that make a name a glob.
+WILD: Final = "*?["
 
 
 def level_of(finding: Finding, layers: Sequence[Levels]) -> LevelSetting | None:
@@ -50,7 +52,7 @@ def apply_levels(findings: Sequence[Finding], layers: Sequence[Levels]) -> tuple
 
 def problem_with(name: str) -> str | None:
     """Return the error in ``name`` as the key of a level; ``None`` if it is valid."""
-    if name in _KINDS:
+    if name in KINDS:
         return None
     ids = [feature.id for feature in known_features()] + [explanation.id for explanation in known_explanations()]
     if _is_glob(name):
@@ -59,13 +61,13 @@ def problem_with(name: str) -> str | None:
         return f"{name!r} matches no feature: `vhlo spec list` shows them"
     if any(name == each or (each.endswith("*") and name.startswith(each[:-1])) for each in ids):
         return None
-    near = get_close_matches(name, [*ids, *_KINDS], n=3) or [each for each in ids if name.lower() in each.lower()]
+    near = get_close_matches(name, [*ids, *KINDS], n=3) or [each for each in ids if name.lower() in each.lower()]
     hint = f"did you mean {' or '.join(near)}?" if near else "`vhlo spec list` shows them"
-    return f"{name!r} is not a feature, a glob of features or a kind ({', '.join(_KINDS)}): {hint}"
+    return f"{name!r} is not a feature, a glob of features or a kind ({', '.join(KINDS)}): {hint}"
 
 
 def _is_glob(name: str) -> bool:
-    return any(sign in name for sign in _WILD)
+    return any(sign in name for sign in WILD)
 
 
 def _may_begin(pattern: str, known: str) -> bool:

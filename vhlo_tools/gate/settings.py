@@ -52,7 +52,7 @@ class Settings:
     Attributes:
         file: The file of the settings, if they come from one.
         folder: The folder that paths in the file are relative to: its folder, or the working directory.
-        paths: The files, folders and globs to check, relative to the working directory.
+        paths: The files, folders and globs to check: in a file relative to its folder, here to the working directory.
         target: The targets of the programs: targets, or names of ``targets``.
         readable_by: The consumers that must be able to read the programs unchanged.
         targets: Named targets: the oldest of several.

@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from vhlo_tools.migration.journal import Journal, journal_path
     from vhlo_tools.migration.migration import Migration
     from vhlo_tools.migration.request import MigrationSettings, Proof, StoredProgram, Tools
+    from vhlo_tools.migration.result_tables import MIGRATION_TABLE, STATUS_TABLE, FileStatus, StatusName
     from vhlo_tools.migration.store_watch import StoreFile, watch_store
     from vhlo_tools.migration.summary import MigrationSummary
-    from vhlo_tools.migration.windows import WINDOWS, ReadingReleases, WindowName, horizon_end
+    from vhlo_tools.migration.windows import AT_REST, WINDOWS, ReadingReleases, WindowName, horizon_end
     from vhlo_tools.migration.workers import AnyExecutor, Workers
 else:
     __getattr__, __dir__ = lazy_exports(
@@ -23,9 +24,10 @@ else:
             "journal": ("Journal", "journal_path"),
             "migration": ("Migration",),
             "request": ("MigrationSettings", "Proof", "StoredProgram", "Tools"),
+            "result_tables": ("MIGRATION_TABLE", "STATUS_TABLE", "FileStatus", "StatusName"),
             "store_watch": ("StoreFile", "watch_store"),
             "summary": ("MigrationSummary",),
-            "windows": ("ReadingReleases", "WINDOWS", "WindowName", "horizon_end"),
+            "windows": ("AT_REST", "ReadingReleases", "WINDOWS", "WindowName", "horizon_end"),
             "workers": ("AnyExecutor", "Workers"),
         },
     )

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from vhlo_tools.formats import BACKUPS, list_backups
 from vhlo_tools.migration.file_record import MigrationRecord, Status
 from vhlo_tools.migration.journal import Journal, Task
 from vhlo_tools.migration.part_files import remove_forsaken, remove_parts
@@ -26,6 +27,9 @@ __all__ = ["Migration"]
 _FILES: Final = 32
 _BYTES: Final = 4 << 20
 _FOUND_AT_ONCE: Final = 512
+
+# Backups with this suffix are left out by their name alone.
+_ORIGINAL: Final = ".orig"
 
 _CRASHED: Final = "the process that migrated it crashed: the file may crash the reader, or need too much memory"
 
@@ -153,6 +157,7 @@ class Migration:
     def _put(self, batch: list[tuple[Task, PreparedFile]]) -> list[MigrationRecord]:
         """Move results to their destinations, with journal entries before and after."""
         self._journal.intend((task, each.record) for task, each in batch if each.part)
+        batch = _with_backups_listed(batch)
         records = [self._replace(task, each) for task, each in batch]
         # The journal must not record renames that are not on disk yet.
         for folder in {os.path.dirname(each.part) for _, each in batch if each.part}:  # noqa: PTH120
@@ -241,6 +246,35 @@ class Migration:
         found = task.found
         record = MigrationRecord(found.path, status, self._settings.target, found.kind, found.version, reason=reason)
         return replace(record, size=found.stamp.size if found.stamp else 0)
+
+
+def _with_backups_listed(batch: list[tuple[Task, PreparedFile]]) -> list[tuple[Task, PreparedFile]]:
+    """List the backups that are about to be made, which are no programs; where that fails, nothing is replaced."""
+    names: dict[str, list[str]] = {}
+    for _, each in batch:
+        backup = each.record.backup
+        # One that is there was listed by the run that made it.
+        if each.part and backup and not backup.endswith(_ORIGINAL) and not os.path.lexists(backup):
+            folder, name = os.path.split(backup)
+            names.setdefault(folder, []).append(name)
+    reasons: dict[str, str] = {}
+    for folder, listed in names.items():
+        try:
+            list_backups(folder, listed)
+        except OSError as error:
+            reasons[folder] = f"the list of backups, {BACKUPS}, cannot be written: {error.strerror or error}"
+    return [(task, _failed(each, reasons)) for task, each in batch]
+
+
+def _failed(prepared: PreparedFile, reasons: dict[str, str]) -> PreparedFile:
+    """Return a file as failed, without its result, if its backup is in a folder with a reason."""
+    record, part = prepared.record, prepared.part
+    reason = reasons.get(os.path.dirname(record.backup)) if record.backup else None  # noqa: PTH120
+    if reason is None or part is None:
+        return prepared
+    with suppress(OSError):
+        Path(part).unlink(missing_ok=True)
+    return PreparedFile(replace(record, status="failed", reason=reason, backup=None))
 
 
 def _keep(path: str, backup: str) -> None:

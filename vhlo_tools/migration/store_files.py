@@ -244,7 +244,7 @@ def hash_at(path: str) -> str | None:
 
 
 def _exclude(settings: MigrationSettings) -> tuple[str, ...]:
-    return (*SET_ASIDE, *settings.exclude, *([f"*{settings.backup}"] if settings.backup else []))
+    return (*SET_ASIDE, *settings.exclude, *([f"*{glob.escape(settings.backup)}"] if settings.backup else []))
 
 
 def _named(place: str, kind: Kind | None) -> str:

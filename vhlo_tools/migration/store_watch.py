@@ -47,7 +47,7 @@ class StoreFile:
         written: The first day on which the file can have been written; for a jax.export file, by jax.
         jax_version: The release of jax that wrote the file, if it is recorded.
         calling_convention: The version of jax's calling convention, for a jax.export file.
-        windows: The last day of each window.
+        windows: The last day of each window that is considered.
         readable_since: The oldest StableHLO version that reads the file.
         readers: The releases that read it today; for a jax.export file, releases of jax.
         error: The reason why the file could not be read, if so.
@@ -74,6 +74,7 @@ class StoreFile:
 @dataclass(frozen=True, slots=True)
 class _Reading:
     today: date
+    windows: tuple[WindowName, ...]
 
     def __call__(self, paths: Sequence[str]) -> list[StoreFile]:
         return [self._one(path) for path in paths]
@@ -109,7 +110,7 @@ class _Reading:
             seen,
             version=version,
             written=written,
-            windows=tuple(ends.items()),
+            windows=tuple((name, end) for name, end in ends.items() if name in self.windows),
             readable_since=max(each.requirements().readable_since for each in artifacts),
             readers=jax_readers(container.readers(), self.today)
             if container
@@ -153,7 +154,7 @@ def watch_store(
         database.execute("CREATE TABLE files (id INTEGER PRIMARY KEY, path BLOB UNIQUE, leaves TEXT, file TEXT)")
         insert = "INSERT OR IGNORE INTO files (path, leaves, file) VALUES (?, ?, ?)"
         members = (each for path in paths for each in files_of(path, (*SET_ASIDE, *exclude)))
-        for some, read in work_through(workers, _Reading(today), _in_batches(members)):
+        for some, read in work_through(workers, _Reading(today, tuple(windows)), _in_batches(members)):
             for seen in read if read is not None else [StoreFile(path, error=_DIED) for path in some]:
                 leaves = seen.leaves(windows)
                 row = (os.fsencode(seen.path), leaves and str(leaves[1]), json.dumps(_as_json(seen)))

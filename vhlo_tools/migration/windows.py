@@ -1,11 +1,11 @@
 """Compatibility windows: the date until which a file is guaranteed to be readable, and the releases that read it today.
 
-StableHLO guarantees five years of backward and two years of forward compatibility between the build dates of two of its
-versions (``docs/compatibility.md`` in openxla/stablehlo); jax.export guarantees six months of backward compatibility
-(``docs/export/export.md`` in jax-ml/jax). A file records the version it was written for, but not the build date of the
-library: windows count from the first day of that version, and so are too short rather than too long. The window of a
-jax.export file is that of the file around the artifact, which moving the artifact does not renew: it counts from the
-release of jax that wrote the file or, where none is recorded, from the first that writes such files.
+StableHLO promises compatibility for a time between the build dates of two of its versions, and jax.export for a time
+between two releases of jax; how long is in ``dialect_specs/promises.toml``, with the sources. A file records the
+version it was written for, but not the build date of the library: windows count from the first day of that version, and
+so are too short rather than too long. The window of a jax.export file is that of the file around the artifact, which
+moving the artifact does not renew: it counts from the release of jax that wrote the file or, where none is recorded,
+from the first that writes such files.
 """
 
 from __future__ import annotations
@@ -16,13 +16,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
-from vhlo_tools.dialect import JaxRelease, Release, known_releases, known_versions, newest_version
+from vhlo_tools.dialect import (
+    JaxRelease,
+    Release,
+    WindowName,
+    known_releases,
+    known_versions,
+    newest_version,
+    promised,
+)
 from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.version import Version
 
 __all__ = [
+    "AT_REST",
     "WINDOWS",
     "ReadingReleases",
     "WindowName",
@@ -33,10 +42,9 @@ __all__ = [
     "written_on",
 ]
 
-WindowName = Literal["backward", "forward", "jax-export"]
 WINDOWS: Final[tuple[WindowName, ...]] = get_args(WindowName)
-
-_MONTHS: Final[dict[WindowName, int]] = {"backward": 5 * 12, "forward": 2 * 12, "jax-export": 6}
+#: The windows that end for a file that nobody touches: the forward window binds those who write for old consumers.
+AT_REST: Final[tuple[WindowName, ...]] = ("backward", "jax-export")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +102,12 @@ def ends_of(version: Version, *, jax_export: date | None = None) -> dict[WindowN
         jax_export: For a jax.export file, the first day on which jax can have written it.
     """
     came = written_on(version)
-    ends: dict[WindowName, date] = {}
-    if came is not None:
-        ends["backward"] = _months_later(came, _MONTHS["backward"])
-        ends["forward"] = _months_later(came, _MONTHS["forward"])
-    if jax_export is not None:
-        ends["jax-export"] = _months_later(jax_export, _MONTHS["jax-export"])
-    return ends
+    begins: dict[WindowName, date | None] = {"backward": came, "forward": came, "jax-export": jax_export}
+    return {
+        window: _months_later(begin, promise.months)
+        for window, begin in begins.items()
+        if begin is not None and (promise := promised(window, version)) is not None
+    }
 
 
 def jax_readers(releases: Sequence[JaxRelease], today: date) -> tuple[ReadingReleases, ...]:

@@ -1,0 +1,126 @@
+"""The backups in a folder: files that a migration has kept beside those it replaced, and that are no programs.
+
+A migration lists the backups that it makes in the file :data:`BACKUPS` of their folder, one name per line, and appends
+only. A list may come with a store that nobody trusts. It must not hide a program that somebody loads by its own name,
+so a listed file is a backup only if what it was made from stands beside it (:meth:`Backups.__contains__`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from vhlo_tools.mapping import kind_of_file
+
+__all__ = ["BACKUPS", "PROGRAM_SUFFIXES", "Backups", "backups_in", "list_backups"]
+
+BACKUPS: Final = ".vhlo-backups"
+#: Suffixes of names of programs.
+PROGRAM_SUFFIXES: Final = (".mlir", ".mlirbc", ".jax_export")
+
+#: What a line cannot hold as it is; any other byte of a name stands for itself.
+_ESCAPED: Final = re.compile(rb"[%\x00-\x1f\x7f]")
+_ESCAPE: Final = re.compile(rb"%([0-9A-F]{2})")
+_LINE: Final = re.compile(rb"(?:[^%]|%[0-9A-F]{2})+")
+#: Ends a line that was cut short: not an escape, so that the line is no name.
+_CUT: Final = b"%\n"
+#: The largest list that is read, in bytes: millions of names. No list of ours is larger by mistake.
+_MOST: Final = 1 << 28
+# A link could lead anywhere, and opening a FIFO would wait.
+_SAFELY: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Backups:
+    """The backups that are listed in a folder.
+
+    Attributes:
+        folder: The folder.
+        listed: The names in its list.
+        is_program: Returns whether a file is a program, by its name or its content.
+    """
+
+    folder: str
+    listed: frozenset[str]
+    is_program: Callable[[str], bool]
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether a file is a backup: it is listed, and named as a program beside it with a suffix.
+
+        The name of a program has another beginning, or another ending: ``net.mlirbc`` is no backup of ``net.mlir``.
+        """
+        if name not in self.listed:
+            return False
+        ending = _ending(name)
+        for length in range(len(name) - 1, 0, -1):
+            original = Path(self.folder, name[:length])
+            if ending in ("", _ending(original.name)) and original.is_file() and self.is_program(str(original)):
+                return True
+        return False
+
+
+def backups_in(folder: str, is_program: Callable[[str], bool]) -> Backups:
+    """Return the backups that are listed in a folder; none if its list cannot be read, so that all files count."""
+    # What follows the last line end is a line that was cut short.
+    lines = _content(Path(folder) / BACKUPS).split(b"\n")[:-1]
+    names = (_name(line) for line in lines if _LINE.fullmatch(line))
+    return Backups(folder, frozenset(names), is_program)
+
+
+def list_backups(folder: str, names: Iterable[str]) -> None:
+    """Append names to the list of backups in a folder, and wait until they are on disk.
+
+    To be called before the backups are made: a name without a file does no harm. Other processes may append too.
+
+    Raises:
+        OSError: If the list cannot be written, or is not a regular file.
+    """
+    path = os.path.join(folder, BACKUPS)  # noqa: PTH118
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _SAFELY, 0o666)
+    try:
+        found = os.fstat(handle)
+        if (kind := kind_of_file(found.st_mode)) is not None:
+            raise OSError(errno.EINVAL, f"it is {kind}", path)
+        is_whole = not found.st_size or os.pread(handle, 1, found.st_size - 1) == b"\n"
+        # One write, which no other process can come between.
+        lines = (b"" if is_whole else _CUT) + b"".join(map(_line, names))
+        if os.write(handle, lines) < len(lines):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a list; nothing if it cannot be read or is no regular file of a possible size."""
+    try:
+        handle = os.open(path, os.O_RDONLY | _SAFELY)
+    except OSError:
+        return b""
+    try:
+        found = os.fstat(handle)
+        if kind_of_file(found.st_mode) is not None or found.st_size > _MOST:
+            return b""
+        with open(handle, "rb", closefd=False) as file:
+            return file.read(_MOST)
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
+
+
+def _ending(name: str) -> str:
+    return next((suffix for suffix in PROGRAM_SUFFIXES if name.endswith(suffix)), "")
+
+
+def _line(name: str) -> bytes:
+    return _ESCAPED.sub(lambda found: b"%%%02X" % found[0][0], os.fsencode(name)) + b"\n"
+
+
+def _name(line: bytes) -> str:
+    return os.fsdecode(_ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), line))
