@@ -16,7 +16,15 @@ from vhlo_tools.cli import migrate_text, options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.progress import shown_progress
 from vhlo_tools.files import write_atomically
-from vhlo_tools.migration import Migration, MigrationRecord, MigrationSettings, MigrationSummary, Workers
+from vhlo_tools.migration import (
+    MIGRATION_TABLE,
+    Migration,
+    MigrationRecord,
+    MigrationSettings,
+    MigrationSummary,
+    Workers,
+)
+from vhlo_tools.tables import parquet_chunks
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -25,6 +33,7 @@ _DOING: Final = (
     click.option(
         "-j", "--jobs", type=click.IntRange(min=1), help="The number of processes; by default one for each core."
     ),
+    options.dask_option,
     click.option("--output-dir", metavar="DIR", help="Write results to DIR, and leave the store unchanged."),
     click.option("--backup", is_flag=True, help="Keep every old file beside the new one, as NAME.orig."),
     click.option("--backup-suffix", metavar="SUFFIX", help="Keep every old file as NAME with this suffix."),
@@ -47,11 +56,11 @@ _TELLING: Final = (
     click.option(
         "--output-format",
         "--format",
-        type=click.Choice(["text", "json", "jsonl"]),
+        type=click.Choice(["text", "json", "jsonl", "parquet"]),
         default="text",
         show_default=True,
         help="The format of the report: jsonl has a line for each file when it is finished, the others are sorted by "
-        "path.",
+        "path; parquet is a table for other programs, and needs -o FILE and the extra `distributed`.",
     ),
     click.option("-o", "--report", metavar="FILE", help="Write the report to FILE instead of stdout."),
 )
@@ -76,6 +85,7 @@ def migrate(
     target: str,
     dry_run: bool,
     jobs: int | None,
+    dask: str | None,
     output_dir: str | None,
     backup: bool,
     backup_suffix: str | None,
@@ -130,14 +140,23 @@ def migrate(
         allow_relaxed,
         allow_signature_change,
     )
-    jobs = jobs or os.cpu_count() or 1
-    with api.opened_migration(settings, journal, dry=dry_run, restart=restart) as migration:
+    if output_format == "parquet" and report is None:
+        raise click.UsageError("a Parquet file is not for a terminal: give -o FILE")
+    with (
+        options.cluster(dask) as client,
+        Workers(client, jobs or os.cpu_count() or 1) as workers,
+        api.opened_migration(settings, journal, dry=dry_run, restart=restart) as migration,
+    ):
         live = output_format == "jsonl" and report is None
-        summary = _worked(migration, jobs, dry_run=dry_run, live=live)
-        lines = migrate_text.report(migration.records(), summary, output_format, jobs, dry_run=dry_run)
+        summary = _worked(migration, workers, dry_run=dry_run, live=live)
+        if output_format == "parquet":
+            chunks = parquet_chunks(MIGRATION_TABLE, migration.records(), {"target": str(settings.target)})
+        else:
+            lines = migrate_text.report(migration.records(), summary, output_format, workers.count, dry_run=dry_run)
+            chunks = (f"{line}\n".encode("utf-8", "backslashreplace") for line in lines)
         if report is not None:
-            write_atomically(Path(report), (f"{line}\n".encode() for line in lines), force=True)
-            echo(f"vhlo: {migrate_text.total(summary, jobs)}", err=True)
+            write_atomically(Path(report), chunks, force=True)
+            echo(f"vhlo: {migrate_text.total(summary, workers.count)}", err=True)
         elif not live:
             for line in lines:
                 echo(line)
@@ -146,11 +165,11 @@ def migrate(
     return 0 if summary.ok else 1
 
 
-def _worked(migration: Migration, jobs: int, *, dry_run: bool, live: bool) -> MigrationSummary:
+def _worked(migration: Migration, workers: Workers, *, dry_run: bool, live: bool) -> MigrationSummary:
     """Execute the migration, and return the summary of all files, including those of earlier runs."""
     summary = MigrationSummary()
     try:
-        with shown_progress() as progress, Workers(jobs=jobs) as workers:
+        with shown_progress() as progress:
             for record in migration.plan(workers) if dry_run else migration.execute(workers):
                 _take(record, summary, live=live)
                 progress.expect(migration.files, migration.size, more=not migration.is_listed)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from functools import partial, wraps
 from pathlib import Path
@@ -40,6 +40,8 @@ __all__ = [
     "artifact_report",
     "as_of_option",
     "check_output",
+    "cluster",
+    "dask_option",
     "echo_json",
     "engine_option",
     "exit_code_of",
@@ -170,6 +172,31 @@ trusted_option = click.option(
     is_flag=True,
     help="Parse artifacts and bytecode in this process, without validation in a child process.",
 )
+
+
+dask_option = click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Do the work on the Dask cluster whose scheduler is at ADDRESS, tcp://HOST:PORT. Its workers must have this "
+    "package and see the same files.",
+)
+
+
+@contextmanager
+def cluster(address: str | None) -> Iterator[Any]:
+    """Yield a client of the Dask cluster at ``--dask ADDRESS``; ``None`` without one.
+
+    Raises:
+        MissingExtraError: If there is no package for work on a cluster.
+        MigrationError: If no scheduler answers at the address.
+    """
+    if address is None:
+        yield None
+        return
+    from vhlo_tools.migration import connected
+
+    with connected(address) as client:
+        yield client
 
 
 def force_option(function: _F) -> _F:

@@ -39,6 +39,7 @@ def store() -> None:
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), help="The number of processes that read; by default only this one."
 )
+@options.dask_option
 @options.as_of_option
 @click.option(
     "--output-format",
@@ -57,6 +58,7 @@ def status(
     windows: tuple[WindowName, ...],
     exclude: tuple[str, ...],
     jobs: int | None,
+    dask: str | None,
     as_of: date | None,
     output_format: str,
     output: str | None,
@@ -80,18 +82,19 @@ def status(
     end = horizon_end(horizon, today)
     counted = windows or AT_REST
     counts: Counter[str] = Counter()
-    found = api.store_status(paths, windows=counted, jobs=jobs, exclude=exclude, as_of=today)
-    judged = _counting((FileStatus.of(each, counted, today, end) for each in found), counts)
-    lines = (_json if output_format == "json" else _text)(judged, end, counts)
-    if output is None:
-        for line in lines:
-            echo(line)
-    else:
-        said = {"day": str(today), "horizon": str(end)}
-        chunks = parquet_chunks(STATUS_TABLE, judged, said) if binary else _encoded(lines)
-        options.write_output(output, chunks, force=True, binary=binary)
-        if output != options.STANDARD:
-            echo(f"vhlo: {_total(end, counts)}; the report is in {output}", err=True)
+    with options.cluster(dask) as client:
+        found = api.store_status(paths, windows=counted, executor=client, jobs=jobs, exclude=exclude, as_of=today)
+        judged = _counting((FileStatus.of(each, counted, today, end) for each in found), counts)
+        lines = (_json if output_format == "json" else _text)(judged, end, counts)
+        if output is None:
+            for line in lines:
+                echo(line)
+        else:
+            said = {"day": str(today), "horizon": str(end)}
+            chunks = parquet_chunks(STATUS_TABLE, judged, said) if binary else _encoded(lines)
+            options.write_output(output, chunks, force=True, binary=binary)
+            if output != options.STANDARD:
+                echo(f"vhlo: {_total(end, counts)}; the report is in {output}", err=True)
     if counts["unreadable"]:
         return 2
     return 1 if counts["left"] or counts["leaves"] else 0
