@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future
 from contextlib import contextmanager
-from importlib.metadata import version
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, ParamSpec, TypeVar
 
+from vhlo_tools.dialect import newest_version
 from vhlo_tools.errors import MigrationError, MissingExtraError
 
 __all__ = ["Cluster", "connected", "is_client"]
@@ -90,7 +92,7 @@ class Cluster:
     def submit(self, function: Callable[_P, _T], *arguments: _P.args, **options: _P.kwargs) -> Future[_T]:
         """Submit a call; its future raises :class:`BrokenExecutor` if all workers that were given it have died."""
         outer: Future[_T] = Future()
-        inner = self._executor.submit(_called, version("vhlo-tools"), function, arguments, options)
+        inner = self._executor.submit(_called, _release(), function, arguments, options)
         inner.add_done_callback(lambda done: _pass_on(done, outer))
         return outer
 
@@ -99,9 +101,19 @@ class Cluster:
         self._executor.shutdown(wait=False)
 
 
+@cache
+def _release() -> str:
+    """Return the release of this package, and the newest version that it knows, which differs between checkouts."""
+    try:
+        release = version("vhlo-tools")
+    except PackageNotFoundError:
+        release = "from a checkout"
+    return f"{release} (StableHLO {newest_version()})"
+
+
 def _called(expected: str, function: Callable[..., _T], arguments: tuple[Any, ...], options: dict[str, Any]) -> _T:
     """Call a function on a worker, whose package must be that of the client."""
-    found = version("vhlo-tools")
+    found = _release()
     if found != expected:
         raise MigrationError(
             f"a worker of the cluster has vhlo-tools {found}, and the client {expected}: install the same on all"
