@@ -7,6 +7,7 @@ batch, unlike in a pool of processes, which breaks as a whole.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future
@@ -76,8 +77,7 @@ class Cluster:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        # A call is not pure: it writes files. Dask's own retries are for errors, which we return as results.
-        self._executor = client.get_executor(pure=False, retries=0)
+        self._in_progress: set[Any] = set()
         self._threads = 1
         self._asked = -_ASKED
 
@@ -91,14 +91,35 @@ class Cluster:
 
     def submit(self, function: Callable[_P, _T], *arguments: _P.args, **options: _P.kwargs) -> Future[_T]:
         """Submit a call; its future raises :class:`BrokenExecutor` if all workers that were given it have died."""
-        outer: Future[_T] = Future()
-        inner = self._executor.submit(_called, _release(), function, arguments, options)
-        inner.add_done_callback(lambda done: _pass_on(done, outer))
-        return outer
+        answer: Future[_T] = Future()
+        # A call is not pure: it writes files. Dask's own retries are for errors, which our functions return as results.
+        call = self._client.submit(_called, _release(), function, arguments, options, pure=False, retries=0)
+        self._in_progress.add(call)
+        # Not the executor of Dask, whose futures fail if a worker is lost between its result and the request for it.
+        self._client.loop.add_callback(self._answer, call, answer)
+        return answer
 
     def shutdown(self) -> None:
         """Give up all calls in progress."""
-        self._executor.shutdown(wait=False)
+        if self._in_progress:
+            self._client.cancel(list(self._in_progress))
+
+    async def _answer(self, call: Any, answer: Future[Any]) -> None:
+        """Pass the outcome of a call on, in the event loop of the client."""
+        try:
+            answer.set_result(await self._client.gather(call, asynchronous=True))
+        except (CancelledError, asyncio.CancelledError) as error:
+            answer.set_exception(
+                MigrationError(
+                    "the scheduler of the cluster has dropped the work: it was restarted, or the connection was lost; "
+                    "the same call resumes"
+                ).with_traceback(error.__traceback__)
+            )
+        except Exception as error:
+            lost = type(error).__name__ == "KilledWorker"
+            answer.set_exception(BrokenExecutor(str(error)) if lost else _explained(error))
+        finally:
+            self._in_progress.discard(call)
 
 
 @cache
@@ -119,21 +140,6 @@ def _called(expected: str, function: Callable[..., _T], arguments: tuple[Any, ..
             f"a worker of the cluster has vhlo-tools {found}, and the client {expected}: install the same on all"
         )
     return function(*arguments, **options)
-
-
-def _pass_on(done: Future[_T], outer: Future[_T]) -> None:
-    try:
-        outer.set_result(done.result())
-    except CancelledError:
-        outer.set_exception(
-            MigrationError(
-                "the scheduler of the cluster has dropped the work: it was restarted, or the connection was lost; the "
-                "same call resumes"
-            )
-        )
-    except Exception as error:
-        lost = type(error).__name__ == "KilledWorker"
-        outer.set_exception(BrokenExecutor(str(error)) if lost else _explained(error))
 
 
 def _explained(error: Exception) -> Exception:

@@ -53,6 +53,8 @@ class Migration:
         self._journal = journal
         self.files = self.size = 0
         self._is_listed = False
+        # The folders of results.
+        self._folders: set[str] = set()
         # The numbers of files in progress.
         self._begun: set[int] = set()
 
@@ -96,6 +98,10 @@ class Migration:
             self._journal.finish(records)
             yield from (record for _, _, record in records)
         yield from self._worked(workers, work, self._journal.tasks(beside=True))
+        if workers.isolates:
+            # A cluster may do a batch twice: again, when the worker that had done it is lost with the answer.
+            for folder in self._folders:
+                remove_parts(folder, self._journal.key, self._journal.run)
 
     def _counted(self, records: Iterable[MigrationRecord]) -> Iterator[MigrationRecord]:
         for record in records:
@@ -105,14 +111,13 @@ class Migration:
 
     def _listed(self) -> Iterator[Task]:
         """Add the files of the store to the journal, and yield those to process in place, each once."""
-        swept: set[str] = set()
         for found in _found_in_batches(found_at(self._settings)):
             tasks = self._journal.add(found)
             self.files += len(tasks)
             self.size += sum(task.found.stamp.size for task in tasks if task.found.stamp)
+            folders = {os.path.dirname(each.destination) for each in found} - self._folders  # noqa: PTH120
+            self._folders |= folders
             if self._journal.path is not None:
-                folders = {os.path.dirname(each.destination) for each in found} - swept  # noqa: PTH120
-                swept |= folders
                 for folder in folders:
                     remove_forsaken(folder, self._journal.key, self._journal.run)
             # Several paths may lead to one file. One that is outside of the store by a link may be found inside later.

@@ -1,0 +1,201 @@
+"""Work on a real Dask cluster: a scheduler and four workers in processes of their own, which are killed and added."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from corpus import EXAMPLES, FEATURES
+from dask_cluster import LocalProcesses, running_cluster
+from distributed import Client
+from migration_tools import DEADLY
+
+import vhlo_tools as vt
+from vhlo_tools.cli.main import main
+from vhlo_tools.migration import Journal, Migration, MigrationSettings, Workers, connected
+
+#: Of connections to processes that were killed, in the library.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+FROM, TARGET = "1.9.0", "1.1.0"
+#: The programs of stores, and of how many files: one of them cannot be at the target.
+PROGRAMS = ((EXAMPLES / "saxpy.mlir", 40), (EXAMPLES / "transformer_step.mlir", 1), (FEATURES / "tan.mlir", 9))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalProcesses]:
+    with running_cluster(tmp_path_factory.mktemp("cluster"), 4) as found:
+        yield found
+
+
+@pytest.fixture
+def client(cluster: LocalProcesses) -> Iterator[Any]:
+    cluster.await_workers(4)
+    with connected(cluster.address) as found:
+        yield found
+
+
+def filled(store: Path, number: int) -> dict[str, str]:
+    """Fill a store, and return the SHA-256 that each file has after its migration."""
+    versions = []
+    for source, times in PROGRAMS:
+        artifact = vt.serialize(source, FROM)
+        refused = any(each.level == "error" for each in vt.check(artifact, TARGET))
+        versions += [(bytes(artifact), bytes(artifact if refused else vt.retarget(artifact, TARGET)))] * times
+    digests = {}
+    for index in range(number):
+        before, after = versions[index % len(versions)]
+        path = store / f"{index // 100:03}" / f"{index:05}.mlirbc"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(before)
+        digests[str(path)] = hashlib.sha256(after).hexdigest()
+    return digests
+
+
+def found_in(store: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file in a store, hidden ones too."""
+    files = (each for each in store.rglob("*") if each.is_file())
+    return {str(each): hashlib.sha256(each.read_bytes()).hexdigest() for each in files}
+
+
+def test_a_store_ends_as_in_one_process(client: Any, tmp_path: Path) -> None:
+    expected = filled(tmp_path / "store", 800)
+    shutil.copytree(tmp_path / "store", tmp_path / "other")
+    records = list(vt.migrate(tmp_path / "store", TARGET, executor=client))
+    assert found_in(tmp_path / "store") == expected
+    assert {each.status for each in records} == {"moved", "blocked"}
+    assert {each.path: each.new_digest or each.digest for each in records} == expected
+    alone = {each.path.replace("/other/", "/store/"): each.status for each in vt.migrate(tmp_path / "other", TARGET)}
+    assert {each.path: each.status for each in records} == alone
+
+
+def test_workers_that_die_and_come_in_the_middle(cluster: LocalProcesses, client: Any, tmp_path: Path) -> None:
+    expected = filled(tmp_path / "store", 3_000)
+    cluster.add("mortal")
+    cluster.await_workers(5)
+    records = []
+    for record in vt.migrate(tmp_path / "store", TARGET, executor=client):
+        records.append(record)
+        if len(records) == 300:
+            cluster.kill("mortal")
+        if len(records) == 600:
+            cluster.add("late")
+    assert found_in(tmp_path / "store") == expected
+    assert len(records) == len({each.path for each in records}) == 3_000
+    cluster.await_workers(5)
+    cluster.kill("late")
+
+
+def test_a_worker_that_runs_out_of_memory(cluster: LocalProcesses, client: Any, tmp_path: Path) -> None:
+    expected = filled(tmp_path / "store", 2_000)
+    cluster.add("small", "--memory-limit", "400MB")
+    cluster.await_workers(5)
+    for number, _ in enumerate(vt.migrate(tmp_path / "store", TARGET, executor=client)):
+        if number == 200:
+            # Beside what it migrates: its nanny kills it, and starts another.
+            greedy = client.submit(hold_memory, workers=["small"], pure=False)
+    assert found_in(tmp_path / "store") == expected
+    deadline = time.monotonic() + 60
+    while "exceeded 95% memory budget" not in cluster.log("small"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    greedy.cancel()
+    cluster.kill("small")
+
+
+def hold_memory() -> int:
+    """Take all the memory that there is, slowly enough for a nanny to see it."""
+    held = []
+    for _ in range(40):
+        held.append(os.urandom(50_000_000))
+        time.sleep(0.1)
+    return len(held)
+
+
+def test_a_file_that_kills_its_worker_is_found(cluster: LocalProcesses, client: Any, tmp_path: Path) -> None:
+    expected = filled(tmp_path / "store", 40)
+    deadly = tmp_path / "store" / "deadly.mlirbc"
+    vt.serialize(EXAMPLES / "saxpy.mlir", FROM).save(deadly)
+    settings = MigrationSettings((str(tmp_path / "store"),), vt.Version(TARGET))
+    with Journal(None, settings) as journal, Workers(client) as workers:
+        records = {each.path: each for each in Migration(settings, DEADLY, journal).execute(workers)}
+    assert records.pop(str(deadly)).status == "failed"
+    assert {each.path: each.new_digest or each.digest for each in records.values()} == expected
+    deadly.unlink()
+    assert found_in(tmp_path / "store") == expected
+
+
+def test_a_client_that_is_killed_resumes(cluster: LocalProcesses, client: Any, tmp_path: Path) -> None:
+    expected = filled(tmp_path / "store", 3_000)
+    command = [sys.executable, "-m", "vhlo_tools.cli.main", "migrate", str(tmp_path / "store"), "--target", TARGET]
+    command += ["--dask", cluster.address, "--output-format", "jsonl"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        for _ in range(500):
+            assert killed.stdout.readline()
+        killed.send_signal(signal.SIGKILL)
+    assert (tmp_path / "store" / ".vhlo-migration").exists()
+    # What workers still had in hand when their client was gone.
+    time.sleep(2)
+    table = tmp_path / "results.parquet"
+    again = subprocess.run([*command[:-1], "parquet", "-o", str(table)], capture_output=True, text=True, check=False)
+    assert again.returncode == 1, again.stderr
+    assert found_in(tmp_path / "store") == expected
+    rows = pq.read_table(table).to_pylist()
+    assert {row["path"]: row["new_digest"] or row["digest"] for row in rows} == expected
+
+
+def test_a_scheduler_that_is_gone(tmp_path: Path) -> None:
+    expected = filled(tmp_path / "store", 1_000)
+    (tmp_path / "cluster").mkdir()
+    with running_cluster(tmp_path / "cluster", 1) as cluster, connected(cluster.address) as client:
+        records = vt.migrate(tmp_path / "store", TARGET, executor=client)
+        for _ in range(100):
+            next(records)
+        cluster.kill("scheduler")
+        with pytest.raises(vt.MigrationError, match="dropped the work.*the same call resumes"):
+            list(records)
+    assert len(list(vt.migrate(tmp_path / "store", TARGET))) == 1_000
+    assert found_in(tmp_path / "store") == expected
+
+
+def test_the_status_of_a_store(cluster: LocalProcesses, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    filled(tmp_path / "store", 200)
+    command = ["store", "status", str(tmp_path / "store"), "--as-of", "2026-08-01"]
+    codes = [main(command), main([*command, "--dask", cluster.address])]
+    said = capfd.readouterr().out.splitlines()
+    assert codes == [0, 0]
+    assert len(said) > 200
+    assert said[: len(said) // 2] == said[len(said) // 2 :]
+
+
+def test_no_scheduler_at_the_address(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    filled(tmp_path / "store", 1)
+    assert main(["migrate", str(tmp_path / "store"), "--target", TARGET, "--dask", "tcp://127.0.0.1:1"]) == 2
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capfd.readouterr().err
+    assert not (tmp_path / "store" / ".vhlo-migration").exists()
+    assert main(["migrate", str(tmp_path / "store"), "--target", TARGET, "--dask", "elsewhere"]) == 2
+    assert "no Dask scheduler answers at elsewhere" in capfd.readouterr().err
+
+
+def test_nothing_of_the_work_stays_at_the_scheduler(cluster: LocalProcesses, client: Any, tmp_path: Path) -> None:
+    filled(tmp_path / "store", 400)
+    list(vt.migrate(tmp_path / "store", TARGET, executor=client))
+    with Client(cluster.address, set_as_default=False) as other:
+        deadline = time.monotonic() + 10
+        while other.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
