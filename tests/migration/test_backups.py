@@ -101,7 +101,6 @@ def test_killed_between_a_backup_and_its_replacement(
         )
         with Journal(journal, settings) as used, Workers() as workers:
             migration = Migration(settings, MIGRATION_TOOLS, used)
-            list(migration.find())
             with pytest.raises(KilledError):
                 list(migration.execute(workers))
     backups = {each.name for each in store.rglob("*.bak")}
