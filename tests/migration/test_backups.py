@@ -95,7 +95,7 @@ def test_killed_between_a_backup_and_its_replacement(
         patched.setattr(
             *{
                 "the list": (f"{module}._keep", kill),
-                "the backup": (f"{module}.Path.replace", kill),
+                "the backup": (f"{module}.os.replace", kill),
                 "the replacement": (f"{module}._sync", kill),
             }[killed_after]
         )
