@@ -283,6 +283,20 @@ def test_bash_lists_what_there_is(environment: dict[str, str], folder: Path) -> 
         session.type("\r", until=r"GIVEN<check><--target><tensorflow==2\.21\.0>\.")
 
 
+@needs("zsh")
+def test_zsh_loads_the_script_from_a_folder(environment: dict[str, str], folder: Path) -> None:
+    home = Path(environment["HOME"])
+    (home / ".zfunc").mkdir()
+    (home / "vhlo.zsh").rename(home / ".zfunc" / "_vhlo")
+    (home / ".zshrc").write_text("PS1='READY> '\nfpath+=~/.zfunc\nautoload -U compinit\ncompinit -u -D\n")
+    with ShellSession(["zsh", "-i"], environment, str(folder)) as session:
+        session.type("", until="READY> ")
+        complete_in(session, *TYPED[0])
+        # No more can be inserted, so what there is is listed.
+        listed = r"jaxlib==0\.12\.0 +-- StableHLO 1\.22\.0, 2026-10-16"
+        session.type("vhlo check --target jaxlib==0.12.0\t", until=listed)
+
+
 @needs("fish")
 @pytest.mark.parametrize(
     ("typed", "expected"),
@@ -293,6 +307,8 @@ def test_bash_lists_what_there_is(environment: dict[str, str], folder: Path) -> 
         ("vhlo check --target fleet,fl", {"fleet,fleet_of_old"}),
         ("vhlo check --deny range_", {"range_locations"}),
         ("vhlo check expor", {"exports/"}),
+        ("vhlo check exports/", {"exports/a program.mlir"}),
+        ("vhlo check ", {"exports/", "other.txt", "vhlo-tools.toml"}),
         ("vhlo check --config=vhlo-to", {"--config=vhlo-tools.toml"}),
         ("vhlo migrate x --output-dir expor", {"exports/"}),
         ("vhlo migra", {"migrate"}),
