@@ -3,7 +3,7 @@
 Each time a store is migrated by `vhlo migrate`, which is killed with SIGKILL at a moment drawn from a seed: by turns
 its first process alone, and all of them. Then every file must be whole, old or new; and after the same command has run
 again, every file must be what it is after a migration that nobody disturbed, by its digest: none lost, none
-half-written, none done twice, and nothing left behind.
+half-written, none done twice, and nothing left behind. Every backup must be listed before it is there.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ from corpus_files import corpus_files
 VHLO: Final = [sys.executable, "-m", "vhlo_tools.cli.main"]
 TARGET: Final = "1.13.0"
 JOURNAL: Final = ".vhlo-migration"
+LIST: Final = ".vhlo-backups"
+BACKUP: Final = ".old"
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,27 @@ def fill(store: Path, number: int) -> None:
 def digests(store: Path) -> dict[str, str]:
     """Return the digests of all files of a store by their names."""
     paths = (each for each in store.rglob("*") if each.is_file())
-    return {str(each.relative_to(store)): hashlib.sha256(each.read_bytes()).hexdigest() for each in paths}
+    return {str(each.relative_to(store)): hashlib.sha256(content(each)).hexdigest() for each in paths}
+
+
+def content(path: Path) -> bytes:
+    """Return the content of a file; of a list of backups the names, in order and each once."""
+    if path.name != LIST:
+        return path.read_bytes()
+    return b"\n".join(sorted(set(path.read_bytes().splitlines())))
+
+
+def unlisted(store: Path) -> Iterator[str]:
+    """Yield the backups that would be taken for programs, because no list names them."""
+    for each in store.rglob(f"*{BACKUP}"):
+        listed = each.with_name(LIST)
+        if not listed.exists() or each.name not in listed.read_text().splitlines():
+            yield f"{each.relative_to(store)} is not listed"
 
 
 def command(store: Path, report: Path) -> list[str]:
     """Return the command that migrates a store, and keeps old files."""
-    options = ["-j", "2", "--backup", "--output-format", "json", "-o", str(report)]
+    options = ["-j", "2", "--backup-suffix", BACKUP, "--output-format", "json", "-o", str(report)]
     return [*VHLO, "migrate", str(store), "--target", TARGET, *options]
 
 
@@ -90,6 +107,7 @@ def killed(template: Path, end: dict[str, str], statuses: dict[str, str], longes
         torn = [name for name in start if seen.get(name) not in (start[name], end[name])]
         again = subprocess.run(command(store, report), capture_output=True, text=True, check=False)
         problems = [f"{name} is neither old nor new" for name in torn]
+        problems += unlisted(store)
         problems += _differences(digests(store), end)
         if again.returncode not in (0, 1):
             problems.append(again.stderr)

@@ -42,6 +42,7 @@ def test_every_setting_is_described() -> None:
         assert table["additionalProperties"] is False
         for key, value in table["properties"].items():
             assert re.fullmatch(r"[A-Z][^`]+(`[^`]+`[^`]*)*\.", value["description"]), key
+            assert "  " not in value["description"]
     defaults = {key: value["default"] for key, value in schema["properties"].items() if "default" in value}
     assert defaults == {
         "force-exclude": False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from itertools import islice
@@ -109,6 +110,33 @@ def test_killed_between_a_backup_and_its_replacement(
     assert {each.status for each in vt.migrate(store, "1.5.0", backup=".bak")} == {"moved"}
     assert (versions(store), versions(store, ".bak")) == ({"1.5.0"}, {"1.3.0"})
     assert {os.path.relpath(each.path, store) for each in vt.store_status(store)} == set(NAMES)
+
+
+def test_a_copy_that_was_not_finished_is_no_program(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the file system has no hard links, and a run is killed within a copy."""
+
+    class KilledError(BaseException):
+        pass
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "no hard links")
+
+    def copy_and_die(source: str, part: str) -> None:
+        Path(part).write_bytes(Path(source).read_bytes())
+        raise KilledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("vhlo_tools.migration.migration.os.link", refuse)
+        patched.setattr("vhlo_tools.migration.migration.shutil.copy2", copy_and_die)
+        with pytest.raises(KilledError):
+            list(vt.migrate(store, "1.5.0", backup=".orig"))
+    (left,) = (each for each in store.rglob("*.part") if vt.open_artifact(each).version == OLD)
+    assert {os.path.relpath(each.path, store) for each in vt.store_status(store)} == set(NAMES)
+    # A day later, any migration removes it.
+    os.utime(left, (0, 0))
+    assert {each.status for each in vt.migrate(store, "1.5.0", backup=".orig")} == {"moved"}
+    assert not left.exists()
+    assert (versions(store), versions(store, ".orig")) == ({"1.5.0"}, {"1.3.0"})
 
 
 def test_without_a_list_nothing_is_replaced(store: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
     from vhlo_tools.bindings.parse_check import PARSE_ONCE
     from vhlo_tools.bindings.provider import MLIRFailure, Provider
-    from vhlo_tools.bindings.providers import get_provider, provider_of
+    from vhlo_tools.bindings.providers import PROVIDERS, get_provider, provider_of
     from vhlo_tools.bindings.toolbox import FilePosition, Remark, Toolbox
     from vhlo_tools.bindings.xla import XlaFailure
     from vhlo_tools.bindings.xla_client import (
@@ -41,7 +41,7 @@ else:
             "mlir": ("Attribute", "Context", "Module", "ModuleOp", "Operation"),
             "parse_check": ("PARSE_ONCE",),
             "provider": ("MLIRFailure", "Provider"),
-            "providers": ("get_provider", "provider_of"),
+            "providers": ("PROVIDERS", "get_provider", "provider_of"),
             "toolbox": ("FilePosition", "Remark", "Toolbox"),
             "xla": ("XlaFailure",),
             "xla_client": (

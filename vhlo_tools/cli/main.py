@@ -7,12 +7,16 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.errors import VhloToolsError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 __all__ = ["cli", "import_command", "main"]
 
@@ -37,7 +41,11 @@ _COMMANDS = {
     "opt": "Run passes on a program, as stablehlo-opt does.",
     "translate": "Serialize, deserialize and evaluate programs, as stablehlo-translate does.",
     "shims": "Write programs named stablehlo-opt and stablehlo-translate.",
+    "completion": "Print the script that makes a shell complete commands and options.",
 }
+
+# The variable by which a shell asks for completion, as click names it.
+_COMPLETING = "_VHLO_COMPLETE"
 
 # The commands whose exit code is an answer.
 _ANSWERING = ("check", "diff", "golden", "migrate", "store", "verify")
@@ -56,7 +64,20 @@ class _Lazy(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return import_command(cmd_name)
+        command = import_command(cmd_name)
+        if command is None or _COMPLETING not in os.environ:
+            return command
+        # Imported here because only a shell asks for it.
+        from vhlo_tools.cli.completers import complete_parameters
+
+        return complete_parameters(command)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        # That of a group imports every command.
+        items = [CompletionItem(name, help=said) for name, said in _COMMANDS.items() if name.startswith(incomplete)]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -74,6 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     130 after Ctrl-C. If the reader of the output closes it: 141 where the exit code is an answer, and otherwise 0.
     """
+    if _COMPLETING in os.environ:
+        import vhlo_tools.cli.completion_shells  # noqa: F401 - registers its shells
     try:
         result = cli.main(args=arguments, prog_name="vhlo", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):

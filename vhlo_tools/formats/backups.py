@@ -57,11 +57,12 @@ class Backups:
         if name not in self.listed:
             return False
         ending = _ending(name)
-        for length in range(len(name) - 1, 0, -1):
-            original = Path(self.folder, name[:length])
-            if ending in ("", _ending(original.name)) and original.is_file() and self.is_program(str(original)):
-                return True
-        return False
+        # As text: a folder may have very many backups.
+        path = os.path.join(self.folder, name)  # noqa: PTH118
+        return any(
+            ending in ("", _ending(original)) and os.path.isfile(original) and self.is_program(original)  # noqa: PTH113
+            for original in (path[:-length] for length in range(1, len(name)))
+        )
 
 
 def backups_in(folder: str, is_program: Callable[[str], bool]) -> Backups:

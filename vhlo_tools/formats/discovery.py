@@ -84,7 +84,7 @@ def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterat
                         below.append(entry.path)
                 elif kind is not None:
                     _say_skipped(entry.path, kind)
-                elif _is_program(entry.path) and entry.name not in backups:
+                elif entry.name not in backups and _is_program(entry.path):
                     yield str(Path(entry.path))  # without a leading "./"
         waiting.extend(reversed(below))
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.baseline import Baseline
     from vhlo_tools.gate.evaluation import Gate
     from vhlo_tools.gate.keys import KeyPlace, read_levels, read_patterns, settings_schema
-    from vhlo_tools.gate.levels import LEVELS, Levels, LevelSetting
+    from vhlo_tools.gate.levels import KINDS, LEVELS, Levels, LevelSetting
     from vhlo_tools.gate.reading import find_settings, load_settings, read_settings
     from vhlo_tools.gate.settings import COMMAND_LINE, Override, Settings, key_of
 else:
@@ -18,7 +18,7 @@ else:
             "baseline": ("Baseline",),
             "evaluation": ("Gate",),
             "keys": ("KeyPlace", "read_levels", "read_patterns", "settings_schema"),
-            "levels": ("LEVELS", "LevelSetting", "Levels"),
+            "levels": ("KINDS", "LEVELS", "LevelSetting", "Levels"),
             "reading": ("find_settings", "load_settings", "read_settings"),
             "settings": ("COMMAND_LINE", "Override", "Settings", "key_of"),
         },

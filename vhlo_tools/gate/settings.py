@@ -52,7 +52,8 @@ class Settings:
     Attributes:
         file: The file of the settings, if they come from one.
         folder: The folder that paths in the file are relative to: its folder, or the working directory.
-        paths: The files, folders and globs to check: in a file relative to its folder, here to the working directory.
+        paths: The files, folders and globs to check. They are relative to the folder of the file that has them, and to
+            the working directory once they are read.
         target: The targets of the programs: targets, or names of ``targets``.
         readable_by: The consumers that must be able to read the programs unchanged.
         targets: Named targets: the oldest of several.

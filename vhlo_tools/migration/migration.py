@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -289,7 +290,8 @@ def _keep(path: str, backup: str) -> None:
     try:
         os.link(path, backup)
     except OSError:
-        part = f"{backup}.part"
+        # A name that is no program's, and that a later run removes if this one is killed.
+        part = str(Path(backup).with_name(f".vhlo-{secrets.token_hex(4)}-0-0.part"))
         shutil.copy2(path, part)
         Path(part).replace(backup)
 

@@ -1,0 +1,215 @@
+"""What completion in a shell offers for the arguments and options of commands, by their names.
+
+A parameter of a name takes the same in every command, so that one table says it for all. It is imported only while a
+shell asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from vhlo_tools.dialect import (
+    known_explanations,
+    known_features,
+    known_jax_releases,
+    known_releases,
+    known_specification,
+    known_versions,
+)
+from vhlo_tools.errors import VhloToolsError
+
+__all__ = ["COMPLETERS", "NOTHING", "PARTIAL", "complete_parameters"]
+
+#: The type of an item that is not complete: no space follows it.
+PARTIAL: Final = "partial"
+
+Item = CompletionItem
+Completer = Callable[[click.Context, str], Iterable[Item]]
+
+_KEYWORDS: Final[Mapping[str, str]] = {
+    "current": "the newest that the installed library writes",
+    "minimum": "the oldest with compatibility guarantees",
+    "WEEK_4": "the library's own answer for readers of 4 weeks ago",
+    "WEEK_12": "the library's own answer for readers of 12 weeks ago",
+    "MAX": "the library's own answer for the oldest readers",
+    "NONE": "the library's own answer for its own readers",
+}
+_WINDOWS: Final[Mapping[str, str]] = {
+    f"{length}{unit}": f"the newest released {length} {units} ago"
+    for length, unit, units in (
+        (4, "w", "weeks"),
+        (12, "w", "weeks"),
+        (90, "d", "days"),
+        (1, "y", "year"),
+        (2, "y", "years"),
+    )
+}
+
+
+def complete_parameters(command: click.Command) -> click.Command:
+    """Return a command, and with it the commands of a group, with completion of the values of its parameters."""
+    for each in getattr(command, "commands", {}).values():
+        complete_parameters(each)
+    for parameter in command.params:
+        completer = COMPLETERS.get(f"{command.name} {parameter.name}") or COMPLETERS.get(parameter.name or "")
+        if completer is not None and not isinstance(parameter.type, click.Choice | click.types.BoolParamType):
+            parameter.type = _Completed.of(parameter.type, completer)
+    return command
+
+
+class _Completed(click.ParamType[Any]):
+    """A type with completion of its values."""
+
+    def __init__(self, inner: click.ParamType[Any], completer: Completer) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._completer = completer
+
+    @classmethod
+    def of(cls, inner: click.ParamType[Any], completer: Completer) -> click.ParamType[Any]:
+        """Return a type with completion; itself if it has it already."""
+        return inner if isinstance(inner, cls) else cls(inner, completer)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return self._inner.convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Item]:
+        return list(self._completer(ctx, incomplete))
+
+
+def _matching(items: Iterable[Item], incomplete: str) -> Iterator[Item]:
+    return (each for each in items if each.value.startswith(incomplete))
+
+
+def _listed(members: Completer) -> Completer:
+    """Return a completer of comma lists, which completes the last member."""
+
+    def complete(context: click.Context, incomplete: str) -> Iterator[Item]:
+        before, comma, last = incomplete.rpartition(",")
+        given = before.split(",")
+        for each in _matching(members(context, last), last):
+            if each.value not in given:
+                yield Item(f"{before}{comma}{each.value}", each.type, each.help)
+
+    return complete
+
+
+def _of(items: Callable[[], Iterable[Item]]) -> Completer:
+    """Return a completer of what does not depend on anything."""
+    return lambda context, incomplete: _matching(items(), incomplete)
+
+
+def _targets(context: click.Context, incomplete: str) -> Iterator[Item]:
+    """Yield what a target may be; of a package either its name or, once that is there, its releases."""
+    package, separator, _ = incomplete.partition("==")
+    releases = _releases()
+    if separator:
+        yield from reversed(releases.get(package, []))
+        return
+    yield from (Item(name, help=f"from the settings: {', '.join(each)}") for name, each in _named(context).items())
+    yield from (Item(name, help=said) for name, said in {**_KEYWORDS, **_WINDOWS}.items())
+    yield from (Item(f"{each}==", PARTIAL, f"a release of {each}") for each in releases)
+    yield from _versions()
+
+
+def _releases() -> dict[str, list[Item]]:
+    """Return the releases of each package, oldest first."""
+    found: dict[str, list[Item]] = {}
+    for each in known_releases():
+        found.setdefault(each.package, []).append(Item(str(each), help=f"StableHLO {each.stablehlo}, {each.date}"))
+    found["jax"] = [Item(str(each), help=f"jaxlib {each.jaxlib}, {each.date}") for each in known_jax_releases()]
+    return found
+
+
+def _versions() -> list[Item]:
+    return [Item(str(each.version), help=f"{each.date}: {each.brought}") for each in reversed(known_versions())]
+
+
+def _named(context: click.Context) -> Mapping[str, tuple[str, ...]]:
+    """Return the named targets of the settings, which `check` alone reads."""
+    if context.command.name != "check" or context.params.get("isolated"):
+        return {}
+    from vhlo_tools.gate import load_settings
+
+    config = context.params.get("config")
+    # What is wrong with them is said when they are used.
+    with suppress(VhloToolsError, OSError):
+        return load_settings(config=Path(config) if config else None).targets
+    return {}
+
+
+def _features() -> list[Item]:
+    return [Item(each.id, help=f"{each.introduced}: {each.title}") for each in known_features()]
+
+
+def _explained() -> list[Item]:
+    # An id that ends in * stands for many.
+    others = [Item(each.id, help=each.text) for each in known_explanations() if not each.id.endswith("*")]
+    return [*_features(), *others]
+
+
+def _with_kinds() -> list[Item]:
+    from vhlo_tools.gate import KINDS
+
+    return [*_explained(), *(Item(kind, help=f"every finding of the kind {kind}") for kind in KINDS)]
+
+
+def _relaxed() -> list[Item]:
+    found = ((feature, feature.expansion("relaxed")) for feature in known_features())
+    ids = [Item(feature.id, help=f"gives up {each.gives_up}") for feature, each in found if each]
+    return [*ids, Item("all", help="all of these")]
+
+
+def _entries() -> list[Item]:
+    names = {each.name: each.kind for each in known_specification().entries()}
+    return [Item(name, help=kind) for name, kind in names.items()]
+
+
+def _providers() -> list[Item]:
+    from vhlo_tools.bindings import PROVIDERS
+
+    return [Item(each.prefix) for each in PROVIDERS]
+
+
+def _files(context: click.Context, incomplete: str) -> list[Item]:
+    return [Item(incomplete, "file")]
+
+
+def _folders(context: click.Context, incomplete: str) -> list[Item]:
+    return [Item(incomplete, "dir")]
+
+
+_FILES: Final = (
+    *("source", "paths", "before", "after", "model", "inputs", "output", "report", "journal", "weights", "config"),
+    *("baseline", "exclude", "against", "arguments"),
+)
+_FOLDERS: Final = ("output_dir", "folder", "tests", "probe")
+
+#: The completers, by the names of parameters, or of commands and parameters where that of a parameter says too little.
+COMPLETERS: Final[Mapping[str, Completer]] = {
+    **dict.fromkeys(("target", "readable_by", "wanted"), _listed(_targets)),
+    **dict.fromkeys(("start", "end", "version"), _of(_versions)),
+    **dict.fromkeys(("deny", "warn", "allow"), _of(_with_kinds)),
+    "explain": _of(_explained),
+    "allow_relaxed": _listed(_of(_relaxed)),
+    "feature": _of(_features),
+    "show name": _of(_entries),
+    "provider": _of(_providers),
+    "horizon": _of(lambda: [Item(each) for each in ("30d", "90d", "6m", "1y")]),
+    **dict.fromkeys(_FILES, _files),
+    **dict.fromkeys(_FOLDERS, _folders),
+}
+
+#: Parameters of which nothing can be known: names within a program, new names, days and patterns.
+NOTHING: Final = frozenset(
+    (
+        *("aliases", "as_of", "attributes", "backup_suffix", "brought", "call", "cases", "donated", "donors"),
+        *("function", "handlers", "kinds", "name", "only", "ops", "probe_function", "probe_ops", "signature", "types"),
+    )
+)

@@ -1,0 +1,175 @@
+r"""Completion in bash, zsh and fish: the script of each, and what passes between it and ``vhlo``.
+
+A script passes the line up to the cursor in ``VHLO_COMPLETE_LINE``, as it was typed, and gets a line for each item:
+type, value and help, separated by ``\x1f``. The values are whole words, such as ``--target=jaxlib==0.4.31``, except in
+bash. For ``file`` and ``dir`` the shell itself completes the value, and the help is what stands before it in the word.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from textwrap import shorten
+from typing import Any, ClassVar, Final
+
+from click.shell_completion import CompletionItem, ShellComplete, add_completion_class
+
+__all__ = ["SHELLS", "VARIABLE", "script_of", "words_before"]
+
+#: The variable by which a script asks, as click names it.
+VARIABLE: Final = "_VHLO_COMPLETE"
+_LINE: Final = "VHLO_COMPLETE_LINE"
+_BREAKS: Final = "VHLO_COMPLETE_BREAKS"
+
+#: The length of a help text beside a value.
+_HELP: Final = 72
+_OPTION: Final = re.compile(r"--?[A-Za-z][\w-]*=")
+
+_BASH: Final = r"""# Completion of vhlo in bash 4.4 or later.
+_vhlo() {
+    local type value help
+    COMPREPLY=()
+    while IFS=$'\x1f' read -r type value help; do
+        case $type in
+            plain) COMPREPLY+=("$value") ;;
+            partial) COMPREPLY+=("$value"); compopt -o nospace ;;
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+        esac
+    done <<< "$(VHLO_COMPLETE_LINE=${COMP_LINE:0:COMP_POINT} VHLO_COMPLETE_BREAKS=$COMP_WORDBREAKS \
+        _VHLO_COMPLETE=bash_complete "${1/#\~/$HOME}" 2> /dev/null)"
+}
+complete -o nosort -F _vhlo vhlo
+"""
+
+_ZSH: Final = r"""#compdef vhlo
+# Completion of vhlo in zsh.
+_vhlo() {
+    local type value help
+    local -a values shown partial partial_shown
+    while IFS=$'\x1f' read -r type value help; do
+        case $type in
+            plain) values+=("$value"); shown+=("$value${help:+  -- $help}") ;;
+            partial) partial+=("$value"); partial_shown+=("$value${help:+  -- $help}") ;;
+            dir) [[ -z $help ]] || compset -P "${(b)help}"; _files -/ ;;
+            file) [[ -z $help ]] || compset -P "${(b)help}"; _files ;;
+        esac
+    done <<< "$(VHLO_COMPLETE_LINE="${(j: :)words[1,CURRENT-1]} $PREFIX" _VHLO_COMPLETE=zsh_complete vhlo 2> /dev/null)"
+    (( ! $#values )) || compadd -l -V vhlo -d shown -a values
+    (( ! $#partial )) || compadd -l -V vhlo -S '' -d partial_shown -a partial
+}
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    _vhlo "$@"
+else
+    compdef _vhlo vhlo
+fi
+"""
+
+_FISH: Final = r"""# Completion of vhlo in fish.
+function __vhlo_complete
+    set -lx VHLO_COMPLETE_LINE (commandline -cp)
+    set -lx _VHLO_COMPLETE fish_complete
+    for item in (vhlo 2> /dev/null)
+        set -l part (string split \x1f -- $item)
+        switch $part[1]
+            case plain partial
+                printf '%s\t%s\n' $part[2] $part[3]
+            case file
+                for path in (__fish_complete_path $part[2])
+                    printf '%s%s\n' $part[3] $path
+                end
+            case dir
+                for path in (__fish_complete_directories $part[2] '')
+                    printf '%s%s\n' $part[3] $path
+                end
+        end
+    end
+end
+complete --command vhlo --no-files --keep-order --arguments '(__vhlo_complete)'
+"""
+
+
+def words_before(line: str, breaks: Collection[str] = ()) -> tuple[list[str], str, int]:
+    """Split a line at its cursor, as shells do.
+
+    Args:
+        line: The line up to the cursor, as it was typed.
+        breaks: Characters at which the shell begins a new word for completion, although not for the command.
+
+    Returns:
+        The words before that at the cursor, the word at the cursor, and how much of it the shell takes for words of
+        their own. Quotes and backslashes are resolved.
+    """
+    words: list[str] = []
+    word: str | None = None
+    own, quote = 0, ""
+    characters = iter(line)
+    for character in characters:
+        if quote and character == quote:
+            quote = ""
+        elif character == "\\" and quote != "'":
+            word = (word or "") + next(characters, "")
+        elif quote:
+            word = (word or "") + character
+        elif character in "'\"":
+            word, quote = word or "", character
+        elif character.isspace():
+            words, word, own = [*words, *([] if word is None else [word])], None, 0
+        else:
+            word = (word or "") + character
+            own = len(word) if character in breaks else own
+    return words, word or "", own
+
+
+class _Complete(ShellComplete):
+    """Completion with a script of ours."""
+
+    #: Characters at which the shell begins a new word for completion, although not for the command.
+    breaks: ClassVar[frozenset[str]] = frozenset()
+    #: What stands before a value in its word, such as ``--target=``, and how much of the word the shell leaves alone.
+    _prefix: str
+    _own: int
+
+    def source(self) -> str:
+        return self.source_template
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        breaks = self.breaks & set(os.environ.get(_BREAKS, ""))
+        words, incomplete, self._own = words_before(os.environ.get(_LINE, ""), breaks)
+        option = _OPTION.match(incomplete)
+        self._prefix = option[0] if option else ""
+        return words[1:], incomplete
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        if item.type in ("file", "dir"):
+            return "\x1f".join((item.type, item.value, self._prefix))
+        # Options begin a word; values may stand behind one of them.
+        value = item.value if item.value.startswith("-") else self._prefix + item.value
+        return "\x1f".join((item.type, value[self._own :], shorten(item.help or "", _HELP, placeholder=" ...")))
+
+
+class _Bash(_Complete):
+    name = "bash"
+    source_template = _BASH
+    # The others of COMP_WORDBREAKS are white space, quotes, and what ends a command.
+    breaks = frozenset("=:@")
+
+
+class _Zsh(_Complete):
+    name = "zsh"
+    source_template = _ZSH
+
+
+class _Fish(_Complete):
+    name = "fish"
+    source_template = _FISH
+
+
+#: The shells, by name.
+SHELLS: Final[dict[str, type[ShellComplete]]] = {each.name: add_completion_class(each) for each in (_Bash, _Zsh, _Fish)}
+
+
+def script_of(shell: str) -> str:
+    """Return the script that makes a shell complete ``vhlo``."""
+    return SHELLS[shell].source_template
