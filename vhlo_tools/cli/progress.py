@@ -35,18 +35,33 @@ class Progress(Protocol):
 
 
 @contextmanager
-def shown_progress() -> Iterator[Progress]:
-    """Yield a display of progress for the duration of the work."""
+def shown_progress(*, bar: bool = True) -> Iterator[Progress]:
+    """Yield a display of progress for the duration of the work.
+
+    Args:
+        bar: Whether a terminal has place for a bar: not while it shows what else the command prints.
+    """
     if sys.stderr is None or not sys.stderr.isatty():
         yield _Log()
+        return
+    if not bar:
+        yield _Silence()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[problems]}"))
-    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        yield _Bar(bar)
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as shown:
+        yield _Bar(shown)
+
+
+class _Silence:
+    def found(self, number: int) -> None: ...
+
+    def begin(self, files: int, size: int) -> None: ...
+
+    def advance(self, size: int, *, ok: bool) -> None: ...
 
 
 class _Bar:

@@ -7,6 +7,7 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.gate.baseline import Baseline
     from vhlo_tools.gate.evaluation import Gate
+    from vhlo_tools.gate.findings_cache import FindingsCache
     from vhlo_tools.gate.keys import KeyPlace, read_levels, read_patterns
     from vhlo_tools.gate.levels import LEVELS, Levels, LevelSetting
     from vhlo_tools.gate.reading import find_settings, load_settings, read_settings
@@ -17,6 +18,7 @@ else:
         {
             "baseline": ("Baseline",),
             "evaluation": ("Gate",),
+            "findings_cache": ("FindingsCache",),
             "keys": ("KeyPlace", "read_levels", "read_patterns"),
             "levels": ("LEVELS", "LevelSetting", "Levels"),
             "reading": ("find_settings", "load_settings", "read_settings"),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools import api
 from vhlo_tools.compat import expansion_policy
-from vhlo_tools.errors import SettingsError, VhloToolsError
+from vhlo_tools.errors import SettingsError
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import programs_at
 from vhlo_tools.gate.baseline import Baseline
+from vhlo_tools.gate.contents import ReadOther, read_ahead
+from vhlo_tools.gate.examination import Examination, Examiner
+from vhlo_tools.gate.examinations import Examinations, Request
+from vhlo_tools.gate.findings_cache import FindingsCache
 from vhlo_tools.gate.levels import apply_levels
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import resolve_named
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Gate"]
 
 _STANDARD: Final = "-"
-#: Returns the program at a path, and its name in messages.
-ReadProgram = Callable[[str], tuple["ProgramSource", str]]
+_STANDARD_NAME: Final = "<stdin>"
 
 
 class Gate:
@@ -88,16 +89,28 @@ class Gate:
             for spelling in spellings
         ]
 
-    def answers(self, files: Iterable[str], read: ReadProgram) -> Iterator[Answer]:
-        """Yield the answer for each file, as soon as it is evaluated."""
-        for path in files:
-            try:
-                program, name = read(path)
-                yield Answer(path, self.judge(program, self.questions(path), name=name, path=path))
-            except VhloToolsError as error:
-                yield Answer(path, error=str(error))
-            except OSError as error:
-                yield Answer(path, error=f"{path}: {error.strerror or error}")
+    def answers(
+        self, files: Sequence[str], read: ReadOther, *, jobs: int = 1, cache: FindingsCache | None = None
+    ) -> Iterator[Answer]:
+        """Yield the answer for each file, in their order.
+
+        Args:
+            files: The files.
+            read: Returns the bytes of what is not a file, such as standard input, and ``None`` for a file.
+            jobs: The most processes; they are started only where they save time.
+            cache: What earlier runs found.
+        """
+        requests = (
+            Request(content, tuple(self.questions(content.path)), self._name(content.path))
+            for content in read_ahead(files, read)
+        )
+        with cache or FindingsCache() as found:
+            examinations = Examinations(self._examiner, found, jobs=jobs).of(requests, len(files))
+            for path, examination in zip(files, examinations, strict=True):
+                if examination.error is not None:
+                    yield Answer(path, error=examination.error)
+                else:
+                    yield Answer(path, self._verdicts(examination, self.questions(path), path))
 
     def judge(
         self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, path: str | None = None
@@ -114,28 +127,35 @@ class Gate:
             InvalidProgramError: If it is not a valid program.
             MalformedArtifactError: If it is a damaged artifact.
         """
+        return self._verdicts(self._examiner.examine(program, questions, name=name), questions, path or _STANDARD)
+
+    @property
+    def _examiner(self) -> Examiner:
         settings = self.settings
         expansions = expansion_policy(settings.expand, settings.allow_relaxed).without(settings.forbid_expansions)
-        checked = api.prepare_check(
-            program,
-            allow_other_dialects=settings.allow_other_dialects,
-            legalize=settings.legalize,
-            expand=expansions.exact,
-            allow_relaxed=expansions.relaxed,
-            allow_signature_change=settings.allow_signature_change,
-            name=name,
-            provider=self._provider,
-            trusted=self._trusted,
+        return Examiner(
+            settings.allow_other_dialects,
+            settings.legalize,
+            tuple(sorted(expansions.exact)),
+            tuple(sorted(expansions.relaxed)),
+            settings.allow_signature_change,
+            self._provider,
+            self._trusted,
         )
-        return tuple(self._verdict(checked, each, path or _STANDARD) for each in questions)
 
-    def _verdict(self, checked: api.Checked, question: Question, path: str) -> Verdict:
+    def _name(self, path: str) -> str:
+        return _STANDARD_NAME if path == _STANDARD else path
+
+    def _verdicts(self, examination: Examination, questions: Sequence[Question], path: str) -> tuple[Verdict, ...]:
         _, _, layers = self.settings.for_file(path)
-        left, allowed = apply_levels(_found(checked, question), layers)
-        known: list[Finding] = []
-        if self.baseline is not None and path != _STANDARD:
-            left, known = self.baseline.split(path, question, left)
-        return Verdict(question, tuple(left), tuple(known), tuple(allowed))
+        verdicts = []
+        for question, findings in zip(questions, examination.findings, strict=True):
+            left, allowed = apply_levels(findings, layers)
+            known: list[Finding] = []
+            if self.baseline is not None and path != _STANDARD:
+                left, known = self.baseline.split(path, question, left)
+            verdicts.append(Verdict(question, tuple(left), tuple(known), tuple(allowed)))
+        return tuple(verdicts)
 
     def _question(self, spelling: str, reading: bool) -> Question:
         if (spelling, reading) not in self._resolved:
@@ -143,9 +163,3 @@ class Gate:
             target = resolve_named(spelling, settings.targets, as_of=settings.as_of, provider=self._provider)
             self._resolved[spelling, reading] = Question(target, reading)
         return self._resolved[spelling, reading]
-
-
-def _found(checked: api.Checked, question: Question) -> list[Finding]:
-    version = question.target.version
-    found = checked.reader_findings(question.target) if question.reading else checked.findings(version)
-    return [replace(each, target=version) for each in found]

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from vhlo_tools.migration.journal import Journal, journal_path
     from vhlo_tools.migration.migration import Migration
     from vhlo_tools.migration.request import MigrationSettings, Proof, Tools
+    from vhlo_tools.migration.scheduling import work_through
     from vhlo_tools.migration.store_watch import StoreFile, watch_store
     from vhlo_tools.migration.summary import MigrationSummary
     from vhlo_tools.migration.windows import WINDOWS, ReadingReleases, WindowName, horizon_end
@@ -21,6 +22,7 @@ else:
             "journal": ("Journal", "journal_path"),
             "migration": ("Migration",),
             "request": ("MigrationSettings", "Proof", "Tools"),
+            "scheduling": ("work_through",),
             "store_watch": ("StoreFile", "watch_store"),
             "summary": ("MigrationSummary",),
             "windows": ("ReadingReleases", "WINDOWS", "WindowName", "horizon_end"),
