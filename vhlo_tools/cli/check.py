@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
@@ -27,12 +27,14 @@ from vhlo_tools.gate import (
     Gate,
     KeyPlace,
     Levels,
+    Revision,
     Settings,
+    changes_since,
     load_settings,
     read_levels,
     read_patterns,
 )
-from vhlo_tools.report import FORMATS, Answer, Renderer, Summary, render, render_statistics
+from vhlo_tools.report import FORMATS, Answer, Renderer, Scope, Summary, render, render_statistics
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -62,6 +64,11 @@ def _settings_options(function: _F) -> _F:
                     ("warn", "Make findings of a feature warnings."),
                     ("allow", "Drop findings of a feature, and count them."),
                 )
+            ),
+            click.option(
+                "--against",
+                metavar="REV",
+                help="Check only programs that are new or changed since a revision of git, and compare with it.",
             ),
             click.option("--baseline", metavar="FILE", help="Ignore the known findings in FILE."),
             click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline."),
@@ -176,6 +183,8 @@ def check(
         raise click.UsageError("--statistics prints text or json: give --output-format json, or text")
     if output is not None:
         options.check_output(output, force=True, binary=False)
+    if update_baseline and settings.against is not None:
+        raise click.UsageError("--update-baseline needs the findings of all programs: leave out --against")
     gate = Gate(settings, _baseline(settings, update_baseline), provider=provider, trusted=trusted)
     renderer = render_statistics if statistics else render
     run = _Run(gate, jobs or _cores(), _cache(settings, cache_dir, no_cache=no_cache))
@@ -259,16 +268,29 @@ class _Run:
 
     def report(self, output: str | None, renderer: Renderer, *, quiet: bool) -> Summary:
         """Check the programs and write the report; other messages go to stderr."""
-        gate = self.gate
+        gate, against = self.gate, self.gate.settings.against
         files = gate.files(gate.settings.paths)
         if not files:
             _say("no programs to check: all are excluded")
         colour = output is None and has_colours()
-        scope, summary = replace(gate.scope(files), quiet=quiet, colour=colour), Summary()
+        scope = replace(gate.scope(files), quiet=quiet, colour=colour)
+        if against is None:
+            return self._written(
+                scope, gate.answers(files, _read_standard, jobs=self.jobs, cache=self.cache), output, renderer
+            )
+        with Revision(against) as revision:
+            changes = changes_since(revision, files)
+            changed = [each.path for each in changes]
+            scope = replace(scope, paths=changed, against=against, unchanged=len(files) - len(changed))
+            answers = gate.answers_against(revision, changes, _read_standard, jobs=self.jobs, cache=self.cache)
+            return self._written(scope, answers, output, renderer)
+
+    def _written(self, scope: Scope, answers: Iterator[Answer], output: str | None, renderer: Renderer) -> Summary:
+        summary = Summary()
         with self._progress(output) as progress:
-            progress.begin(len(files), len(files))
-            answers = summary.counting(self._answers(files, progress))
-            rendered = renderer(gate.settings.output_format, scope, answers)
+            progress.begin(len(scope.paths), len(scope.paths))
+            counted = summary.counting(_advancing(answers, progress))
+            rendered = renderer(self.gate.settings.output_format, scope, counted)
             pieces = (each.encode("utf-8", "backslashreplace") for each in rendered)
             if output is None:
                 for piece in _grouped(pieces):
@@ -277,7 +299,7 @@ class _Run:
             else:
                 write_atomically(Path(output), pieces, force=True)
         if output is not None:
-            _say(f"{summary}; the report is in {output}")
+            _say(f"{summary}{scope.left_out}; the report is in {output}")
         return summary
 
     def _progress(self, output: str | None) -> AbstractContextManager[Progress]:
@@ -285,10 +307,11 @@ class _Run:
         shows_report = output is None and sys.stdout is not None and sys.stdout.isatty()
         return shown_progress(bar=not shows_report)
 
-    def _answers(self, files: Sequence[str], progress: Progress) -> Iterator[Answer]:
-        for answer in self.gate.answers(files, _read_standard, jobs=self.jobs, cache=self.cache):
-            yield answer
-            progress.advance(1, ok=answer.ok)
+
+def _advancing(answers: Iterable[Answer], progress: Progress) -> Iterator[Answer]:
+    for answer in answers:
+        yield answer
+        progress.advance(1, ok=answer.ok)
 
 
 def _grouped(pieces: Iterable[bytes]) -> Iterator[bytes]:

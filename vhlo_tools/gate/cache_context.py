@@ -33,7 +33,7 @@ _PROVIDER: Final = "VHLO_TOOLS_PROVIDER"
 _READ: Final = (".py", ".toml")
 
 
-def context_digest(examiner: Examiner, questions: Sequence[Question]) -> bytes:
+def context_digest(examiner: Examiner, questions: Sequence[Question], *, facts: bool = False) -> bytes:
     """Return a digest of everything that an examination depends on, except the program and its name.
 
     Questions count by what they resolve to: ``12w`` is another question once another version is the newest of the
@@ -42,7 +42,7 @@ def context_digest(examiner: Examiner, questions: Sequence[Question]) -> bytes:
     asked = [
         (each.reading, str(each.target.version), each.target.consumers if each.reading else ()) for each in questions
     ]
-    return hashlib.sha256(repr((_environment(), examiner, asked)).encode("utf-8", "surrogatepass")).digest()
+    return hashlib.sha256(repr((_environment(), examiner, asked, facts)).encode("utf-8", "surrogatepass")).digest()
 
 
 @cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.compat import expansion_policy
@@ -10,11 +12,14 @@ from vhlo_tools.errors import SettingsError
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import programs_at
 from vhlo_tools.gate.baseline import Baseline
-from vhlo_tools.gate.contents import ReadOther, read_ahead
-from vhlo_tools.gate.examination import Examination, Examiner
+from vhlo_tools.gate.changes import Change
+from vhlo_tools.gate.contents import Content, ReadOther, read_ahead
+from vhlo_tools.gate.examination import Examination, Examiner, digest_of
 from vhlo_tools.gate.examinations import Examinations, Request
 from vhlo_tools.gate.findings_cache import FindingsCache
 from vhlo_tools.gate.levels import apply_levels
+from vhlo_tools.gate.regressions import changed_facts, regressions, split_known
+from vhlo_tools.gate.revision import Revision
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import resolve_named
 from vhlo_tools.report import Answer, Question, Scope, Verdict
@@ -100,10 +105,8 @@ class Gate:
             jobs: The most processes; they are started only where they save time.
             cache: What earlier runs found.
         """
-        requests = (
-            Request(content, tuple(self.questions(content.path)), self._name(content.path))
-            for content in read_ahead(files, read)
-        )
+        contents = read_ahead(files, read)
+        requests = (Request(each, tuple(self.questions(each.path)), _name(each.path)) for each in contents)
         with cache or FindingsCache() as found:
             examinations = Examinations(self._examiner, found, jobs=jobs).of(requests, len(files))
             for path, examination in zip(files, examinations, strict=True):
@@ -111,6 +114,59 @@ class Gate:
                     yield Answer(path, error=examination.error)
                 else:
                     yield Answer(path, self._verdicts(examination, self.questions(path), path))
+
+    def answers_against(
+        self,
+        revision: Revision,
+        changes: Sequence[Change],
+        read: ReadOther,
+        *,
+        jobs: int = 1,
+        cache: FindingsCache | None = None,
+    ) -> Iterator[Answer]:
+        """Yield the answer for each program that is new or changed since a revision, in their order.
+
+        For a program that was there, only what is worse is new: see :mod:`vhlo_tools.gate.regressions`. If it could not
+        be checked then, all findings are new.
+
+        Args:
+            revision: The revision.
+            changes: The programs, from :func:`~vhlo_tools.gate.changes.changes_since`.
+            read: As for :meth:`answers`.
+            jobs: As for :meth:`answers`.
+            cache: As for :meth:`answers`.
+
+        Raises:
+            RevisionError: If the repository lacks what a program was.
+        """
+        with TemporaryDirectory(prefix="vhlo-against-") as scratch, cache or FindingsCache() as found:
+            requests = self._pairs(revision, changes, read, Path(scratch))
+            total = len(changes) + sum(each.before is not None for each in changes)
+            examinations = Examinations(self._examiner, found, jobs=jobs).of(requests, total)
+            for change in changes:
+                now = next(examinations)
+                before = next(examinations) if change.before is not None else None
+                path, questions = change.path, self.questions(change.path)
+                if now.error is not None:
+                    yield Answer(path, error=now.error)
+                elif before is None or before.error is not None:
+                    yield Answer(path, self._verdicts(now, questions, path))
+                else:
+                    yield Answer(path, self._compared(revision.spelling, now, before, questions, path))
+
+    def _pairs(
+        self, revision: Revision, changes: Sequence[Change], read: ReadOther, scratch: Path
+    ) -> Iterator[Request]:
+        """Yield the program of each change, and what it was."""
+        contents = read_ahead([each.path for each in changes], read)
+        for change, content in zip(changes, contents, strict=True):
+            name, questions = _name(change.path), tuple(self.questions(change.path))
+            yield Request(content, questions, name, with_facts=change.before is not None)
+            if change.before is not None:
+                old = change.old(revision, scratch)
+                # Under the new name, which locations may have: it is no difference.
+                held = Content(str(old)) if isinstance(old, Path) else Content(name, old, digest_of(old), detached=True)
+                yield Request(held, questions, name, with_facts=True)
 
     def judge(
         self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, path: str | None = None
@@ -143,19 +199,37 @@ class Gate:
             self._trusted,
         )
 
-    def _name(self, path: str) -> str:
-        return _STANDARD_NAME if path == _STANDARD else path
-
     def _verdicts(self, examination: Examination, questions: Sequence[Question], path: str) -> tuple[Verdict, ...]:
         _, _, layers = self.settings.for_file(path)
         verdicts = []
         for question, findings in zip(questions, examination.findings, strict=True):
             left, allowed = apply_levels(findings, layers)
-            known: list[Finding] = []
-            if self.baseline is not None and path != _STANDARD:
-                left, known = self.baseline.split(path, question, left)
+            left, known = self._split(path, question, left)
             verdicts.append(Verdict(question, tuple(left), tuple(known), tuple(allowed)))
         return tuple(verdicts)
+
+    def _compared(
+        self, revision: str, now: Examination, before: Examination, questions: Sequence[Question], path: str
+    ) -> tuple[Verdict, ...]:
+        _, _, layers = self.settings.for_file(path)
+        verdicts = []
+        for question, findings, old_findings in zip(questions, now.findings, before.findings, strict=True):
+            left, allowed = apply_levels(findings, layers)
+            old, _ = apply_levels(old_findings, layers)
+            left, listed = self._split(path, question, left)
+            new, known = split_known(question, left, old)
+            worse = list(regressions(question, revision, new, old))
+            if now.facts is not None and before.facts is not None:
+                worse += changed_facts(question, revision, now.facts, before.facts)
+            worse, tolerated = apply_levels(worse, layers)
+            notes = [each for each in new if each.level == "note"]
+            verdicts.append(Verdict(question, (*worse, *notes), (*listed, *known), (*allowed, *tolerated)))
+        return tuple(verdicts)
+
+    def _split(self, path: str, question: Question, findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:
+        if self.baseline is None or path == _STANDARD:
+            return findings, []
+        return self.baseline.split(path, question, findings)
 
     def _question(self, spelling: str, reading: bool) -> Question:
         if (spelling, reading) not in self._resolved:
@@ -163,3 +237,7 @@ class Gate:
             target = resolve_named(spelling, settings.targets, as_of=settings.as_of, provider=self._provider)
             self._resolved[spelling, reading] = Question(target, reading)
         return self._resolved[spelling, reading]
+
+
+def _name(path: str) -> str:
+    return _STANDARD_NAME if path == _STANDARD else path

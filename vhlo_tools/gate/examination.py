@@ -17,6 +17,7 @@ from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Source, is_saved_model, read_bytes, recognise
 from vhlo_tools.gate.program_facts import ProgramFacts, facts_of
+from vhlo_tools.gate.revision import lfs_pointer
 from vhlo_tools.mapping import slices
 from vhlo_tools.report import Question
 
@@ -36,6 +37,7 @@ class Task:
         data: Its bytes, if they have been read; otherwise they are read from ``path``.
         name: Its name in messages, if that is not its path.
         detached: Whether ``data`` is not what the file holds: it comes from standard input, or from git.
+        with_facts: Whether to collect :class:`ProgramFacts` too.
         number: A number to recognise it by.
     """
 
@@ -44,6 +46,7 @@ class Task:
     data: Buffer | None = None
     name: str | None = None
     detached: bool = False
+    with_facts: bool = False
     number: int = 0
 
     @property
@@ -81,7 +84,6 @@ class Examiner:
         allow_signature_change: Whether that may change the types of arguments and results.
         provider: The bindings to use if they are needed.
         trusted: Whether MLIR may parse bytecode directly in this process.
-        with_facts: Whether to collect :class:`ProgramFacts` too.
     """
 
     allow_other_dialects: bool = False
@@ -91,7 +93,6 @@ class Examiner:
     allow_signature_change: bool = False
     provider: str | None = None
     trusted: bool = False
-    with_facts: bool = False
 
     def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
         """Examine programs; an error in one does not affect the others."""
@@ -105,19 +106,27 @@ class Examiner:
                 data = read_bytes(Path(task.path))
             if data is not None:
                 digest = digest_of(data)
-            return replace(self.examine(_program(task, data), task.questions, name=task.shown), digest=digest)
+                if lfs_pointer(data) is not None:
+                    return Examination(
+                        error=f"{task.shown} is a pointer of Git LFS: `git lfs pull` fetches its content"
+                    )
+            program = _program(task, data)
+            return replace(self.examine(program, task.questions, name=task.shown, facts=task.with_facts), digest=digest)
         except VhloToolsError as error:
             return Examination(error=str(error), digest=digest)
         except OSError as error:
             return Examination(error=os_message(task.path, error), digest=digest)
 
-    def examine(self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None) -> Examination:
+    def examine(
+        self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, facts: bool = False
+    ) -> Examination:
         """Return the findings of a program on ``questions``.
 
         Args:
             program: Anything that :func:`vhlo_tools.check` accepts.
             questions: The questions.
             name: The name of the program in messages.
+            facts: Whether to collect :class:`ProgramFacts` too.
 
         Raises:
             InvalidProgramError: If it is not a valid program.
@@ -135,7 +144,7 @@ class Examiner:
             trusted=self.trusted,
         )
         findings = tuple(tuple(_found(checked, each)) for each in questions)
-        return Examination(findings, facts_of(checked) if self.with_facts else None)
+        return Examination(findings, facts_of(checked) if facts else None)
 
 
 def digest_of(data: Buffer) -> bytes:

@@ -34,16 +34,18 @@ class Request:
         content: What its file holds.
         questions: The questions.
         name: Its name in messages.
+        with_facts: Whether to collect facts about it too.
     """
 
     content: Content
     questions: tuple[Question, ...]
     name: str
+    with_facts: bool = False
 
     def task(self, number: int) -> Task:
         """Return the task, with a number to recognise it by."""
         content = self.content
-        return Task(content.path, self.questions, content.data, self.name, content.detached, number)
+        return Task(content.path, self.questions, content.data, self.name, content.detached, self.with_facts, number)
 
 
 class Examinations:
@@ -59,7 +61,7 @@ class Examinations:
         self._examiner = examiner
         self._cache = cache
         self._jobs = jobs
-        self._contexts: dict[tuple[Question, ...], bytes] = {}
+        self._contexts: dict[tuple[tuple[Question, ...], bool], bytes] = {}
         # The time that this process has worked, and on how many programs.
         self._spent = 0.0
         self._worked = 0
@@ -100,9 +102,11 @@ class Examinations:
         return examination
 
     def _context(self, request: Request) -> bytes:
-        known = self._contexts.get(request.questions)
+        key = request.questions, request.with_facts
+        known = self._contexts.get(key)
         if known is None:
-            known = self._contexts[request.questions] = context_digest(self._examiner, request.questions)
+            questions, facts = key
+            known = self._contexts[key] = context_digest(self._examiner, questions, facts=facts)
         return known
 
     def _in_processes(self, requests: Iterator[Request]) -> Iterator[Examination]:

@@ -239,5 +239,6 @@ _SETTINGS: Final[Mapping[str, Reader]] = {
     "forbid-expansions": _features,
     "as-of": _day,
     "baseline": _path,
+    "against": _text,
     "output-format": _choice(*FORMATS),
 }
