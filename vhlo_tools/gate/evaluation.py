@@ -11,7 +11,7 @@ from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import programs_at
-from vhlo_tools.gate.baseline import Baseline
+from vhlo_tools.gate.baseline import Baseline, ProgramMark
 from vhlo_tools.gate.changes import Change
 from vhlo_tools.gate.contents import Content, ReadOther, read_ahead
 from vhlo_tools.gate.examination import Examination, Examiner, digest_of
@@ -204,7 +204,7 @@ class Gate:
         verdicts = []
         for question, findings in zip(questions, examination.findings, strict=True):
             left, allowed = apply_levels(findings, layers)
-            left, known = self._split(path, question, left)
+            left, known = self._split(path, question, left, examination)
             verdicts.append(Verdict(question, tuple(left), tuple(known), tuple(allowed)))
         return tuple(verdicts)
 
@@ -216,7 +216,7 @@ class Gate:
         for question, findings, old_findings in zip(questions, now.findings, before.findings, strict=True):
             left, allowed = apply_levels(findings, layers)
             old, _ = apply_levels(old_findings, layers)
-            left, listed = self._split(path, question, left)
+            left, listed = self._split(path, question, left, now)
             new, known = split_known(question, left, old)
             worse = list(regressions(question, revision, new, old))
             if now.facts is not None and before.facts is not None:
@@ -226,10 +226,14 @@ class Gate:
             verdicts.append(Verdict(question, (*worse, *notes), (*listed, *known), (*allowed, *tolerated)))
         return tuple(verdicts)
 
-    def _split(self, path: str, question: Question, findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:
+    def _split(
+        self, path: str, question: Question, findings: list[Finding], examination: Examination
+    ) -> tuple[list[Finding], list[Finding]]:
         if self.baseline is None or path == _STANDARD:
             return findings, []
-        return self.baseline.split(path, question, findings)
+        digest, functions = examination.digest, examination.functions
+        mark = ProgramMark(digest.hex(), functions or 0) if digest is not None else None
+        return self.baseline.split(path, question, findings, mark)
 
     def _question(self, spelling: str, reading: bool) -> Question:
         if (spelling, reading) not in self._resolved:

@@ -16,7 +16,7 @@ from vhlo_tools import api
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Source, is_saved_model, read_bytes, recognise
-from vhlo_tools.gate.program_facts import ProgramFacts, facts_of
+from vhlo_tools.gate.program_facts import ProgramFacts, count_functions, facts_of
 from vhlo_tools.gate.revision import lfs_pointer
 from vhlo_tools.mapping import slices
 from vhlo_tools.report import Question
@@ -62,12 +62,14 @@ class Examination:
     Attributes:
         findings: The findings on each question.
         facts: What else the gate compares, if it was asked for and the program can be an artifact.
+        functions: The number of functions of a program with findings; ``None`` if it has none, or is no artifact.
         error: The reason why the program could not be examined, if so.
         digest: SHA-256 of the bytes that were examined; ``None`` for a folder, and for what could not be read.
     """
 
     findings: tuple[tuple[Finding, ...], ...] = ()
     facts: ProgramFacts | None = None
+    functions: int | None = None
     error: str | None = None
     digest: bytes | None = None
 
@@ -144,7 +146,11 @@ class Examiner:
             trusted=self.trusted,
         )
         findings = tuple(tuple(_found(checked, each)) for each in questions)
-        return Examination(findings, facts_of(checked) if facts else None)
+        return Examination(
+            findings,
+            facts_of(checked) if facts else None,
+            count_functions(checked) if any(each.level != "note" for found in findings for each in found) else None,
+        )
 
 
 def digest_of(data: Buffer) -> bytes:

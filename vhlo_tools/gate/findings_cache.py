@@ -71,6 +71,7 @@ class _Kept:
 
     findings: tuple[tuple[Finding, ...], ...]
     facts: ProgramFacts | None
+    functions: int | None
 
 
 def _from_version(value: Any) -> str:
@@ -127,7 +128,7 @@ class FindingsCache:
             if entry is not None and kept is not None:
                 if entry.day + _STAMPED < self._today:
                     self._add(key, entry.value)
-                return Examination(kept.findings, kept.facts, digest=digest)
+                return Examination(kept.findings, kept.facts, kept.functions, digest=digest)
         return None
 
     def put(self, context: bytes, name: str, examination: Examination) -> bool:
@@ -138,7 +139,7 @@ class FindingsCache:
         if examination.error is not None or examination.digest is None:
             return False
         named = _says(examination, name)
-        value = _ENCODER.encode(_Kept(examination.findings, examination.facts))
+        value = _ENCODER.encode(_Kept(examination.findings, examination.facts, examination.functions))
         key = _key(context, examination.digest, name) if named else _key(context, examination.digest)
         self._add(key, value)
         return not named

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from vhlo_tools.api import Checked
     from vhlo_tools.artifact import Artifact
 
-__all__ = ["ProgramFacts", "facts_of"]
+__all__ = ["ProgramFacts", "count_functions", "facts_of"]
 
 _PRIVATE: Final = "private"
 
@@ -23,12 +23,10 @@ class ProgramFacts:
     Attributes:
         functions: The type of each public function by its name: ``(tensor<4xf32>) -> (tensor<4xf32>)``.
         buffers: What each aliased or donated input of ``main`` is, in words, by the input.
-        function_count: The number of all functions.
     """
 
     functions: Mapping[str, str] = field(default_factory=dict)
     buffers: Mapping[str, str] = field(default_factory=dict)
-    function_count: int = 0
 
 
 def facts_of(checked: Checked) -> ProgramFacts | None:
@@ -49,7 +47,18 @@ def facts_of(checked: Checked) -> ProgramFacts | None:
     }
     buffers = {_input(each): f"{each.kind} with output {_index(each.output_index)}" for each in inventory.aliases}
     buffers.update((_input(each), "a donor") for each in inventory.donors)
-    return ProgramFacts(functions, buffers, len(inventory.functions))
+    return ProgramFacts(functions, buffers)
+
+
+def count_functions(checked: Checked) -> int | None:
+    """Return the number of functions of a program; ``None`` if no artifact can represent it.
+
+    Raises:
+        MalformedArtifactError: If it is a damaged artifact.
+    """
+    from vhlo_tools.artifact import functions_in
+
+    return None if checked.artifact is None else sum(1 for _ in functions_in(checked.artifact.file))
 
 
 def _private_functions(artifact: Artifact) -> set[str]:
