@@ -42,6 +42,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _CACHE: Final = ".vhlo-cache"
 #: Seconds.
 _NOTICED: Final = 0.1
+#: The seconds after which a log says that the run goes on.
+_LONG: Final = 5.0
 
 
 def _settings_options(function: _F) -> _F:
@@ -305,7 +307,7 @@ class _Run:
     def _progress(self, output: str | None) -> AbstractContextManager[Progress]:
         # On a terminal that shows the report, programs are its progress.
         shows_report = output is None and sys.stdout is not None and sys.stdout.isatty()
-        return shown_progress(bar=not shows_report)
+        return shown_progress(bar=not shows_report, soon=_LONG)
 
 
 def _advancing(answers: Iterable[Answer], progress: Progress) -> Iterator[Answer]:

@@ -81,7 +81,9 @@ class Examinations:
                 return
 
     def _saves_time(self, done: int, total: int) -> bool:
-        return self._jobs > 1 and self._spent >= _TRIED and self._spent / done * (total - done) >= _WORTH
+        if self._jobs == 1 or not self._worked or self._spent < _TRIED:
+            return False
+        return self._spent / done * (total - done) >= _WORTH
 
     def _known(self, request: Request) -> Examination | None:
         content = request.content
@@ -89,9 +91,7 @@ class Examinations:
             return Examination(error=content.error)
         if content.digest is None:
             return None
-        known = self._cache.get(self._context(request), content.digest, request.name)
-        # The questions are a part of the key, but a cache may say anything.
-        return known if known is not None and len(known.findings) == len(request.questions) else None
+        return self._cache.get(self._context(request), content.digest, request.name, len(request.questions))
 
     def _examined(self, request: Request) -> Examination:
         started = time.perf_counter()

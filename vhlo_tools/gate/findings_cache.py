@@ -110,22 +110,29 @@ class FindingsCache:
         self._entries: dict[bytes, _Entry] = {}
         self._added: dict[bytes, _Entry] = {}
         self._decoded: dict[bytes, _Kept] = {}
+        # Whether a segment says what cannot be.
+        self._rewrites = False
         if folder is not None:
             self._read(folder)
 
-    def get(self, context: bytes, digest: bytes, name: str) -> Examination | None:
+    def get(self, context: bytes, digest: bytes, name: str, questions: int = 1) -> Examination | None:
         """Return what an earlier examination gave; ``None`` if there was none.
 
         Args:
             context: The digest of what it depends on: :func:`~vhlo_tools.gate.cache_context.context_digest`.
             digest: SHA-256 of the program.
             name: The name of the program in messages.
+            questions: The number of questions, each of which has its findings.
         """
         # Only what says the name depends on it.
         for key in (_key(context, digest), _key(context, digest, name)):
             entry = self._entries.get(key)
-            kept = self._value(entry) if entry is not None else None
-            if entry is not None and kept is not None:
+            if entry is None:
+                continue
+            kept = self._value(entry)
+            if kept is None or len(kept.findings) != questions:
+                self._rewrites = True
+            else:
                 if entry.day + _STAMPED < self._today:
                     self._add(key, entry.value)
                 return Examination(kept.findings, kept.facts, kept.functions, digest=digest)
@@ -197,7 +204,7 @@ class FindingsCache:
 
     def _write(self, folder: Path) -> None:
         _make(folder)
-        joins = len(self._segments) >= _SEGMENTS
+        joins = self._rewrites or len(self._segments) >= _SEGMENTS
         entries = self._pruned() if joins else self._added
         values: dict[bytes, int] = {}
         indices = {key: (day, values.setdefault(value, len(values))) for key, (day, value) in entries.items()}
