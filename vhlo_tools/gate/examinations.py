@@ -20,7 +20,7 @@ __all__ = ["Examinations", "Request"]
 # Two processes take about 0.5 s of CPU to start. Until one process has worked for _TRIED seconds, nothing is known
 # about the programs; where they leave less than _WORTH seconds of work, processes would not finish sooner.
 _TRIED: Final = 0.5
-_WORTH: Final = 1.5
+_WORTH: Final = 2.0
 #: So many seconds of work are sent to a process at once, and at most so many programs.
 _BATCH: Final = 0.05
 _LONGEST: Final = 64
