@@ -49,6 +49,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     top = tmp_path / "a repository"
     top.mkdir()
     monkeypatch.chdir(top)
+    monkeypatch.delenv("VHLO_TOOLS_NO_CACHE")
     git("init", "--quiet", "--initial-branch=main")
     write(top / ".gitignore", ".vhlo-cache/\n")
     write(top / "good.mlir", GOOD)

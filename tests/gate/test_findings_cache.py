@@ -32,6 +32,7 @@ CONTEXT, OTHER = b"c" * 32, b"o" * 32
 def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     """A folder with two programs as text and one as bytes; return the names of programs as they are examined."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VHLO_TOOLS_NO_CACHE")
     write(tmp_path / "blocked.mlir", blocked(10, 20))
     write(tmp_path / "good.mlir", GOOD)
     vt.serialize(blocked(30)).save(tmp_path / "artifact.mlirbc")
@@ -74,8 +75,12 @@ def test_the_folder_is_for_nobody_else(tmp_path: Path, capsys: pytest.CaptureFix
     assert [each.suffix for each in (tmp_path / "mine").iterdir()] == [".findings"]
 
 
-def test_without_a_cache_none_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_cache_none_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     check(capsys, ".", *ASKED, "--no-cache")
+    monkeypatch.setenv("VHLO_TOOLS_NO_CACHE", "1")
+    check(capsys, ".", *ASKED)
     assert not (tmp_path / ".vhlo-cache").exists()
 
 

@@ -84,7 +84,12 @@ def _settings_options(function: _F) -> _F:
                 help="The most processes, by default one for each core; few programs are checked in one.",
             ),
             click.option("--cache-dir", metavar="DIR", help="Keep findings in DIR, by default .vhlo-cache."),
-            click.option("--no-cache", is_flag=True, help="Neither use nor keep findings of other runs."),
+            click.option(
+                "--no-cache",
+                is_flag=True,
+                envvar="VHLO_TOOLS_NO_CACHE",
+                help="Neither use nor keep findings of other runs.",
+            ),
             click.option("-q", "--quiet", is_flag=True, help="Print findings only, in text."),
             click.option("--statistics", is_flag=True, help="Print the number of findings of each feature instead."),
             click.option("--show-files", is_flag=True, help="Print the files that would be checked, and stop."),
