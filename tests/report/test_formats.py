@@ -371,9 +371,9 @@ def test_a_program_is_reported_before_the_next_is_judged(
     gate = Gate(settings)
     examine = Examiner.examine
 
-    def spied(self: Examiner, *arguments: Any, name: str | None = None) -> Examination:
+    def spied(self: Examiner, *arguments: Any, name: str | None = None, **options: Any) -> Examination:
         judged.append(name)
-        return examine(self, *arguments, name=name)
+        return examine(self, *arguments, name=name, **options)
 
     monkeypatch.setattr(Examiner, "examine", spied)
 

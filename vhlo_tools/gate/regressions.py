@@ -57,9 +57,9 @@ def regressions(
         done = "be read by" if question.reading else "be written for"
         yield _regression(
             question,
-            "regression_target",
             f"at {revision} the program could {done} {question.target}, and now it cannot",
             "remove what is new, or drop the target",
+            feature="regression_target",
         )
 
 
@@ -69,13 +69,11 @@ def changed_facts(question: Question, revision: str, now: ProgramFacts, before: 
         found = now.functions.get(name)
         if found != kind:
             what = f"is {found}" if found is not None else "is no public function"
-            yield replace(
-                _regression(
-                    question,
-                    "regression_signature",
-                    f"@{name} was {kind} at {revision}, and now {what}",
-                    "keep the function as it was for its callers, and add another one for what is new",
-                ),
+            yield _regression(
+                question,
+                f"@{name} was {kind} at {revision}, and now {what}",
+                "keep the function as it was for its callers, and add another one for what is new",
+                feature="regression_signature",
                 function=name,
             )
     for place in sorted({*before.buffers, *now.buffers}):
@@ -83,11 +81,12 @@ def changed_facts(question: Question, revision: str, now: ProgramFacts, before: 
         if found != was:
             yield _regression(
                 question,
-                "regression_alias",
                 f"{place} of @main was {was} at {revision}, and now is {found}",
                 "restore it with `vhlo alias set`, or change the callers too",
+                feature="regression_alias",
             )
 
 
-def _regression(question: Question, feature: str, message: str, remedy: str) -> Finding:
-    return Finding(feature, "error", "regression", message, target=question.target.version, remedy=remedy)
+def _regression(question: Question, message: str, remedy: str, *, feature: str, function: str | None = None) -> Finding:
+    version = question.target.version
+    return Finding(feature, "error", "regression", message, target=version, remedy=remedy, function=function)
