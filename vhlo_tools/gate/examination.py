@@ -35,6 +35,7 @@ class Task:
         path: Its file, relative to the working directory; its name in messages unless ``name`` is set.
         questions: The questions.
         data: Its bytes, if they have been read; otherwise they are read from ``path``.
+        digest: SHA-256 of ``data``, if it is known.
         name: Its name in messages, if that is not its path.
         detached: Whether ``data`` is not what the file holds: it comes from standard input, or from git.
         with_facts: Whether to collect :class:`ProgramFacts` too.
@@ -44,6 +45,7 @@ class Task:
     path: str
     questions: tuple[Question, ...]
     data: Buffer | None = None
+    digest: bytes | None = None
     name: str | None = None
     detached: bool = False
     with_facts: bool = False
@@ -107,7 +109,8 @@ class Examiner:
             if data is None and not is_saved_model(task.path):
                 data = read_bytes(Path(task.path))
             if data is not None:
-                digest = digest_of(data)
+                # What was read now may be something else than what was hashed before.
+                digest = task.digest if task.data is not None and task.digest is not None else digest_of(data)
                 if lfs_pointer(data) is not None:
                     return Examination(
                         error=f"{task.shown} is a pointer of Git LFS: `git lfs pull` fetches its content"

@@ -45,7 +45,16 @@ class Request:
     def task(self, number: int) -> Task:
         """Return the task, with a number to recognise it by."""
         content = self.content
-        return Task(content.path, self.questions, content.data, self.name, content.detached, self.with_facts, number)
+        return Task(
+            content.path,
+            self.questions,
+            content.data,
+            content.digest,
+            self.name,
+            content.detached,
+            self.with_facts,
+            number,
+        )
 
 
 class Examinations:
