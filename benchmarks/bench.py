@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import bench_expand
 import bench_frameworks
+import bench_gate
 import bench_large
 import bench_migrate
 import bench_opt
@@ -282,13 +283,16 @@ NOTES = {
 def main() -> None:
     """Run a suite and print a line for each case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("suite", choices=[*SUITES, "frameworks", "large", "migrate", "reference", "torch"])
+    parser.add_argument("suite", choices=[*SUITES, "frameworks", "gate", "large", "migrate", "reference", "torch"])
     parser.add_argument("--pairs", type=int, default=9, help="how often each is run (default 9)")
     parser.add_argument("--plot", type=Path, metavar="PNG", help="draw `large` too (needs matplotlib)")
-    parser.add_argument("--quick", action="store_true", help="leave the largest out of `large` and `migrate`")
+    parser.add_argument("--quick", action="store_true", help="leave the largest out of `gate`, `large` and `migrate`")
     arguments = parser.parse_args()
     if arguments.suite == "large":
         bench_large.run(arguments.pairs, arguments.plot, quick=arguments.quick)
+        return
+    if arguments.suite == "gate":
+        bench_gate.run(arguments.pairs, quick=arguments.quick)
         return
     if arguments.suite == "migrate":
         bench_migrate.run(arguments.pairs, quick=arguments.quick)

@@ -168,7 +168,7 @@ def overhead(
     wall = ratio([each.seconds for each in ours], [each.seconds for each in others])
     cpu = ratio([each.cpu for each in ours], [each.cpu for each in others])
     each = statistics.median(each.cpu for each in ours) / files * 1e3
-    print(f"  {name} / a loop: {wall:.2f} in time, {cpu:.2f} in CPU{bound}; {each:.2f} ms of CPU for each file")
+    print(f"  {name} / a loop: {wall:.2f} in time, {cpu:.2f} in CPU; {each:.2f} ms of CPU for each file")
 
 
 def raw(store: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from functools import partial
 from typing import Any
@@ -16,6 +17,9 @@ from vhlo_tools.bindings import Provider, get_provider
 # A shell has its background jobs ignore Ctrl-C, and so would all processes that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# `vhlo check` leaves nothing beside the programs of tests; those of the cache itself do without this.
+os.environ["VHLO_TOOLS_NO_CACHE"] = "1"
 
 
 @pytest.fixture

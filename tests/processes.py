@@ -17,9 +17,8 @@ import json, os, subprocess, sys, time
 started = time.perf_counter()
 process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
 _, status, usage = os.wait4(process.pid, 0)
-seconds = time.perf_counter() - started
-cpu = usage.ru_utime + usage.ru_stime
-print(json.dumps([seconds, cpu, usage.ru_maxrss * 1024, os.waitstatus_to_exitcode(status)]))
+taken = [time.perf_counter() - started, usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime]
+print(json.dumps([*taken, os.waitstatus_to_exitcode(status)]))
 """
 
 
@@ -30,7 +29,7 @@ class Run:
     Attributes:
         seconds: Wall time.
         peak: Bytes of memory at the most, never less than those of an idle interpreter.
-        cpu: Seconds of processor time, of the user and of the system, of it and the processes that it waited for.
+        cpu: Seconds of processor time, those of the processes that it started included.
     """
 
     seconds: float
@@ -52,7 +51,7 @@ def run_measured(command: Sequence[str], *, codes: Sequence[int] = (0,)) -> Run:
     usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     starter = [sys.executable, "-I", "-S", "-c", _STARTER, *command]
     result = subprocess.run(starter, env=usual, capture_output=True, text=True, check=True)
-    seconds, cpu, peak, code = json.loads(result.stdout)
+    seconds, peak, cpu, code = json.loads(result.stdout)
     if code not in codes:
         raise subprocess.CalledProcessError(code, command, stderr=result.stderr)
     return Run(seconds, peak, cpu)

@@ -31,6 +31,7 @@ __all__ = [
     "MigrationError",
     "MissingExtraError",
     "ProviderError",
+    "RevisionError",
     "SettingsError",
     "UnknownTargetError",
     "UnsupportedFeatureError",
@@ -49,6 +50,10 @@ class InvalidSpecificationError(VhloToolsError, ValueError):
 
 class SettingsError(VhloToolsError, ValueError):
     """Settings of the gate, or its baseline, that cannot be used; the message names the file and the key."""
+
+
+class RevisionError(VhloToolsError, ValueError):
+    """A revision of git that programs cannot be compared with; the message says what would make it available."""
 
 
 class ProviderError(VhloToolsError):

@@ -45,7 +45,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "other.mlir").write_text(LONG.replace("9000000000000000000", "8000000000000000000"))
     (folder / "texts").mkdir()
     for number in range(2000):
-        (folder / f"texts/{number}.mlir").write_text(LONG)
+        # Equal programs would be checked once.
+        (folder / f"texts/{number}.mlir").write_text(f"{LONG}// {number}\n")
     os.mkfifo(folder / "fifo")
     (folder / "store").mkdir()
     data = bytes(vt.serialize(LONG, "1.9.0"))

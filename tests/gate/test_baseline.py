@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,11 @@ def test_known_findings_pass(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_one_line_for_each_kind_of_finding(folder: Path) -> None:
+    content = hashlib.sha256((folder / "m.mlir").read_bytes()).hexdigest()
     assert (folder / "known.json").read_text() == (
-        '{\n  "format": 1,\n  "findings": [\n'
+        '{\n  "format": 2,\n  "programs": [\n'
+        f'    {{"file": "m.mlir", "content": "{content}", "functions": 1}}\n'
+        '  ],\n  "findings": [\n'
         '    {"file": "m.mlir", "target": "1.3.0", "feature": "tan", "op": "stablehlo.tan", "function": "main", '
         '"path": "@main/stablehlo.tan", "source": "model.py", "count": 2}\n'
         "  ]\n}\n"
@@ -103,7 +107,71 @@ def test_what_is_gone_is_stale_until_the_baseline_is_updated(folder: Path, capsy
     assert [each["count"] for each in entries(folder)] == [1]
     write(folder / "m.mlir", GOOD)
     check(capsys, *ASKED, "--update-baseline")
-    assert (folder / "known.json").read_text() == '{\n  "format": 1,\n  "findings": []\n}\n'
+    assert (folder / "known.json").read_text() == '{\n  "format": 2,\n  "programs": [],\n  "findings": []\n}\n'
+
+
+def known(capsys: pytest.CaptureFixture[str], *paths: str) -> tuple[int, str]:
+    """Check against the baseline; return the exit code, and what is said of stale findings."""
+    code, _, err = check(capsys, *paths, *ASKED[1:], "--fail-on-stale")
+    return code, err
+
+
+def test_a_program_that_moves_keeps_what_is_known(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "exports").mkdir()
+    (folder / "m.mlir").rename(folder / "exports/model.mlir")
+    assert known(capsys, "exports") == (0, "")
+    assert check(capsys, "exports", *ASKED[1:], "--update-baseline")[0] == 0
+    assert [each["file"] for each in entries(folder)] == ["exports/model.mlir"]
+    assert json.loads((folder / "known.json").read_text())["programs"][0]["file"] == "exports/model.mlir"
+
+
+def test_one_that_moves_and_changes_is_known_by_its_name_and_its_functions(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "m.mlir").unlink()
+    write(folder / "exports/m.mlir", blocked(30, 40))
+    assert known(capsys, "exports") == (0, "")
+    private = "func.func private @other(%a: tensor<4xf32>) { return }"
+    write(folder / "exports/m.mlir", blocked(30, 40) + private)
+    code, err = known(capsys, "exports")
+    assert (code, "m.mlir for 1.3.0 no longer has tan in @main/stablehlo.tan (2 times)" in err) == (1, True)
+    (folder / "exports/m.mlir").rename(folder / "exports/another.mlir")
+    write(folder / "exports/another.mlir", blocked(30, 40))
+    assert known(capsys, "exports")[0] == 1
+
+
+def test_a_copy_of_a_program_that_is_still_there_is_another_program(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(folder / "copy.mlir", blocked(10, 20))
+    assert known(capsys, "m.mlir") == (0, "")
+    assert known(capsys, "copy.mlir")[0] == 1
+
+
+def test_what_two_programs_share_is_known_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "m.mlir").unlink()
+    for name in ("a.mlir", "b.mlir"):
+        write(folder / name, blocked(10, 20))
+    code, out, _ = check(capsys, ".", *ASKED[1:])
+    assert (code, out.splitlines()[0]) == (1, "a.mlir: ok for 1.3.0 (1 known)")
+
+
+def test_programs_that_change_places_keep_what_is_known(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder / "good.mlir", GOOD)
+    (folder / "m.mlir").rename(folder / "other.mlir")
+    (folder / "good.mlir").rename(folder / "m.mlir")
+    assert known(capsys, ".") == (0, "")
+
+
+def test_baselines_of_the_first_format_know_programs_by_their_paths(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads((folder / "known.json").read_text())
+    del document["programs"]
+    write(folder / "known.json", json.dumps(document | {"format": 1}))
+    assert known(capsys, "m.mlir") == (0, "")
+    (folder / "m.mlir").rename(folder / "moved.mlir")
+    assert known(capsys, "moved.mlir")[0] == 1
 
 
 def test_what_was_not_asked_is_kept_unless_its_file_is_gone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +213,13 @@ def test_notes_are_never_known_and_allowed_findings_neither(folder: Path, capsys
         pytest.param("[" * 100_000, "known.json is not a baseline: expected JSON: it nests too deeply", id="deep"),
         ('{"format": 1, "format": 2}', "the key 'format' occurs twice"),
         ("[]", 'known.json is not a baseline: expected an object with "format" and "findings"'),
-        ('{"format": 2, "findings": []}', "expected a baseline of format 1, found 2"),
+        ('{"format": 3, "findings": []}', "expected a baseline of format 1 or 2, found 3"),
+        ('{"format": 2, "programs": {}, "findings": []}', "expected a list of programs, found {}"),
+        ('{"format": 2, "programs": [3], "findings": []}', "programs[0]: expected a file, its content as SHA-256"),
+        (
+            '{"format": 2, "programs": [{"file": "a", "content": "00", "functions": 1}], "findings": []}',
+            "programs[0]: expected a file, its content as SHA-256",
+        ),
         ('{"format": 1, "findings": [3]}', "findings[0]: expected an object"),
         ('{"format": 1, "findings": [{"file": "a", "target": "b", "count": 1}]}', "findings[0]: feature is missing"),
         (

@@ -82,7 +82,7 @@ readable-by = []
     [
         ("taget = []", "s.toml: taget is not a setting: did you mean target?"),
         ("allow_other_dialects = true", "allow_other_dialects is not a setting: did you mean allow-other-dialects?"),
-        ("zzz = 1", "zzz is not a setting: expected allow-other-dialects, allow-relaxed, allow-signature"),
+        ("zzz = 1", "zzz is not a setting: expected against, allow-other-dialects, allow-relaxed, allow-signature"),
         ("target = 3", "s.toml: target: expected a list of strings, found 3"),
         ("target = ['1.0.0', 3]", "s.toml: target[1]: expected a string, found 3"),
         ("target = ['1.x']", "s.toml: target[0]: "),
@@ -249,7 +249,7 @@ def test_settings_are_shown_as_json(folder: Path, capsys: pytest.CaptureFixture[
 def test_what_is_shown_as_text_can_be_read_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = f"{FLEET}[levels]\n'alias_*' = 'warn'\n[[overrides]]\npaths = ['a/']\nlevels = {{ tan = 'warn' }}"
     settings = read_settings(write(folder / "vhlo-tools.toml", text))
-    again = read_settings(write(folder / "again.toml", check(capsys, "--show-settings")[1]))
-    assert json.dumps(again.values(), default=str).replace("again", "vhlo-tools") == json.dumps(
+    again = read_settings(write(folder / "second.toml", check(capsys, "--show-settings")[1]))
+    assert json.dumps(again.values(), default=str).replace("second", "vhlo-tools") == json.dumps(
         settings.values(), default=str
     )

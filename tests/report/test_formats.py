@@ -359,20 +359,26 @@ def test_a_finding_with_a_file_but_no_line_and_no_rule_is_a_result(store: Path) 
 
 
 @pytest.mark.parametrize("output_format", ["text", "jsonl", "github"])
-def test_a_program_is_reported_before_the_next_is_judged(output_format: str, store: Path) -> None:
+def test_a_program_is_reported_before_the_next_is_judged(
+    output_format: str, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from vhlo_tools.gate import Gate, Settings
+    from vhlo_tools.gate.examination import Examination, Examiner
     from vhlo_tools.report import render
 
     judged = []
     settings = Settings(target=("1.3.0",))
     gate = Gate(settings)
+    examine = Examiner.examine
 
-    def read(path: str) -> tuple[Path, str]:
-        judged.append(path)
-        return Path(path), path
+    def spied(self: Examiner, *arguments: Any, name: str | None = None, **options: Any) -> Examination:
+        judged.append(name)
+        return examine(self, *arguments, name=name, **options)
+
+    monkeypatch.setattr(Examiner, "examine", spied)
 
     # Text has errors last; the other formats have the order of the files.
     files = ["good.mlir", "blocked.mlir"] if output_format == "text" else ["blocked.mlir", "good.mlir"]
-    pieces = render(output_format, gate.scope(files), gate.answers(files, read))
+    pieces = render(output_format, gate.scope(files), gate.answers(files, lambda path: None))
     assert files[0] in next(pieces)
     assert judged == files[:1]

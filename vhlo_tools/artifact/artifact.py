@@ -183,11 +183,14 @@ class Artifact:
             MalformedArtifactError: If it is damaged.
         """
         from vhlo_tools.aliasing import DROPPED, lint_aliases
-        from vhlo_tools.artifact.artifact_aliases import mentions_aliases
+        from vhlo_tools.artifact.artifact_aliases import mentions_aliases, read_aliases
 
         # Only the framework knew of donations that are not in the program.
         dropped = [each for each in self.findings if each.feature == DROPPED]
-        return [*(lint_aliases(self.declared_aliases()) if mentions_aliases(self.file) else ()), *dropped]
+        # Most aliases are as they should be, and then no name of a parameter is shown.
+        if not mentions_aliases(self.file) or not lint_aliases(read_aliases(self.file, self.name, names=False)):
+            return dropped
+        return [*lint_aliases(self.declared_aliases()), *dropped]
 
     def with_aliases(self, config: AliasConfig, form: Form | None = None) -> Artifact:
         """Return it with the aliases and donors of ``config`` and no others; constants are views into this artifact.

@@ -29,13 +29,14 @@ from vhlo_tools.bytecode import File, Places, Tables, collect_garbage
 __all__ = ["mentions_aliases", "read_aliases", "write_aliases"]
 
 
-def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True) -> ProgramAliases:
+def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True, names: bool = True) -> ProgramAliases:
     """Return all aliases and donors declared in a program, valid or not.
 
     Args:
         file: Its bytes.
         name: Its name in messages.
         calls: Whether to read the aliases of custom calls.
+        names: Whether to read the names and locations of parameters and results.
 
     Raises:
         MalformedArtifactError: If it is damaged.
@@ -47,9 +48,10 @@ def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True) 
         return ProgramAliases(None, Declared(Signature((), Tuple(())), problems=ignored), calls=found)
     declared = declared_in(_ArtifactStore(file, entry))
     declared = replace(declared, problems=(*declared.problems, *ignored))
-    return ProgramAliases(
-        entry.name, declared, read_parameters(file, entry, Places(file, name)), read_results(entry), found
-    )
+    if not names:
+        return ProgramAliases(entry.name, declared, calls=found)
+    parameters = read_parameters(file, entry, Places(file, name))
+    return ProgramAliases(entry.name, declared, parameters, read_results(entry), found)
 
 
 def _elsewhere(file: File, entry: EntryFunction | None) -> Iterator[Problem]:

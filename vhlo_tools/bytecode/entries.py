@@ -7,13 +7,15 @@ Source: «Attribute/Type Sections» in ``mlir/docs/BytecodeFormat.md``. Entries 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate, groupby, repeat
+from operator import and_, itemgetter, rshift
 from typing import Final, NamedTuple
 
 from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import flagged, varint
 from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.mapping import View
 
 __all__ = ["LARGEST_TABLE", "Entry", "decode_entries", "encode_entries", "scan_entries"]
 
@@ -25,6 +27,10 @@ LARGEST_TABLE: Final = 1 << 22
 _COPIED: Final = 256
 # A section of up to this size is read at once.
 _READ_AT_ONCE: Final = 1 << 24
+# A group of this number of entries is worth a look as a whole.
+_MANY: Final = 16
+# The length of one byte, flagged as that of an entry with an encoding of its dialect.
+_SHORTEST: Final = 3
 
 
 class Entry(NamedTuple):
@@ -125,13 +131,32 @@ def scan_entries(
             if size == 0 or size > left:
                 raise offsets.malformed(f"a group of {size} entries where {left} remain", at)
             left -= size
-            for length in offsets.varints(size):
+            lengths = offsets.varints(size)
+            if size >= _MANY and (passed := _passed(data, start, end, lengths, skip)) is not None:
+                start = passed
+                continue
+            for length in lengths:
                 stop = start + (length >> 1)
                 if stop > end:
                     raise contents.malformed(f"an entry of {length >> 1} bytes where {end - start} remain", start)
                 if not (length & 1 and stop > start and data[start] in skip):
                     yield is_type, Entry(dialect, bool(length & 1), data[start:stop], start)
                 start = stop
+
+
+def _passed(data: View, start: int, end: int, lengths: Sequence[int], skip: frozenset[int]) -> int | None:
+    """Return the end of a group of entries that are all skipped; ``None`` if one is not, or is damaged.
+
+    Nothing here is done entry by entry in Python: most groups are of locations, one for each op.
+    """
+    places = list(accumulate(map(rshift, lengths, repeat(1)), initial=0))
+    size = places.pop()
+    if start + size > end or size > _READ_AT_ONCE:
+        return None
+    if min(lengths) < _SHORTEST or not all(map(and_, lengths, repeat(1))):
+        return None
+    firsts = itemgetter(*places)(bytes(data[start : start + size]))
+    return start + size if skip.issuperset(firsts) else None
 
 
 def encode_entries(attributes: Sequence[Entry], types: Sequence[Entry]) -> tuple[bytes, list[Chunk]]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import Chunk, View, view
 
 __all__ = ["ByteReader", "EntryReader"]
+
+# The PrefixVarInts of one byte: those with their lowest bit set.
+_SMALL: Final = bytes(range(1, 256, 2))
+_HALVES: Final = bytes(each >> 1 for each in range(256))
 
 
 class ByteReader:
@@ -63,6 +69,10 @@ class ByteReader:
         """Read ``number`` PrefixVarInts; faster than one by one, above all if they are small."""
         data, position = bytes(self.data[self.position : min(self.end, self.position + 9 * number)]), 0
         start, last = self.position, len(data) - 9
+        if len(data) >= number and not (small := data[:number]).translate(None, _SMALL):
+            # Sizes of locations, of which there may be as many as ops, have one byte each.
+            self.position = start + number
+            return list(small.translate(_HALVES))
         values: list[int] = []
         for _ in range(number):
             if position <= last:

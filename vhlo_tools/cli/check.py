@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, replace
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from vhlo_tools.cli import check_settings, check_text, options
 from vhlo_tools.cli.echo import echo, has_colours
+from vhlo_tools.cli.progress import Progress, shown_progress
 from vhlo_tools.dialect import explanation_of, known_explanations, known_features
 from vhlo_tools.files import write_atomically
+from vhlo_tools.formats import Buffer
 from vhlo_tools.gate import (
     COMMAND_LINE,
     Baseline,
+    FindingsCache,
     Gate,
     KeyPlace,
     Levels,
+    Revision,
     Settings,
+    changes_since,
     load_settings,
     read_levels,
     read_patterns,
     settings_schema,
 )
-from vhlo_tools.report import FORMATS, Renderer, Summary, render, render_statistics
+from vhlo_tools.report import FORMATS, Answer, Renderer, Scope, Summary, render, render_statistics
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+#: The folder of findings of earlier runs, in the folder of the settings.
+_CACHE: Final = ".vhlo-cache"
+#: Seconds.
+_NOTICED: Final = 0.1
+#: The seconds after which a log says that the run goes on.
+_LONG: Final = 5.0
 
 
 def _settings_options(function: _F) -> _F:
@@ -60,10 +76,28 @@ def _settings_options(function: _F) -> _F:
                     ("allow", "Drop findings of a feature, and count them."),
                 )
             ),
+            click.option(
+                "--against",
+                metavar="REV",
+                help="Check only programs that are new or changed since a revision of git, and compare with it.",
+            ),
             click.option("--baseline", metavar="FILE", help="Ignore the known findings in FILE."),
             click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline."),
             click.option(
                 "--fail-on-stale", is_flag=True, help="Exit with 1 if a known finding does not occur any more."
+            ),
+            click.option(
+                "-j",
+                "--jobs",
+                type=click.IntRange(min=1),
+                help="The most processes, by default one for each core; few programs are checked in one.",
+            ),
+            click.option("--cache-dir", metavar="DIR", help="Keep findings in DIR, by default .vhlo-cache."),
+            click.option(
+                "--no-cache",
+                is_flag=True,
+                envvar="VHLO_TOOLS_NO_CACHE",
+                help="Neither use nor keep findings of other runs.",
             ),
             click.option("-q", "--quiet", is_flag=True, help="Print findings only, in text."),
             click.option("--statistics", is_flag=True, help="Print the number of findings of each feature instead."),
@@ -128,6 +162,9 @@ def check(
     allow: tuple[str, ...],
     update_baseline: bool,
     fail_on_stale: bool,
+    jobs: int | None,
+    cache_dir: str | None,
+    no_cache: bool,
     quiet: bool,
     statistics: bool,
     show_files: bool,
@@ -166,9 +203,15 @@ def check(
         raise click.UsageError("--statistics prints text or json: give --output-format json, or text")
     if output is not None:
         options.check_output(output, force=True, binary=False)
+    if update_baseline and settings.against is not None:
+        raise click.UsageError("--update-baseline needs the findings of all programs: leave out --against")
     gate = Gate(settings, _baseline(settings, update_baseline), provider=provider, trusted=trusted)
     renderer = render_statistics if statistics else render
-    summary = _run(gate, update_baseline, None if output == options.STANDARD else output, renderer, quiet=quiet)
+    run = _Run(gate, jobs or _cores(), _cache(settings, cache_dir, no_cache=no_cache))
+    summary = run.report(None if output == options.STANDARD else output, renderer, quiet=quiet)
+    if gate.baseline is not None and update_baseline:
+        gate.baseline.write()
+        _say(f"the findings were written to {gate.baseline.path}")
     stale = gate.baseline is not None and not update_baseline and _say_stale(gate.baseline)
     if summary.states["unreadable"]:
         return 2
@@ -220,26 +263,90 @@ def _baseline(settings: Settings, update: bool) -> Baseline | None:
     return Baseline(path) if update and not path.exists() else Baseline.read(path)
 
 
-def _run(gate: Gate, update_baseline: bool, output: str | None, renderer: Renderer, *, quiet: bool) -> Summary:
-    """Check the programs and write the report; other messages go to stderr."""
-    files = gate.files(gate.settings.paths)
-    if not files:
-        _say("no programs to check: all are excluded")
-    scope, summary = replace(gate.scope(files), quiet=quiet, colour=output is None and has_colours()), Summary()
-    answers = summary.counting(gate.answers(files, options.read_program))
-    pieces = renderer(gate.settings.output_format, scope, answers)
-    if output is None:
-        for piece in pieces:
-            # File names may contain bytes that are not text.
-            click.echo(piece.encode("utf-8", "backslashreplace"), nl=False)
-    else:
-        write_atomically(Path(output), (piece.encode("utf-8", "backslashreplace") for piece in pieces), force=True)
-        _say(f"{summary}; the report is in {output}")
-    baseline = gate.baseline
-    if baseline is not None and update_baseline:
-        baseline.write()
-        _say(f"the findings were written to {baseline.path}")
-    return summary
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _cache(settings: Settings, folder: str | None, *, no_cache: bool) -> FindingsCache:
+    if folder is not None and no_cache:
+        raise click.UsageError("--cache-dir and --no-cache exclude each other: give only one")
+    if no_cache:
+        return FindingsCache()
+    if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
+        raise click.UsageError(f"--cache-dir {folder}: expected a folder, found a file")
+    return FindingsCache(settings.folder / _CACHE if folder is None else Path(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run of the gate."""
+
+    gate: Gate
+    jobs: int
+    cache: FindingsCache
+
+    def report(self, output: str | None, renderer: Renderer, *, quiet: bool) -> Summary:
+        """Check the programs and write the report; other messages go to stderr."""
+        gate, against = self.gate, self.gate.settings.against
+        files = gate.files(gate.settings.paths)
+        if not files:
+            _say("no programs to check: all are excluded")
+        colour = output is None and has_colours()
+        scope = replace(gate.scope(files), quiet=quiet, colour=colour)
+        if against is None:
+            return self._written(
+                scope, gate.answers(files, _read_standard, jobs=self.jobs, cache=self.cache), output, renderer
+            )
+        with Revision(against) as revision:
+            changes = changes_since(revision, files)
+            changed = [each.path for each in changes]
+            scope = replace(scope, paths=changed, against=against, unchanged=len(files) - len(changed))
+            answers = gate.answers_against(revision, changes, _read_standard, jobs=self.jobs, cache=self.cache)
+            return self._written(scope, answers, output, renderer)
+
+    def _written(self, scope: Scope, answers: Iterator[Answer], output: str | None, renderer: Renderer) -> Summary:
+        summary = Summary()
+        with self._progress(output) as progress:
+            progress.expect(len(scope.paths), len(scope.paths))
+            counted = summary.counting(_advancing(answers, progress))
+            rendered = renderer(self.gate.settings.output_format, scope, counted)
+            pieces = (each.encode("utf-8", "backslashreplace") for each in rendered)
+            if output is None:
+                for piece in _grouped(pieces):
+                    # File names may contain bytes that are not text.
+                    click.echo(piece, nl=False)
+            else:
+                write_atomically(Path(output), pieces, force=True)
+        if output is not None:
+            _say(f"{summary}{scope.left_out}; the report is in {output}")
+        return summary
+
+    def _progress(self, output: str | None) -> AbstractContextManager[Progress]:
+        # On a terminal that shows the report, programs are its progress.
+        shows_report = output is None and sys.stdout is not None and sys.stdout.isatty()
+        return shown_progress(bar=not shows_report, soon=_LONG)
+
+
+def _advancing(answers: Iterable[Answer], progress: Progress) -> Iterator[Answer]:
+    for answer in answers:
+        yield answer
+        progress.advance(1, ok=answer.ok)
+
+
+def _grouped(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield pieces joined, but none later than is noticed: each is written at once, which takes longer than a check."""
+    held, since = list[bytes](), time.monotonic()
+    for piece in pieces:
+        held.append(piece)
+        if time.monotonic() - since >= _NOTICED:
+            yield b"".join(held)
+            held, since = [], time.monotonic()
+    yield b"".join(held)
+
+
+def _read_standard(path: str) -> Buffer | None:
+    return options.read_input(path)[0] if path == options.STANDARD else None
 
 
 def _say_stale(baseline: Baseline) -> bool:

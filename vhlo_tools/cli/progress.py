@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "shown_progress"]
 
-# In a log, a line is printed after _SECONDS, or after _SHARE of the work if at least _SOON seconds have passed.
+# In a log, a line is printed after _SECONDS, or after _SHARE of the work if some seconds have passed, by default _SOON.
 _SECONDS: Final = 10.0
 _SHARE: Final = 0.1
 _SOON: Final = 2.0
@@ -32,18 +32,32 @@ class Progress(Protocol):
 
 
 @contextmanager
-def shown_progress() -> Iterator[Progress]:
-    """Yield a display of progress for the duration of the work."""
+def shown_progress(*, bar: bool = True, soon: float = _SOON) -> Iterator[Progress]:
+    """Yield a display of progress for the duration of the work.
+
+    Args:
+        bar: Whether a terminal has place for a bar: not while it shows what else the command prints.
+        soon: The seconds after which there may be a first line in a log.
+    """
     if sys.stderr is None or not sys.stderr.isatty():
-        yield _Log()
+        yield _Log(soon)
+        return
+    if not bar:
+        yield _Silence()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[problems]}"))
-    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        yield _Bar(bar)
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as shown:
+        yield _Bar(shown)
+
+
+class _Silence:
+    def expect(self, files: int, size: int, *, more: bool = False) -> None: ...
+
+    def advance(self, size: int, *, ok: bool) -> None: ...
 
 
 class _Bar:
@@ -62,7 +76,8 @@ class _Bar:
 
 
 class _Log:
-    def __init__(self) -> None:
+    def __init__(self, soon: float) -> None:
+        self._soon = soon
         self._began = self._told = time.monotonic()
         self._files = self._done = self._problems = 0
         self._size = self._worked = 0
@@ -78,7 +93,7 @@ class _Log:
         self._problems += not ok
         since = time.monotonic() - self._told
         share = self._done / max(self._files, 1)
-        if self._done < self._files and (since >= _SECONDS or (since >= _SOON and share >= self._share + _SHARE)):
+        if self._done < self._files and (since >= _SECONDS or (since >= self._soon and share >= self._share + _SHARE)):
             self._share = share
             left = (time.monotonic() - self._began) * (self._size / max(self._worked, 1) - 1)
             problems = f", {self._problems} with problems" if self._problems else ""

@@ -94,6 +94,10 @@ class Introductions:
             isinstance(op, Operation) and not types.isdisjoint(op.results) for op in walk(self._file.ir)
         )
 
+    def has_types(self, names: tuple[str, ...]) -> bool:
+        """Return whether the tables have one of the VHLO types ``names``."""
+        return bool(self._types_called(names))
+
     def has_integers_of(self, names: tuple[str, ...]) -> bool:
         """Return whether there is an integer attribute of one of the VHLO types ``names``."""
         types = self._types_called(names)

@@ -164,7 +164,9 @@ class Requirements:
     @property
     def contradiction(self) -> Finding | None:
         """A warning if the contents are newer than the version in the header."""
-        if self.readable_since <= self._header.minor_release:
+        # Most files are no newer than their header by their tables alone, and need no traversal to tell.
+        since = max(self._survey.newest_possible, self._bytecode_since)
+        if since <= self._header.minor_release or self.readable_since <= self._header.minor_release:
             return None
         return Finding(
             feature="header_version",

@@ -16,6 +16,7 @@ from vhlo_tools.bytecode import Block, File, Operation, Place, Places, attribute
 from vhlo_tools.compat.introductions import Introductions, Name, Needs
 from vhlo_tools.compat.structures import Structures
 from vhlo_tools.dialect import (
+    Constraint,
     Op,
     OpVersion,
     Specification,
@@ -24,6 +25,7 @@ from vhlo_tools.dialect import (
     known_feature,
     known_specification,
     minimum_version,
+    structures_in,
 )
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.findings import FindingKind, Level, SourceLocation
@@ -177,8 +179,41 @@ class Survey:
         held = frozenset(self._use(name, "warning", self._oldest) for name in names.checked | names.unchecked)
         return written | held, read | held
 
+    @cached_property
+    def newest_possible(self) -> Version:
+        """A version that nothing in the file is newer than, judging by the tables alone.
+
+        A use begins with a type, an attribute, a case or an encoding in the tables, with a version of its op up to that
+        in the file, or with a constraint on one of these versions.
+        """
+        found = {self._oldest, *(name.since for name in self.names)}
+        constraints = set[Constraint]()
+        for facts in self.op_names:
+            if facts.is_foreign:
+                found.add(known_feature("mixed_dialects").introduced)
+            elif facts.op is not None and facts.version is not None:
+                number = facts.version.number
+                found |= {facts.version.min, *(each.min for each in facts.op.versions if each.number <= number)}
+                constraints |= {each for each in facts.op.constraints if min(each.versions) <= number}
+            elif facts.name.startswith("vhlo."):
+                found.add(self._future)
+        newest = max(found)
+        young = (each for each in constraints if each.since > newest and self._may_break(each))
+        return max([newest, *(each.since for each in young)])
+
+    def _may_break(self, constraint: Constraint) -> bool:
+        """Return whether the tables have the types without which a constraint holds, as far as it is about types."""
+        if constraint.requires not in ("attributes_are_not", "operands_do_not_mix"):
+            return True
+        nodes = structures_in([constraint.value] if constraint.value is not None else [])
+        named = [name for node in nodes if isinstance(name := node.get("type"), str)]
+        types = (*constraint.types, *named)
+        return not types or self._introductions.has_types(types)
+
     def may_matter_at(self, version: Version) -> bool:
         """Return whether anything in :attr:`written` matters at ``version``, without determining places."""
+        if self.newest_possible <= version.minor_release:
+            return False
         others = (name for name in self.names if name.kind in ("encoding", "dialect"))
         return any(name.since > version.minor_release for name in others) or any(
             use.matters_at(version) for use in self.summary[0]

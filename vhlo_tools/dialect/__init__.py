@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         SpecificationEntry,
         known_specification,
         load_specification,
+        structures_in,
     )
     from vhlo_tools.dialect.version_diff import Change, diff
     from vhlo_tools.dialect.version_steps import OpStructure, blockers, downgrade, floor_of, upgrade
@@ -99,7 +100,13 @@ else:
                 "plan_version",
                 "write_edits",
             ),
-            "specification": ("SpecificationEntry", "Specification", "known_specification", "load_specification"),
+            "specification": (
+                "SpecificationEntry",
+                "Specification",
+                "known_specification",
+                "load_specification",
+                "structures_in",
+            ),
             "version_diff": ("Change", "diff"),
             "version_steps": ("OpStructure", "blockers", "downgrade", "floor_of", "upgrade"),
             "versions": ("VersionEntry", "bytecode_version_of", "known_versions", "minimum_version", "newest_version"),

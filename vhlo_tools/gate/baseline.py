@@ -2,30 +2,53 @@
 
 Findings are compared by :class:`Identity`, which excludes lines and positions, and by their number. If there are more
 findings than known ones, the last of them are considered new.
+
+The file in an identity is that of the program when the baseline was written. Where the program is now is found by its
+:class:`ProgramMark`: see :meth:`Baseline._owner`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields, replace
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 from vhlo_tools.documents import read_json
-from vhlo_tools.errors import SettingsError
+from vhlo_tools.errors import MalformedArtifactError, SettingsError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
+from vhlo_tools.formats import read_bytes
+from vhlo_tools.gate.examination import digest_of
 from vhlo_tools.mapping import open_regular
 from vhlo_tools.report import Identity, Question, identity_of
 
-__all__ = ["Baseline"]
+__all__ = ["Baseline", "ProgramMark"]
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+#: Without marks of programs: they are found by their paths alone.
+_OLD_FORMAT: Final = 1
+_CONTENT: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FIELDS: Final = tuple(field.name for field in fields(Identity))
+_OF_PROGRAMS: Final = ("file", "content", "functions")
 _REQUIRED: Final = ("file", "target", "feature")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramMark:
+    """What a program is recognised by after it has moved.
+
+    Attributes:
+        content: SHA-256 of its file, in hexadecimal digits.
+        functions: The number of its functions.
+    """
+
+    content: str
+    functions: int
 
 
 class Baseline:
@@ -34,13 +57,22 @@ class Baseline:
     Args:
         path: The file. Paths of programs in it are relative to its folder.
         known: The number of known findings by identity.
+        programs: The marks of the programs with known findings, by path.
     """
 
-    def __init__(self, path: Path, known: Counter[Identity] | None = None) -> None:
+    def __init__(
+        self, path: Path, known: Counter[Identity] | None = None, programs: Mapping[str, ProgramMark] | None = None
+    ) -> None:
         self.path = path
         self._known = known or Counter[Identity]()
+        self._programs = dict(programs or {})
+        self._files = {identity.file for identity in self._known}
+        # By the files of the baseline, and by those of this run.
         self._seen: Counter[Identity] = Counter()
+        self._found: Counter[Identity] = Counter()
+        self._marks: dict[str, ProgramMark] = {}
         self._asked: set[tuple[str, str]] = set()
+        self._digests: dict[str, str | None] = {}
 
     @classmethod
     def read(cls, path: Path) -> Baseline:
@@ -58,26 +90,33 @@ class Baseline:
             raise SettingsError(f"{path}: {error.strerror or error}") from error
         except ValueError as error:
             raise SettingsError(f"{path} is not a baseline: expected JSON: {error}") from error
-        return cls(path, _entries(document, path))
+        return cls(path, _entries(document, path), _marks(document, path))
 
-    def split(self, file: str, question: Question, findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+    def split(
+        self, file: str, question: Question, findings: Sequence[Finding], mark: ProgramMark | None = None
+    ) -> tuple[list[Finding], list[Finding]]:
         """Return the findings of a program that are new, and those that are known; notes are always new.
 
         Args:
             file: The path of the program, relative to the working directory.
             question: The question.
             findings: All findings.
+            mark: What the program is recognised by, if it is a file with findings.
         """
         name = os.path.relpath(file, self.path.parent).replace(os.sep, "/")
-        self._asked.add((name, question.spelling))
+        owner = self._owner(name, mark)
+        self._asked |= {(name, question.spelling), (owner, question.spelling)}
         new, known = [], []
         for finding in findings:
             if finding.level == "note":
                 new.append(finding)
                 continue
-            identity = identity_of(name, question, finding)
+            identity = identity_of(owner, question, finding)
             free = max(self._known[identity] - self._seen[identity], 0)
             self._seen[identity] += finding.count
+            self._found[replace(identity, file=name)] += finding.count
+            if mark is not None:
+                self._marks[name] = mark
             if free:
                 known.append(replace(finding, count=min(finding.count, free)))
             if finding.count > free:
@@ -99,14 +138,56 @@ class Baseline:
             OSError: If the file cannot be written; it is then unchanged.
         """
         kept = {identity: count for identity, count in self._known.items() if self._is_kept(identity)}
-        rows = [
-            json.dumps({**{key: value for key, value in asdict(identity).items() if value}, "count": count})
-            for identity, count in sorted({**kept, **self._seen}.items())
+        findings = {**kept, **self._found}
+        marks = self._programs | self._marks
+        programs = [
+            {"file": file, **asdict(marks[file])}
+            for file in sorted({identity.file for identity in findings})
+            if file in marks
         ]
-        # One finding per line, so that line-based differences of baselines show findings.
-        listed = "[\n" + ",\n".join(f"    {row}" for row in rows) + "\n  ]" if rows else "[]"
-        text = f'{{\n  "format": {_FORMAT},\n  "findings": {listed}\n}}\n'
+        rows = [
+            {**{key: value for key, value in asdict(identity).items() if value}, "count": count}
+            for identity, count in sorted(findings.items())
+        ]
+        text = f'{{\n  "format": {_FORMAT},\n  "programs": {_listed(programs)},\n  "findings": {_listed(rows)}\n}}\n'
         write_atomically(self.path, [text.encode()], force=True)
+
+    def _owner(self, name: str, mark: ProgramMark | None) -> str:
+        """Return the file of the baseline that a program is: what it holds counts before where it stands.
+
+        A program is the one of the same contents, at the same path or at one where it is no longer; else the one at the
+        same path, whose contents have changed; else, if it moved and changed, the only one of the same file name and
+        number of functions that is no longer there. A copy of a program that is still there is another program.
+        """
+        old = self._programs.get(name)
+        if mark is None or (old is not None and old.content == mark.content):
+            return name
+        moved = [
+            file
+            for file, each in self._programs.items()
+            if each.content == mark.content and not self._holds(file, mark)
+        ]
+        if moved:
+            return min(moved, key=lambda file: (PurePath(file).name != PurePath(name).name, file))
+        if name in self._files:
+            return name
+        like = [
+            file
+            for file, each in self._programs.items()
+            if each.functions == mark.functions
+            and PurePath(file).name == PurePath(name).name
+            and not (self.path.parent / file).exists()
+        ]
+        return like[0] if len(like) == 1 else name
+
+    def _holds(self, file: str, mark: ProgramMark) -> bool:
+        """Return whether a file still has the contents that it had."""
+        if file not in self._digests:
+            try:
+                self._digests[file] = digest_of(read_bytes(self.path.parent / file)).hex()
+            except (OSError, MalformedArtifactError):
+                self._digests[file] = None
+        return self._digests[file] == mark.content
 
     def _is_kept(self, identity: Identity) -> bool:
         if (identity.file, identity.target) in self._asked:
@@ -114,17 +195,48 @@ class Baseline:
         return (self.path.parent / identity.file).exists()
 
 
+def _listed(rows: Sequence[Mapping[str, object]]) -> str:
+    # One program or finding per line, so that line-based differences of baselines show them.
+    return "[\n" + ",\n".join(f"    {json.dumps(row)}" for row in rows) + "\n  ]" if rows else "[]"
+
+
 def _entries(document: Any, path: Path) -> Counter[Identity]:
     if not isinstance(document, dict) or not isinstance(document.get("findings"), list):
         raise SettingsError(f'{path} is not a baseline: expected an object with "format" and "findings"')
-    if document.get("format") != _FORMAT:
-        raise SettingsError(f"{path}: expected a baseline of format {_FORMAT}, found {document.get('format')!r}")
+    if document.get("format") not in (_OLD_FORMAT, _FORMAT):
+        raise SettingsError(
+            f"{path}: expected a baseline of format {_OLD_FORMAT} or {_FORMAT}, found {document.get('format')!r:.40}"
+        )
     known: Counter[Identity] = Counter()
     for index, entry in enumerate(document["findings"]):
         identity, count = _entry(entry, f"{path}: findings[{index}]")
         # A merge of two branches may leave an entry twice.
         known[identity] = max(known[identity], count)
     return known
+
+
+def _marks(document: Mapping[str, Any], path: Path) -> dict[str, ProgramMark]:
+    rows = document.get("programs", [])
+    if not isinstance(rows, list):
+        raise SettingsError(f"{path}: expected a list of programs, found {rows!r:.40}")
+    marks = {}
+    for index, row in enumerate(rows):
+        file, content, functions = (row.get(key) if isinstance(row, dict) else None for key in _OF_PROGRAMS)
+        if (
+            not isinstance(file, str)
+            or not isinstance(content, str)
+            or not _CONTENT.fullmatch(content)
+            or type(functions) is not int
+            or functions < 0
+            or row.keys() != set(_OF_PROGRAMS)
+        ):
+            raise SettingsError(
+                f"{path}: programs[{index}]: expected a file, its content as SHA-256 and its number of functions, "
+                f"found {row!r:.80}; move it away, and write it again with --update-baseline"
+            )
+        # A merge of two branches may leave a program twice; it is as one of them has it.
+        marks[file] = ProgramMark(content, functions)
+    return marks
 
 
 def _entry(entry: Any, place: str) -> tuple[Identity, int]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools import api
 from vhlo_tools.compat import expansion_policy
-from vhlo_tools.errors import SettingsError, VhloToolsError
+from vhlo_tools.errors import SettingsError
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import programs_at
-from vhlo_tools.gate.baseline import Baseline
+from vhlo_tools.gate.baseline import Baseline, ProgramMark
+from vhlo_tools.gate.changes import Change
+from vhlo_tools.gate.contents import Content, ReadOther, read_ahead
+from vhlo_tools.gate.examination import Examination, Examiner, digest_of
+from vhlo_tools.gate.examinations import Examinations, Request
+from vhlo_tools.gate.findings_cache import FindingsCache
 from vhlo_tools.gate.levels import apply_levels
+from vhlo_tools.gate.regressions import changed_facts, regressions, split_known
+from vhlo_tools.gate.revision import Revision
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import resolve_named
 from vhlo_tools.report import Answer, Question, Scope, Verdict
@@ -23,8 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Gate"]
 
 _STANDARD: Final = "-"
-#: Returns the program at a path, and its name in messages.
-ReadProgram = Callable[[str], tuple["ProgramSource", str]]
+_STANDARD_NAME: Final = "<stdin>"
 
 
 class Gate:
@@ -88,16 +94,79 @@ class Gate:
             for spelling in spellings
         ]
 
-    def answers(self, files: Iterable[str], read: ReadProgram) -> Iterator[Answer]:
-        """Yield the answer for each file, as soon as it is evaluated."""
-        for path in files:
-            try:
-                program, name = read(path)
-                yield Answer(path, self.judge(program, self.questions(path), name=name, path=path))
-            except VhloToolsError as error:
-                yield Answer(path, error=str(error))
-            except OSError as error:
-                yield Answer(path, error=f"{path}: {error.strerror or error}")
+    def answers(
+        self, files: Sequence[str], read: ReadOther, *, jobs: int = 1, cache: FindingsCache | None = None
+    ) -> Iterator[Answer]:
+        """Yield the answer for each file, in their order.
+
+        Args:
+            files: The files.
+            read: Returns the bytes of what is not a file, such as standard input, and ``None`` for a file.
+            jobs: The most processes; they are started only where they save time.
+            cache: What earlier runs found.
+        """
+        contents = read_ahead(files, read)
+        requests = (Request(each, tuple(self.questions(each.path)), _name(each.path)) for each in contents)
+        with cache or FindingsCache() as found:
+            examinations = Examinations(self._examiner, found, jobs=jobs).of(requests, len(files))
+            for path, examination in zip(files, examinations, strict=True):
+                if examination.error is not None:
+                    yield Answer(path, error=examination.error)
+                else:
+                    yield Answer(path, self._verdicts(examination, self.questions(path), path))
+
+    def answers_against(
+        self,
+        revision: Revision,
+        changes: Sequence[Change],
+        read: ReadOther,
+        *,
+        jobs: int = 1,
+        cache: FindingsCache | None = None,
+    ) -> Iterator[Answer]:
+        """Yield the answer for each program that is new or changed since a revision, in their order.
+
+        For a program that was there, only what is worse is new: see :mod:`vhlo_tools.gate.regressions`. If it could not
+        be checked then, all findings are new.
+
+        Args:
+            revision: The revision.
+            changes: The programs, from :func:`~vhlo_tools.gate.changes.changes_since`.
+            read: As for :meth:`answers`.
+            jobs: As for :meth:`answers`.
+            cache: As for :meth:`answers`.
+
+        Raises:
+            RevisionError: If the repository lacks what a program was.
+        """
+        with TemporaryDirectory(prefix="vhlo-against-") as scratch, cache or FindingsCache() as found:
+            requests = self._pairs(revision, changes, read, Path(scratch))
+            total = len(changes) + sum(each.before is not None for each in changes)
+            examinations = Examinations(self._examiner, found, jobs=jobs).of(requests, total)
+            for change in changes:
+                now = next(examinations)
+                before = next(examinations) if change.before is not None else None
+                path, questions = change.path, self.questions(change.path)
+                if now.error is not None:
+                    yield Answer(path, error=now.error)
+                elif before is None or before.error is not None:
+                    yield Answer(path, self._verdicts(now, questions, path))
+                else:
+                    yield Answer(path, self._compared(revision.spelling, now, before, questions, path))
+
+    def _pairs(
+        self, revision: Revision, changes: Sequence[Change], read: ReadOther, scratch: Path
+    ) -> Iterator[Request]:
+        """Yield the program of each change, and what it was."""
+        contents = read_ahead([each.path for each in changes], read)
+        for change, content in zip(changes, contents, strict=True):
+            name, questions = _name(change.path), tuple(self.questions(change.path))
+            yield Request(content, questions, name, with_facts=change.before is not None)
+            if change.before is not None:
+                old = change.old(revision, scratch)
+                # Under the new name, which locations may have: it is no difference.
+                held = Content(str(old)) if isinstance(old, Path) else Content(name, old, digest_of(old), detached=True)
+                yield Request(held, questions, name, with_facts=True)
 
     def judge(
         self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, path: str | None = None
@@ -114,28 +183,57 @@ class Gate:
             InvalidProgramError: If it is not a valid program.
             MalformedArtifactError: If it is a damaged artifact.
         """
+        return self._verdicts(self._examiner.examine(program, questions, name=name), questions, path or _STANDARD)
+
+    @property
+    def _examiner(self) -> Examiner:
         settings = self.settings
         expansions = expansion_policy(settings.expand, settings.allow_relaxed).without(settings.forbid_expansions)
-        checked = api.prepare_check(
-            program,
-            allow_other_dialects=settings.allow_other_dialects,
-            legalize=settings.legalize,
-            expand=expansions.exact,
-            allow_relaxed=expansions.relaxed,
-            allow_signature_change=settings.allow_signature_change,
-            name=name,
-            provider=self._provider,
-            trusted=self._trusted,
+        return Examiner(
+            settings.allow_other_dialects,
+            settings.legalize,
+            tuple(sorted(expansions.exact)),
+            tuple(sorted(expansions.relaxed)),
+            settings.allow_signature_change,
+            self._provider,
+            self._trusted,
         )
-        return tuple(self._verdict(checked, each, path or _STANDARD) for each in questions)
 
-    def _verdict(self, checked: api.Checked, question: Question, path: str) -> Verdict:
+    def _verdicts(self, examination: Examination, questions: Sequence[Question], path: str) -> tuple[Verdict, ...]:
         _, _, layers = self.settings.for_file(path)
-        left, allowed = apply_levels(_found(checked, question), layers)
-        known: list[Finding] = []
-        if self.baseline is not None and path != _STANDARD:
-            left, known = self.baseline.split(path, question, left)
-        return Verdict(question, tuple(left), tuple(known), tuple(allowed))
+        verdicts = []
+        for question, findings in zip(questions, examination.findings, strict=True):
+            left, allowed = apply_levels(findings, layers)
+            left, known = self._split(path, question, left, examination)
+            verdicts.append(Verdict(question, tuple(left), tuple(known), tuple(allowed)))
+        return tuple(verdicts)
+
+    def _compared(
+        self, revision: str, now: Examination, before: Examination, questions: Sequence[Question], path: str
+    ) -> tuple[Verdict, ...]:
+        _, _, layers = self.settings.for_file(path)
+        verdicts = []
+        for question, findings, old_findings in zip(questions, now.findings, before.findings, strict=True):
+            left, allowed = apply_levels(findings, layers)
+            old, _ = apply_levels(old_findings, layers)
+            left, listed = self._split(path, question, left, now)
+            new, known = split_known(question, left, old)
+            worse = list(regressions(question, revision, new, old))
+            if now.facts is not None and before.facts is not None:
+                worse += changed_facts(question, revision, now.facts, before.facts)
+            worse, tolerated = apply_levels(worse, layers)
+            notes = [each for each in new if each.level == "note"]
+            verdicts.append(Verdict(question, (*worse, *notes), (*listed, *known), (*allowed, *tolerated)))
+        return tuple(verdicts)
+
+    def _split(
+        self, path: str, question: Question, findings: list[Finding], examination: Examination
+    ) -> tuple[list[Finding], list[Finding]]:
+        if self.baseline is None or path == _STANDARD:
+            return findings, []
+        digest, functions = examination.digest, examination.functions
+        mark = ProgramMark(digest.hex(), functions or 0) if digest is not None else None
+        return self.baseline.split(path, question, findings, mark)
 
     def _question(self, spelling: str, reading: bool) -> Question:
         if (spelling, reading) not in self._resolved:
@@ -145,7 +243,5 @@ class Gate:
         return self._resolved[spelling, reading]
 
 
-def _found(checked: api.Checked, question: Question) -> list[Finding]:
-    version = question.target.version
-    found = checked.reader_findings(question.target) if question.reading else checked.findings(version)
-    return [replace(each, target=version) for each in found]
+def _name(path: str) -> str:
+    return _STANDARD_NAME if path == _STANDARD else path

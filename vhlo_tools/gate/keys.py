@@ -282,6 +282,11 @@ def _features(value: Any, place: KeyPlace) -> tuple[str, ...]:
 
 
 @value_kind(TEXT)
+def _revision(value: Any, place: KeyPlace) -> str:
+    return _text(value, place)
+
+
+@value_kind(TEXT)
 def _path(value: Any, place: KeyPlace) -> str:
     return str(Path(_text(value, place)))
 
@@ -309,5 +314,6 @@ _SETTINGS: Final[Mapping[str, ValueKind[Any]]] = {
     "forbid-expansions": _features,
     "as-of": _day,
     "baseline": _path,
+    "against": _revision,
     "output-format": _choice(*FORMATS),
 }

@@ -69,6 +69,7 @@ class Settings:
         forbid_expansions: The features that may not be rewritten.
         as_of: The day from which windows count back; ``None`` is today.
         baseline: The file of known findings.
+        against: The revision of git that programs are compared with.
         output_format: The format of the report.
         sources: The origin of each setting that is not the default.
     """
@@ -91,6 +92,7 @@ class Settings:
     forbid_expansions: tuple[str, ...] = ()
     as_of: date | None = None
     baseline: str | None = None
+    against: str | None = None
     output_format: str = "text"
     sources: Mapping[str, str] = field(default_factory=dict)
 

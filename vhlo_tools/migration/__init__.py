@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from vhlo_tools.migration.migration import Migration
     from vhlo_tools.migration.request import MigrationSettings, Proof, StoredProgram, Tools
     from vhlo_tools.migration.result_tables import MIGRATION_TABLE, STATUS_TABLE, FileStatus, StatusName
+    from vhlo_tools.migration.scheduling import work_through
     from vhlo_tools.migration.store_watch import StoreFile, watch_store
     from vhlo_tools.migration.summary import MigrationSummary
     from vhlo_tools.migration.windows import AT_REST, WINDOWS, ReadingReleases, WindowName, horizon_end
@@ -25,6 +26,7 @@ else:
             "migration": ("Migration",),
             "request": ("MigrationSettings", "Proof", "StoredProgram", "Tools"),
             "result_tables": ("MIGRATION_TABLE", "STATUS_TABLE", "FileStatus", "StatusName"),
+            "scheduling": ("work_through",),
             "store_watch": ("StoreFile", "watch_store"),
             "summary": ("MigrationSummary",),
             "windows": ("AT_REST", "ReadingReleases", "WINDOWS", "WindowName", "horizon_end"),

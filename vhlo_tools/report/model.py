@@ -46,7 +46,7 @@ class Verdict:
     Attributes:
         question: The question.
         new: The findings that are neither known nor allowed.
-        known: The findings in the baseline.
+        known: The findings in the baseline, and those that the program had at the revision that was compared with.
         allowed: The findings that the settings allow.
     """
 
@@ -105,6 +105,8 @@ class Scope:
         questions: All questions about any of the files, in order.
         folder: The folder that relative paths start from, including those recorded in programs.
         baseline: The file of known findings, if there is one.
+        against: The revision that programs are compared with, if there is one.
+        unchanged: The number of programs that are as they were at the revision, and are not checked.
         quiet: Whether text has findings alone: no programs without, no table, no summary.
         colour: Whether text has colours, as escape sequences of terminals.
     """
@@ -113,8 +115,28 @@ class Scope:
     questions: Sequence[Question]
     folder: Path = field(default_factory=Path.cwd)
     baseline: str | None = None
+    against: str | None = None
+    unchanged: int = 0
     quiet: bool = False
     colour: bool = False
+
+    @property
+    def knows(self) -> bool:
+        """Whether findings can be known."""
+        return self.baseline is not None or self.against is not None
+
+    @property
+    def known_by(self) -> str:
+        """Why findings are known, in words."""
+        listed = [f"listed in {self.baseline}"] if self.baseline is not None else []
+        return " or ".join([*listed, *([f"there at {self.against}"] if self.against is not None else [])])
+
+    @property
+    def left_out(self) -> str:
+        """What was not checked, as the end of a summary; empty if everything was."""
+        if self.against is None:
+            return ""
+        return f"; {self.unchanged} unchanged since {self.against}"
 
 
 def is_refused(findings: Sequence[Finding]) -> bool:

@@ -16,8 +16,8 @@ __all__ = ["json_lines", "json_report"]
 def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     """Yield one document with an object for each file, and the numbers of files by result."""
     summary = Summary()
-    files = [_file(answer, scope.baseline is not None) for answer in summary.counting(answers)]
-    document = {"files": files, "summary": summary.as_json()}
+    files = [_file(answer, scope.knows) for answer in summary.counting(answers)]
+    document = {"files": files, "summary": summary.as_json() | _against(scope)}
     yield f"{json.dumps(document, indent=2, default=str, allow_nan=False)}\n"
 
 
@@ -37,7 +37,11 @@ def json_lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
                 **{"source": None, "line": None, "column": None, **source},
                 **{key: value for key, value in finding_as_json(finding).items() if key != "location"},
             )
-    yield _line(type="summary", **summary.as_json())
+    yield _line(type="summary", **summary.as_json(), **_against(scope))
+
+
+def _against(scope: Scope) -> dict[str, Any]:
+    return {} if scope.against is None else {"against": scope.against, "unchanged": scope.unchanged}
 
 
 def _line(**values: Any) -> str:

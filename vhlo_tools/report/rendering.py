@@ -68,4 +68,4 @@ def render_statistics(output_format: str, scope: Scope, answers: Iterable[Answer
         head = f"{row['count']:>{widths['count']}}  {level}  {feature}  "
         yield f"{head}{textwrap.shorten(str(row['title']), max(width - len(head), 20), placeholder='...')}\n"
     if not scope.quiet:
-        yield f"{summary}\n"
+        yield f"{summary}{scope.left_out}\n"

@@ -127,10 +127,10 @@ def _result(
     }
     if finding.location:
         result["relatedLocations"] = [{"id": 1, "message": {"text": "the program"}, **program}]
-    if scope.baseline is not None and state != "allowed":
+    if scope.knows and state != "allowed":
         result["baselineState"] = "unchanged" if state == "known" else "new"
     if state == "known":
-        result["suppressions"] = [_suppression(f"known: it is listed in {scope.baseline}")]
+        result["suppressions"] = [_suppression(f"known: it is {scope.known_by}")]
     elif state == "allowed":
         result["suppressions"] = [_suppression("allowed by the settings")]
     return result

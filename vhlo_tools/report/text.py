@@ -56,7 +56,7 @@ def _lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     else:
         yield from _table(scope, counted)
     if not scope.quiet:
-        yield str(summary)
+        yield f"{summary}{scope.left_out}"
 
 
 def verdict_lines(path: str, verdict: Verdict) -> Iterator[str]:

@@ -1,0 +1,163 @@
+"""Programs checked in several processes: the same report as in one, whatever becomes of the processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from corpus import EXAMPLES, FEATURES
+from gate_programs import GOOD, blocked, check, write
+
+import vhlo_tools as vt
+from vhlo_tools.api import resolve_target
+from vhlo_tools.gate import examinations
+from vhlo_tools.gate.contents import read_ahead
+from vhlo_tools.gate.examination import Examination, Examiner, Task
+from vhlo_tools.gate.examinations import Examinations, Request
+from vhlo_tools.gate.findings_cache import FindingsCache
+from vhlo_tools.report import FORMATS, Question
+
+QUESTIONS = (Question(resolve_target("1.3.0")),)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with programs of many kinds, some of them equal, some damaged."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(12):
+        write(tmp_path / f"text{number}.mlir", blocked(number + 1))
+        vt.serialize(blocked(50 + number)).save(tmp_path / f"bytes{number}.mlirbc")
+    for number in range(3):
+        (tmp_path / f"copy{number}.mlirbc").write_bytes((tmp_path / "bytes0.mlirbc").read_bytes())
+        # Each finding is at a place in the file, whose name it has.
+        write(tmp_path / f"named{number}.mlir", re.sub(r" loc\(.*\)", "", blocked(1)))
+        write(tmp_path / f"bad{number}.mlir", "nonsense")
+    (tmp_path / "cut.mlirbc").write_bytes((tmp_path / "bytes0.mlirbc").read_bytes()[:100])
+    for path in sorted([*EXAMPLES.glob("*.mlir"), *FEATURES.glob("t*.mlir")])[:12]:
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start processes after the first program, whatever it took."""
+    monkeypatch.setattr(examinations, "_TRIED", 0.0)
+    monkeypatch.setattr(examinations, "_WORTH", 0.0)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.one_python
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_reports_do_not_depend_on_the_number_of_processes(
+    output_format: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = (".", "--target", "1.3.0", "--target", "1.9.0", "--output-format", output_format, "--no-cache")
+    one, two = (check(capsys, *asked, "-j", jobs)[:2] for jobs in ("1", "2"))
+    assert one == two
+    assert one[0] == 2
+
+
+def requests(*paths: str) -> Iterator[Request]:
+    return (Request(each, QUESTIONS, each.path) for each in read_ahead(paths, lambda path: None))
+
+
+@dataclass(frozen=True, slots=True)
+class Deadly(Examiner):
+    """Kills its process at some programs."""
+
+    mark: str = "deadly"
+    times: int = 99
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
+        for task in tasks:
+            killed = Path(f"{task.path}.killed")
+            done = len(killed.read_text()) if killed.exists() else 0
+            if self.mark in task.path and done < self.times:
+                killed.write_text("x" * (done + 1))
+                os.kill(os.getpid(), signal.SIGKILL)
+        return Examiner.__call__(self, tasks)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize(("times", "dies"), [(99, True), (1, False)])
+def test_a_program_that_kills_its_process_is_unreadable_and_the_others_are_not(
+    times: int, dies: bool, folder: Path
+) -> None:
+    write(folder / "deadly.mlir", blocked(99))
+    paths = ["text0.mlir", "text1.mlir", "deadly.mlir", *(f"bytes{number}.mlirbc" for number in range(12))]
+    run = Examinations(Deadly(times=times), FindingsCache(), jobs=2)
+    found = dict(zip(paths, run.of(requests(*paths), len(paths)), strict=True))
+    assert [path for path, each in found.items() if each.error is not None] == ["deadly.mlir"] * dies
+    if dies:
+        assert str(found["deadly.mlir"].error).startswith("deadly.mlir: the process that checked it crashed, twice")
+    assert all(each.findings[0][0].feature == "tan" for each in found.values() if each.error is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tracing(Examiner):
+    """Notes the process of each program."""
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
+        for task in tasks:
+            Path(f"{task.path}.process").write_text(str(os.getpid()))
+        return Examiner.__call__(self, tasks)
+
+
+def processes(folder: Path) -> set[int]:
+    return {int(each.read_text()) for each in folder.glob("*.process")}
+
+
+def test_little_work_stays_in_this_process(folder: Path) -> None:
+    paths = [f"bytes{number}.mlirbc" for number in range(12)]
+    assert len(list(Examinations(Tracing(), FindingsCache(), jobs=2).of(requests(*paths), len(paths)))) == 12
+    assert processes(folder) == {os.getpid()}
+
+
+@pytest.mark.usefixtures("soon")
+def test_much_work_is_done_elsewhere_and_known_programs_are_not_sent(folder: Path) -> None:
+    paths = [f"bytes{number}.mlirbc" for number in range(12)]
+    cache = FindingsCache()
+    list(Examinations(Tracing(), cache, jobs=2).of(requests(*paths), len(paths)))
+    others = processes(folder) - {os.getpid()}
+    assert others
+    for each in folder.glob("*.process"):
+        each.unlink()
+    again = list(Examinations(Tracing(), cache, jobs=2).of(requests(*paths), len(paths)))
+    assert len(again) == 12
+    assert processes(folder) == set()
+    assert not any(_lives(each) for each in others)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.usefixtures("soon")
+def test_equal_programs_are_sent_once(folder: Path) -> None:
+    paths = ["text0.mlir", "bytes0.mlirbc", "copy0.mlirbc", "copy1.mlirbc", "named0.mlir", "named1.mlir", "bad0.mlir"]
+    found = list(Examinations(Tracing(), FindingsCache(), jobs=2).of(requests(*paths), len(paths)))
+    assert found[1].findings == found[2].findings == found[3].findings
+    assert {each.name for each in folder.glob("copy*.process")} == set()
+    assert [str(each.findings[0][0].location) for each in found[4:6]] == ["named0.mlir:3:8", "named1.mlir:3:8"]
+    assert found[6].error is not None
+
+
+def test_files_are_read_in_order_and_no_further_than_needed(folder: Path) -> None:
+    write(folder / "big.mlir", f"// {'x' * (1 << 21)}\n{GOOD}")
+    paths = ["missing", "big.mlir", "bytes0.mlirbc"]
+    missing, big, small = read_ahead(paths, lambda path: None)
+    assert (missing.path, missing.error) == ("missing", "missing: No such file or directory")
+    # Read again when it is examined.
+    assert (big.data, len(big.digest or b"")) == (None, 32)
+    assert small.data == (folder / "bytes0.mlirbc").read_bytes()
+    (examination,) = Examinations(Examiner(), FindingsCache()).of(requests("big.mlir"), 1)
+    assert examination.findings == ((),)

@@ -1,0 +1,117 @@
+"""The programs that are new or changed since a revision, and what they were."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Final
+
+from vhlo_tools.errors import RevisionError
+from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
+from vhlo_tools.gate.revision import Entry, Revision
+
+__all__ = ["Change", "changes_since"]
+
+_STANDARD: Final = "-"
+_THREADS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A program that is new, or not as it was.
+
+    Attributes:
+        path: Its file.
+        before: The path in the repository that it had at the revision; ``None`` if it is new.
+        entry: What was there; ``None`` for a folder, and if the program is new.
+    """
+
+    path: str
+    before: str | None = None
+    entry: Entry | None = None
+
+    def old(self, revision: Revision, scratch: Path) -> Buffer | Path:
+        """Return what it was: the bytes of a file, or a copy of a folder, made in the folder ``scratch``.
+
+        Raises:
+            RevisionError: If the repository lacks it.
+        """
+        assert self.before is not None
+        if self.entry is not None:
+            return revision.read(self.entry, self.before)
+        top = Path(mkdtemp(dir=scratch))
+        for place, entry in revision.below(self.before).items():
+            path = Path(os.path.normpath(top / place))
+            if not path.is_relative_to(top):
+                raise RevisionError(f"{self.before}/{place} at {revision.spelling} is no path of a file: git fsck")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(revision.read(entry, f"{self.before}/{place}"))
+        return top
+
+
+def changes_since(revision: Revision, files: Sequence[str]) -> list[Change]:
+    """Return those of ``files`` that are new or changed, in order.
+
+    What counts is the work tree: changes that are not committed count, and so do files that git does not know. A file
+    that moved and is as it was is unchanged, and a copy of one that is still there is new. Git finds the old path of a
+    file that moved and changed, if its new path is in the index.
+
+    Raises:
+        RevisionError: If a file is outside of the repository, or the repository lacks an object.
+    """
+    places = [None if path == _STANDARD else revision.place(path) for path in files]
+    with ThreadPoolExecutor(_THREADS) as threads:
+        oids = threads.map(_oid, [revision] * len(files), files)
+        return [
+            change
+            for path, place, oid in zip(files, places, oids, strict=True)
+            if (change := _change(revision, path, place, oid)) is not None
+        ]
+
+
+def _oid(revision: Revision, path: str) -> str | None:
+    """Return the id of a file's contents; ``None`` for what is no file, or cannot be read: its examination says why."""
+    if path == _STANDARD or is_saved_model(path):
+        return None
+    try:
+        return revision.oid_of(read_bytes(Path(path)))
+    except (OSError, ValueError):
+        return None
+
+
+def _change(revision: Revision, path: str, place: str | None, oid: str | None) -> Change | None:
+    if place is None:
+        return Change(path)
+    if is_saved_model(path):
+        return _folder_change(revision, path, place)
+    entry = revision.entry(place)
+    if entry is None:
+        if oid is not None and any(not (revision.top / old).exists() for old in revision.holding(oid)):
+            return None
+        before = revision.renamed.get(place)
+        entry = revision.entry(before) if before is not None else None
+        return Change(path) if before is None or entry is None else Change(path, before, entry)
+    if oid == entry.oid or (oid is not None and revision.points_to(entry, read_bytes(Path(path)), place)):
+        return None
+    return Change(path, place, entry)
+
+
+def _folder_change(revision: Revision, path: str, place: str) -> Change | None:
+    before = revision.below(place)
+    if not before:
+        return Change(path)
+    found = {
+        os.path.relpath(os.path.join(folder, name), path).replace(os.sep, "/")  # noqa: PTH118
+        for folder, _, names in os.walk(path)
+        for name in names
+    }
+    same = found == before.keys() and all(
+        _oid(revision, f"{path}/{each}") == entry.oid
+        or revision.points_to(entry, read_bytes(Path(path, each)), f"{place}/{each}")
+        for each, entry in before.items()
+    )
+    return None if same else Change(path, place)

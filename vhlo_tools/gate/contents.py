@@ -1,0 +1,94 @@
+"""The contents of files, read and hashed ahead of their use.
+
+Hashing releases the lock of Python's interpreter, so threads suffice; a file of usual size is read once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
+from vhlo_tools.gate.examination import digest_of, os_message
+
+__all__ = ["Content", "read_ahead"]
+
+#: The most threads: two hash on two cores while two wait for the disk.
+_THREADS: Final = 4
+#: The number of files that are read before they are needed.
+_AHEAD: Final = 64
+#: Larger files are read again when they are examined, so that the files read ahead fit in 64 MiB.
+_KEPT: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file holds.
+
+    Attributes:
+        path: The file.
+        data: Its bytes; ``None`` if it is large, a folder, or cannot be read.
+        digest: Their SHA-256; ``None`` for a folder, and if the file cannot be read.
+        error: The reason why it cannot be read, if so.
+        detached: Whether it does not come from the file ``path``, but from ``read``.
+    """
+
+    path: str
+    data: Buffer | None = None
+    digest: bytes | None = None
+    error: str | None = None
+    detached: bool = False
+
+
+#: Reads what stands for a path; ``None`` if that is the file of this name.
+ReadOther = Callable[[str], Buffer | None]
+
+
+def read_ahead(paths: Iterable[str], read: ReadOther) -> Iterator[Content]:
+    """Yield the contents of files in the order of ``paths``.
+
+    Args:
+        paths: The files.
+        read: Returns the bytes of what is not a file, such as standard input; called in this thread.
+    """
+    waiting: deque[Future[Content]] = deque()
+    with ThreadPoolExecutor(min(_THREADS, 2 * (os.cpu_count() or 1))) as threads:
+        try:
+            for path in paths:
+                waiting.append(threads.submit(_content, path, *_given(path, read)))
+                if len(waiting) > _AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _given(path: str, read: ReadOther) -> tuple[Buffer | None, Exception | None]:
+    # Not in a thread: whoever interrupts a read of standard input need not wait for its end.
+    try:
+        return read(path), None
+    except (VhloToolsError, OSError) as error:
+        return None, error
+
+
+def _content(path: str, given: Buffer | None, error: Exception | None) -> Content:
+    try:
+        if error is not None:
+            raise error
+        if given is not None:
+            return Content(path, given, digest_of(given), detached=True)
+        if is_saved_model(path):
+            return Content(path)
+        data = read_bytes(Path(path))
+        return Content(path, data if len(data) <= _KEPT else None, digest_of(data))
+    except VhloToolsError as problem:
+        return Content(path, error=str(problem))
+    except OSError as problem:
+        return Content(path, error=os_message(path, problem))

@@ -1,0 +1,190 @@
+"""Examination of one program, in any process: the findings on each question, before levels and the baseline.
+
+What an examination gives depends on the bytes, the name, the questions and the :class:`Examiner` alone. That is why it
+can be kept (:mod:`vhlo_tools.gate.findings_cache`), and be made in another process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vhlo_tools import api
+from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.findings import Finding
+from vhlo_tools.formats import Buffer, Source, is_saved_model, read_bytes, recognise
+from vhlo_tools.gate.program_facts import ProgramFacts, count_functions, facts_of
+from vhlo_tools.gate.revision import lfs_pointer
+from vhlo_tools.mapping import slices
+from vhlo_tools.report import Question
+
+if TYPE_CHECKING:
+    from vhlo_tools.program import ProgramSource
+
+__all__ = ["Examination", "Examiner", "Task", "digest_of", "os_message"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A program to examine.
+
+    Attributes:
+        path: Its file, relative to the working directory; its name in messages unless ``name`` is set.
+        questions: The questions.
+        data: Its bytes, if they have been read; otherwise they are read from ``path``.
+        digest: SHA-256 of ``data``, if it is known.
+        name: Its name in messages, if that is not its path.
+        detached: Whether ``data`` is not what the file holds: it comes from standard input, or from git.
+        with_facts: Whether to collect :class:`ProgramFacts` too.
+        number: A number to recognise it by.
+    """
+
+    path: str
+    questions: tuple[Question, ...]
+    data: Buffer | None = None
+    digest: bytes | None = None
+    name: str | None = None
+    detached: bool = False
+    with_facts: bool = False
+    number: int = 0
+
+    @property
+    def shown(self) -> str:
+        """The name in messages."""
+        return self.path if self.name is None else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What the examination of a program gave.
+
+    Attributes:
+        findings: The findings on each question.
+        facts: What else the gate compares, if it was asked for and the program can be an artifact.
+        functions: The number of functions of a program with findings; ``None`` if it has none, or is no artifact.
+        error: The reason why the program could not be examined, if so.
+        digest: SHA-256 of the bytes that were examined; ``None`` for a folder, and for what could not be read.
+    """
+
+    findings: tuple[tuple[Finding, ...], ...] = ()
+    facts: ProgramFacts | None = None
+    functions: int | None = None
+    error: str | None = None
+    digest: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Examiner:
+    """Examines programs.
+
+    Attributes:
+        allow_other_dialects: As for :func:`vhlo_tools.check`, as are the next six.
+        legalize: Whether constructs that no artifact can contain may be rewritten.
+        expand: The features that may be rewritten with the same results.
+        allow_relaxed: The features that may be rewritten with something given up.
+        allow_signature_change: Whether that may change the types of arguments and results.
+        provider: The bindings to use if they are needed.
+        trusted: Whether MLIR may parse bytecode directly in this process.
+    """
+
+    allow_other_dialects: bool = False
+    legalize: bool = True
+    expand: tuple[str, ...] = ()
+    allow_relaxed: tuple[str, ...] = ()
+    allow_signature_change: bool = False
+    provider: str | None = None
+    trusted: bool = False
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
+        """Examine programs; an error in one does not affect the others."""
+        return [self._examined(task) for task in tasks]
+
+    def _examined(self, task: Task) -> Examination:
+        digest: bytes | None = None
+        try:
+            data = task.data
+            if data is None and not is_saved_model(task.path):
+                data = read_bytes(Path(task.path))
+            if data is not None:
+                # What was read now may be something else than what was hashed before.
+                digest = task.digest if task.data is not None and task.digest is not None else digest_of(data)
+                if lfs_pointer(data) is not None:
+                    return Examination(
+                        error=f"{task.shown} is a pointer of Git LFS: `git lfs pull` fetches its content"
+                    )
+            program = _program(task, data)
+            return replace(self.examine(program, task.questions, name=task.shown, facts=task.with_facts), digest=digest)
+        except VhloToolsError as error:
+            return Examination(error=str(error), digest=digest)
+        except OSError as error:
+            return Examination(error=os_message(task.path, error), digest=digest)
+
+    def examine(
+        self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, facts: bool = False
+    ) -> Examination:
+        """Return the findings of a program on ``questions``.
+
+        Args:
+            program: Anything that :func:`vhlo_tools.check` accepts.
+            questions: The questions.
+            name: The name of the program in messages.
+            facts: Whether to collect :class:`ProgramFacts` too.
+
+        Raises:
+            InvalidProgramError: If it is not a valid program.
+            MalformedArtifactError: If it is a damaged artifact.
+        """
+        checked = api.prepare_check(
+            program,
+            allow_other_dialects=self.allow_other_dialects,
+            legalize=self.legalize,
+            expand=self.expand,
+            allow_relaxed=self.allow_relaxed,
+            allow_signature_change=self.allow_signature_change,
+            name=name,
+            provider=self.provider,
+            trusted=self.trusted,
+        )
+        findings = tuple(tuple(_found(checked, each)) for each in questions)
+        return Examination(
+            findings,
+            facts_of(checked) if facts else None,
+            count_functions(checked) if any(each.level != "note" for found in findings for each in found) else None,
+        )
+
+
+def digest_of(data: Buffer) -> bytes:
+    """Return SHA-256 of ``data``; large files are read slice by slice.
+
+    Raises:
+        MalformedArtifactError: If the file of ``data`` has been cut short.
+    """
+    if isinstance(data, bytes):
+        return hashlib.sha256(data).digest()
+    digest = hashlib.sha256()
+    for piece in slices(data):
+        digest.update(piece)
+    return digest.digest()
+
+
+def os_message(path: str, error: OSError) -> str:
+    """Return what to say about a file that the system does not give."""
+    return f"{path}: {error.strerror or error}"
+
+
+def _program(task: Task, data: Buffer | None) -> ProgramSource:
+    if data is None:
+        return Path(task.path)
+    if task.detached:
+        return data
+    # As identified from the path, without reading the file again.
+    return Source(Path(task.path), recognise(data, task.shown), task.shown, data)
+
+
+def _found(checked: api.Checked, question: Question) -> list[Finding]:
+    version = question.target.version
+    found = checked.reader_findings(question.target) if question.reading else checked.findings(version)
+    return [replace(each, target=version) for each in found]

@@ -1,0 +1,200 @@
+"""Examinations of many programs: from the cache, in this process or in several, always in the order of the programs."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from vhlo_tools.gate.cache_context import context_digest
+from vhlo_tools.gate.contents import Content
+from vhlo_tools.gate.examination import Examination, Examiner, Task
+from vhlo_tools.gate.findings_cache import FindingsCache
+from vhlo_tools.migration import Workers, work_through
+from vhlo_tools.report import Question
+
+__all__ = ["Examinations", "Request"]
+
+# Two processes take about 0.5 s of CPU to start. Until one process has worked for _TRIED seconds, nothing is known
+# about the programs; where they leave less than _WORTH seconds of work, processes would not finish sooner.
+_TRIED: Final = 0.5
+_WORTH: Final = 2.0
+#: So many seconds of work are sent to a process at once, and at most so many programs.
+_BATCH: Final = 0.05
+_LONGEST: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A program to be examined.
+
+    Attributes:
+        content: What its file holds.
+        questions: The questions.
+        name: Its name in messages.
+        with_facts: Whether to collect facts about it too.
+    """
+
+    content: Content
+    questions: tuple[Question, ...]
+    name: str
+    with_facts: bool = False
+
+    def task(self, number: int) -> Task:
+        """Return the task, with a number to recognise it by."""
+        content = self.content
+        return Task(
+            content.path,
+            self.questions,
+            content.data,
+            content.digest,
+            self.name,
+            content.detached,
+            self.with_facts,
+            number,
+        )
+
+
+class Examinations:
+    """Examines many programs.
+
+    Args:
+        examiner: Examines one.
+        cache: What earlier runs found, and where this run puts what it finds; equal programs are examined once.
+        jobs: The most processes; they are started only where they save time.
+    """
+
+    def __init__(self, examiner: Examiner, cache: FindingsCache, *, jobs: int = 1) -> None:
+        self._examiner = examiner
+        self._cache = cache
+        self._jobs = jobs
+        self._contexts: dict[tuple[tuple[Question, ...], bool], bytes] = {}
+        # The time that this process has worked, and on how many programs.
+        self._spent = 0.0
+        self._worked = 0
+
+    def of(self, requests: Iterable[Request], total: int) -> Iterator[Examination]:
+        """Yield the examination of each of ``requests``, in order.
+
+        Args:
+            requests: The programs.
+            total: Their number.
+        """
+        left = iter(requests)
+        for number, request in enumerate(left, 1):
+            yield self._known(request) or self._examined(request)
+            if self._saves_time(number, total):
+                yield from self._in_processes(left)
+                return
+
+    def _saves_time(self, done: int, total: int) -> bool:
+        if self._jobs == 1 or not self._worked or self._spent < _TRIED:
+            return False
+        return self._spent / done * (total - done) >= _WORTH
+
+    def _known(self, request: Request) -> Examination | None:
+        content = request.content
+        if content.error is not None:
+            return Examination(error=content.error)
+        if content.digest is None:
+            return None
+        return self._cache.get(self._context(request), content.digest, request.name, len(request.questions))
+
+    def _examined(self, request: Request) -> Examination:
+        started = time.perf_counter()
+        (examination,) = self._examiner([request.task(0)])
+        self._spent += time.perf_counter() - started
+        self._worked += 1
+        self._cache.put(self._context(request), request.name, examination)
+        return examination
+
+    def _context(self, request: Request) -> bytes:
+        key = request.questions, request.with_facts
+        known = self._contexts.get(key)
+        if known is None:
+            questions, facts = key
+            known = self._contexts[key] = context_digest(self._examiner, questions, facts=facts)
+        return known
+
+    def _in_processes(self, requests: Iterator[Request]) -> Iterator[Examination]:
+        line = _Line()
+        with Workers(jobs=self._jobs) as workers:
+            for batch, results in work_through(workers, self._examiner, self._batches(requests, line)):
+                for task, result in zip(batch, results or [_crashed(task) for task in batch], strict=True):
+                    self._take(line, task.number, result)
+                yield from line.ready()
+        yield from line.ready()
+
+    def _take(self, line: _Line, number: int, result: Examination) -> None:
+        request = line.requests[number]
+        self._cache.put(self._context(request), request.name, result)
+        line.put(number, result)
+        for other in line.equal.pop((self._context(request), request.content.digest), [])[1:]:
+            # One that names the program is of no use for the others.
+            request = line.requests[other]
+            line.put(other, (None if result.error else self._known(request)) or self._examined(request))
+
+    def _batches(self, requests: Iterator[Request], line: _Line) -> Iterator[list[Task]]:
+        """Yield what is to be examined, and put what is known into the line."""
+        size = min(max(int(_BATCH * self._worked / self._spent), 1), _LONGEST)
+        batch: list[Task] = []
+        for request in requests:
+            number = line.add(request)
+            known = self._known(request)
+            if known is not None:
+                line.put(number, known)
+                continue
+            if request.content.digest is not None:
+                equal = line.equal.setdefault((self._context(request), request.content.digest), [])
+                equal.append(number)
+                if len(equal) > 1:
+                    continue
+            task = request.task(number)
+            # Reading a file again takes less time than sending it to another process.
+            batch.append(task if task.detached else replace(task, data=None))
+            if len(batch) == size:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+
+class _Line:
+    """Programs that wait for those before them."""
+
+    def __init__(self) -> None:
+        #: The programs whose examination has not been yielded, by number.
+        self.requests: dict[int, Request] = {}
+        #: The numbers of programs with the same context and digest, of which the first is being examined.
+        self.equal: defaultdict[tuple[bytes, bytes | None], list[int]] = defaultdict(list)
+        self._done: dict[int, Examination] = {}
+        self._added = self._next = 0
+
+    def add(self, request: Request) -> int:
+        """Add a program, and return its number."""
+        number = self._added
+        # Of a file, the bytes can be read again.
+        kept = request.content if request.content.detached else replace(request.content, data=None)
+        self.requests[number] = replace(request, content=kept)
+        self._added += 1
+        return number
+
+    def put(self, number: int, examination: Examination) -> None:
+        """Add the examination of a program."""
+        self._done[number] = examination
+
+    def ready(self) -> Iterator[Examination]:
+        """Yield the examinations that are next in line."""
+        while self._next in self._done:
+            del self.requests[self._next]
+            yield self._done.pop(self._next)
+            self._next += 1
+
+
+def _crashed(task: Task) -> Examination:
+    return Examination(
+        error=f"{task.shown}: the process that checked it crashed, twice and while it checked nothing else: it may be "
+        f"damaged, or need more memory than there is; `vhlo inspect` reads it without MLIR"
+    )

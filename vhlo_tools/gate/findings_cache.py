@@ -1,0 +1,261 @@
+"""Findings of earlier runs, by content: a folder of segments, each written once and never changed.
+
+A run reads all segments at its start, and writes one with what it has found at its end. So runs beside each other need
+no locks: they read what is there, and each adds a file of its own. When there are many segments, a run writes their
+contents again in one, and removes those that it has read. A segment that cannot be read, for whatever reason, is
+removed: it only costs time.
+
+What a segment says is believed, if it is data of the right types: whoever can write to the folder can decide what the
+findings of a program are. The folder deserves the trust of the programs' checkout, and no more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+import msgspec
+
+from vhlo_tools.files import write_atomically
+from vhlo_tools.findings import Finding
+from vhlo_tools.gate.examination import Examination
+from vhlo_tools.gate.program_facts import ProgramFacts
+from vhlo_tools.mapping import open_regular
+from vhlo_tools.printable import printable
+from vhlo_tools.version import InvalidVersionError, Version
+
+__all__ = ["FindingsCache"]
+
+_SUFFIX: Final = ".findings"
+_FORMAT: Final = 1
+_HASH: Final = 32
+#: More segments than this are written again as one.
+_SEGMENTS: Final = 8
+#: The most bytes of all segments together; what was not used for longest goes first.
+_LARGEST: Final = 1 << 26
+_DAY: Final = 86_400
+#: Findings that were not used for so many days go.
+_OLD: Final = 60
+#: Findings are marked as used once in so many days, so that most runs need not write.
+_STAMPED: Final = 7
+_TAG: Final = """Signature: 8a477f597d28d172789f06886806bc55
+# This folder holds findings of `vhlo check`. It can be deleted at any time.
+# The signature is that of https://bford.info/cachedir/.
+"""
+
+
+class _Entry(NamedTuple):
+    #: The day of the last use, counted from 1970.
+    day: int
+    value: bytes
+
+
+class _Segment(msgspec.Struct, frozen=True, array_like=True):
+    format: int
+    #: Each value once: most programs have no findings, and many have those of a program that they are a copy of.
+    values: list[bytes]
+    #: The day of the last use and the index of the value, by key.
+    entries: dict[bytes, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The part of an examination that is kept."""
+
+    findings: tuple[tuple[Finding, ...], ...]
+    facts: ProgramFacts | None
+    functions: int | None
+
+
+def _from_version(value: Any) -> str:
+    if isinstance(value, Version):
+        return str(value)
+    raise NotImplementedError(type(value))
+
+
+def _to_version(kind: type[Any], value: Any) -> Any:
+    if kind is not Version:
+        raise NotImplementedError(kind)
+    try:
+        return Version(value)
+    except InvalidVersionError as error:
+        raise ValueError(str(error)) from error
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=_from_version)
+_DECODER: Final = msgspec.msgpack.Decoder(_Kept, dec_hook=_to_version)
+_SEGMENT_DECODER: Final = msgspec.msgpack.Decoder(_Segment)
+_DAMAGED: Final = (msgspec.DecodeError, ValueError, IndexError, RecursionError, MemoryError, OSError)
+
+
+class FindingsCache:
+    """Findings of earlier runs, as a context manager: leaving it writes what was added.
+
+    Args:
+        folder: The folder; it is made when there is something to write. ``None`` keeps findings for this run only.
+        today: The number of days since 1970, by default of now.
+    """
+
+    def __init__(self, folder: Path | None = None, *, today: int | None = None) -> None:
+        self._folder = folder
+        self._today = int(time.time() // _DAY) if today is None else today
+        self._segments: list[Path] = []
+        self._entries: dict[bytes, _Entry] = {}
+        self._added: dict[bytes, _Entry] = {}
+        self._decoded: dict[bytes, _Kept] = {}
+        # Whether a segment says what cannot be.
+        self._rewrites = False
+        if folder is not None:
+            self._read(folder)
+
+    def get(self, context: bytes, digest: bytes, name: str, questions: int = 1) -> Examination | None:
+        """Return what an earlier examination gave; ``None`` if there was none.
+
+        Args:
+            context: The digest of what it depends on: :func:`~vhlo_tools.gate.cache_context.context_digest`.
+            digest: SHA-256 of the program.
+            name: The name of the program in messages.
+            questions: The number of questions, each of which has its findings.
+        """
+        # Only what says the name depends on it.
+        for key in (_key(context, digest), _key(context, digest, name)):
+            entry = self._entries.get(key)
+            if entry is None:
+                continue
+            kept = self._value(entry)
+            if kept is None or len(kept.findings) != questions:
+                self._rewrites = True
+            else:
+                if entry.day + _STAMPED < self._today:
+                    self._add(key, entry.value)
+                return Examination(kept.findings, kept.facts, kept.functions, digest=digest)
+        return None
+
+    def put(self, context: bytes, name: str, examination: Examination) -> bool:
+        """Keep what an examination gave, and return whether it holds for programs of the same bytes and other names.
+
+        Errors are not kept: a crash, a limit or a full disk may be gone the next time.
+        """
+        if examination.error is not None or examination.digest is None:
+            return False
+        named = _says(examination, name)
+        value = _ENCODER.encode(_Kept(examination.findings, examination.facts, examination.functions))
+        key = _key(context, examination.digest, name) if named else _key(context, examination.digest)
+        self._add(key, value)
+        return not named
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # What was found before an interruption is as good.
+        if self._folder is not None and self._added:
+            with suppress(OSError):
+                self._write(self._folder)
+
+    def _add(self, key: bytes, value: bytes) -> None:
+        self._added[key] = self._entries[key] = _Entry(self._today, value)
+
+    def _value(self, entry: _Entry) -> _Kept | None:
+        # Most programs have no findings: few values are different.
+        known = self._decoded.get(entry.value)
+        if known is None:
+            try:
+                known = _DECODER.decode(entry.value)
+            except _DAMAGED:
+                return None
+            self._decoded[entry.value] = known
+        return known
+
+    def _read(self, folder: Path) -> None:
+        left = 2 * _LARGEST
+        for path in _segments_in(folder):
+            try:
+                with open_regular(path) as file:
+                    left -= os.fstat(file.fileno()).st_size
+                    data = file.read() if left >= 0 else b""
+                body = memoryview(data)[_HASH:]
+                if hashlib.sha256(body).digest() != data[:_HASH]:
+                    raise ValueError("the digest is that of other bytes")
+                segment = _SEGMENT_DECODER.decode(body)
+                if segment.format != _FORMAT:
+                    raise ValueError("another format")
+                found = {key: _Entry(day, segment.values[index]) for key, (day, index) in segment.entries.items()}
+            except FileNotFoundError:
+                continue
+            except _DAMAGED:
+                with suppress(OSError):
+                    path.unlink()
+                continue
+            self._segments.append(path)
+            for key, entry in found.items():
+                known = self._entries.get(key)
+                if known is None or known.day < entry.day:
+                    self._entries[key] = entry
+
+    def _write(self, folder: Path) -> None:
+        _make(folder)
+        joins = self._rewrites or len(self._segments) >= _SEGMENTS
+        entries = self._pruned() if joins else self._added
+        values: dict[bytes, int] = {}
+        indices = {key: (day, values.setdefault(value, len(values))) for key, (day, value) in entries.items()}
+        body = msgspec.msgpack.encode(_Segment(_FORMAT, list(values), indices))
+        path = folder / f"{os.urandom(8).hex()}{_SUFFIX}"
+        write_atomically(path, [hashlib.sha256(body).digest(), body])
+        self._added = {}
+        for old in self._segments if joins else ():
+            old.unlink(missing_ok=True)
+
+    def _pruned(self) -> dict[bytes, _Entry]:
+        """Return the entries that are worth keeping, the latest first, as far as they fit in half of the limit."""
+        left, kept, values = _LARGEST // 2, dict[bytes, _Entry](), set[bytes]()
+        for key, entry in sorted(self._entries.items(), key=lambda item: item[1].day, reverse=True):
+            left -= len(key) + (0 if entry.value in values else len(entry.value))
+            values.add(entry.value)
+            if left < 0 or entry.day + _OLD < self._today:
+                break
+            kept[key] = entry
+        return kept
+
+
+def _key(context: bytes, digest: bytes, name: str | None = None) -> bytes:
+    named = b"" if name is None else b"\0" + name.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(context + digest + named).digest()[:20]
+
+
+def _says(examination: Examination, name: str) -> bool:
+    """Return whether a text of the examination may come from the name of the program."""
+    names = {name, printable(name)}
+    for findings in examination.findings:
+        for finding in findings:
+            place = finding.location.file if finding.location else None
+            texts = (finding.message, finding.op, finding.remedy, finding.path, finding.function, place)
+            if any(each in text for text in texts if text for each in names):
+                return True
+    return False
+
+
+def _segments_in(folder: Path) -> Sequence[Path]:
+    try:
+        return sorted(each for each in folder.iterdir() if each.name.endswith(_SUFFIX))
+    except OSError:
+        return ()
+
+
+def _make(folder: Path) -> None:
+    """Make the folder, which git and backups leave out; a folder that was there already is left as it is."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        return
+    (folder / ".gitignore").write_text("*\n", encoding="ascii")
+    (folder / "CACHEDIR.TAG").write_text(_TAG, encoding="ascii")

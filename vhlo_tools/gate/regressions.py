@@ -1,0 +1,92 @@
+"""Comparison of a program with what it was at a revision: what is worse, as findings of their own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from vhlo_tools.findings import Finding
+from vhlo_tools.gate.program_facts import ProgramFacts
+from vhlo_tools.report import Identity, Question, identity_of, is_refused
+
+__all__ = ["changed_facts", "regressions", "split_known"]
+
+
+def split_known(
+    question: Question, findings: Sequence[Finding], before: Sequence[Finding]
+) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings that a program did not have before, and those that it had; notes are always new.
+
+    They are compared as with a baseline: lines and positions do not count, and the number of equal ones does.
+    """
+    had: Counter[Identity] = Counter()
+    for finding in before:
+        had[identity_of("", question, finding)] += finding.count
+    new, known = [], []
+    for finding in findings:
+        if finding.level == "note":
+            new.append(finding)
+            continue
+        identity = identity_of("", question, finding)
+        free = min(finding.count, had[identity])
+        had[identity] -= free
+        if free:
+            known.append(replace(finding, count=free))
+        if finding.count > free:
+            new.append(replace(finding, count=finding.count - free))
+    return new, known
+
+
+def regressions(
+    question: Question, revision: str, new: Sequence[Finding], before: Sequence[Finding]
+) -> Iterator[Finding]:
+    """Yield what is worse for one question.
+
+    Args:
+        question: The question.
+        revision: The revision, as the user names it.
+        new: The findings that the program did not have before, with their levels.
+        before: Those that it had, with their levels.
+    """
+    for finding in new:
+        if finding.level != "note":
+            message = f"new since {revision}: {finding.feature}: {finding.message}"
+            yield replace(finding, feature="regression_finding", kind="regression", level="error", message=message)
+    if is_refused(new) and not is_refused(before):
+        done = "be read by" if question.reading else "be written for"
+        yield _regression(
+            question,
+            f"at {revision} the program could {done} {question.target}, and now it cannot",
+            "remove what is new, or drop the target",
+            feature="regression_target",
+        )
+
+
+def changed_facts(question: Question, revision: str, now: ProgramFacts, before: ProgramFacts) -> Iterator[Finding]:
+    """Yield what changed for callers of a program: its public functions, its aliases and its donors."""
+    for name, kind in before.functions.items():
+        found = now.functions.get(name)
+        if found != kind:
+            what = f"is {found}" if found is not None else "is no public function"
+            yield _regression(
+                question,
+                f"@{name} was {kind} at {revision}, and now {what}",
+                "keep the function as it was for its callers, and add another one for what is new",
+                feature="regression_signature",
+                function=name,
+            )
+    for place in sorted({*before.buffers, *now.buffers}):
+        was, found = (each.buffers.get(place, "neither aliased nor donated") for each in (before, now))
+        if found != was:
+            yield _regression(
+                question,
+                f"{place} of @main was {was} at {revision}, and now is {found}",
+                "restore it with `vhlo alias set`, or change the callers too",
+                feature="regression_alias",
+            )
+
+
+def _regression(question: Question, message: str, remedy: str, *, feature: str, function: str | None = None) -> Finding:
+    version = question.target.version
+    return Finding(feature, "error", "regression", message, target=version, remedy=remedy, function=function)

@@ -1,0 +1,297 @@
+"""A revision of the git repository around the working directory: its files, and their contents.
+
+Only commands of git that read objects are called. They take no content from the work tree, so no filter of the
+repository is run, and no hook, no external difference, no textconv and no helper of a remote: a repository may come
+from anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import IO, Final, Self
+
+from vhlo_tools.errors import RevisionError
+from vhlo_tools.formats import Buffer
+from vhlo_tools.mapping import slices
+
+__all__ = ["Entry", "Revision", "lfs_pointer"]
+
+#: Whatever the configuration of the repository says, nothing of it is run.
+_GIT: Final = ("git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
+#: A partial clone would otherwise ask its remote for what it lacks, by any program that its configuration names.
+_SETTLED: Final = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+_UNWANTED: Final = ("GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_TRACE", "GIT_DIFF_OPTS")
+_LINK: Final = "120000"
+_SUBMODULE: Final = "160000"
+_MOST_LINKS: Final = 40
+#: Source: docs/spec.md of Git LFS, "The Pointer".
+_POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-.*\n)*oid sha256:([0-9a-f]{64})\n")
+_LONGEST_POINTER: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of a revision.
+
+    Attributes:
+        mode: Its mode, as git writes it.
+        oid: The id of its object.
+    """
+
+    mode: str
+    oid: str
+
+
+class Revision:
+    """A revision, as a context manager.
+
+    Args:
+        spelling: The revision as git understands it: ``origin/main``, ``v1.2``, ``HEAD~1``.
+        folder: A folder in the work tree, by default the working directory.
+
+    Attributes:
+        spelling: The argument.
+        top: The top folder of the work tree.
+
+    Raises:
+        RevisionError: If there is no git, no work tree, or no such revision.
+    """
+
+    def __init__(self, spelling: str, folder: Path | None = None) -> None:
+        self.spelling = spelling
+        self._folder = folder or Path.cwd()
+        self._reader: subprocess.Popen[bytes] | None = None
+        if not spelling.strip() or spelling.startswith("-") or not spelling.isprintable():
+            raise RevisionError(f"{spelling!r} is not a revision of git: expected a branch, a tag or a commit")
+        self.top = self._work_tree()
+        self._commit = self._resolved()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._reader is not None:
+            for pipe in (self._reader.stdin, self._reader.stdout):
+                if pipe is not None:
+                    pipe.close()
+            self._reader.wait()
+            self._reader = None
+
+    def place(self, path: str) -> str:
+        """Return the path of a file in the repository, with forward slashes; links of folders are followed.
+
+        Raises:
+            RevisionError: If it is not in the repository, or in a submodule.
+        """
+        folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - the last link is not followed
+        place = os.path.relpath(os.path.join(os.path.realpath(folder), name), self.top).replace(os.sep, "/")  # noqa: PTH118
+        if place == ".." or place.startswith("../"):
+            raise RevisionError(
+                f"{path} is outside of the repository {self.top}: it cannot be compared with a revision"
+            )
+        inside = next((each for each in self._around(place) if each in self._submodules), None)
+        if inside is not None:
+            raise RevisionError(f"{path} is in the submodule {inside}: check it there, against a revision of its own")
+        return place
+
+    def entry(self, place: str) -> Entry | None:
+        """Return the file at a path of the repository, of a link what it leads to; ``None`` if there is none.
+
+        Raises:
+            RevisionError: If the repository lacks an object.
+        """
+        for _ in range(_MOST_LINKS):
+            found = self._entries.get(place)
+            if found is None or found.mode != _LINK:
+                return found
+            target = os.fsdecode(self._object(found.oid, place))
+            place = os.path.normpath(str(PurePosixPath(place).parent / target))
+        return None
+
+    def below(self, place: str) -> Mapping[str, Entry]:
+        """Return the files in a folder of the repository, by their paths in it."""
+        start = f"{place}/"
+        return {path.removeprefix(start): each for path, each in self._entries.items() if path.startswith(start)}
+
+    @cached_property
+    def renamed(self) -> Mapping[str, str]:
+        """The old paths of files that were renamed between the revision and the index, by their new ones."""
+        found = self._run(
+            "diff-index", "--cached", "-M", "--diff-filter=R", "--name-status", "-z", "--no-ext-diff", "--no-textconv",
+            self._commit, "--",
+        )  # fmt: skip
+        fields = found.split(b"\0")[:-1]
+        return {os.fsdecode(new): os.fsdecode(old) for old, new in zip(fields[1::3], fields[2::3], strict=True)}
+
+    def holding(self, oid: str) -> Sequence[str]:
+        """Return the paths of the files whose contents have an id."""
+        return self._places.get(oid, ())
+
+    def oid_of(self, data: Buffer) -> str:
+        """Return the id that git gives to the contents of a file."""
+        digest = hashlib.new(self._hash, b"blob %d\0" % len(data), usedforsecurity=False)
+        for piece in slices(data):
+            digest.update(piece)
+        return digest.hexdigest()
+
+    def read(self, entry: Entry, place: str) -> bytes:
+        """Return the contents of a file; of one in Git LFS those that it points to.
+
+        Raises:
+            RevisionError: If the repository lacks them.
+        """
+        data = self._object(entry.oid, place)
+        digest = lfs_pointer(data)
+        if digest is None:
+            return data
+        kept = self._common / "lfs" / "objects" / digest[:2] / digest[2:4] / digest
+        try:
+            content = kept.read_bytes()
+        except OSError as error:
+            raise RevisionError(
+                f"{place} is in Git LFS, and its content at {self.spelling} is not here: "
+                f"`git lfs fetch origin {self.spelling}` fetches it"
+            ) from error
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise RevisionError(f"{place}: the content that Git LFS keeps is damaged: `git lfs fsck` says more")
+        return content
+
+    def points_to(self, entry: Entry, data: Buffer, place: str) -> bool:
+        """Return whether a file of the revision is a pointer of Git LFS to ``data``."""
+        digest = lfs_pointer(self._object(entry.oid, place))
+        if digest is None:
+            return False
+        found = hashlib.sha256()
+        for piece in slices(data):
+            found.update(piece)
+        return found.hexdigest() == digest
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Entry]:
+        entries = {}
+        for line in self._run("ls-tree", "-r", "-z", "--full-tree", self._commit).split(b"\0")[:-1]:
+            head, _, path = line.partition(b"\t")
+            mode, _, oid = head.decode("ascii").split(" ")
+            entries[os.fsdecode(path)] = Entry(mode, oid)
+        return entries
+
+    @cached_property
+    def _places(self) -> Mapping[str, Sequence[str]]:
+        places: dict[str, list[str]] = {}
+        for path, entry in self._entries.items():
+            places.setdefault(entry.oid, []).append(path)
+        return places
+
+    @cached_property
+    def _submodules(self) -> frozenset[str]:
+        return frozenset(path for path, each in self._entries.items() if each.mode == _SUBMODULE)
+
+    @cached_property
+    def _hash(self) -> str:
+        return self._run("rev-parse", "--show-object-format").decode("ascii").strip()
+
+    @cached_property
+    def _common(self) -> Path:
+        return self.top / os.fsdecode(self._run("rev-parse", "--git-common-dir").rstrip(b"\n"))
+
+    def _around(self, place: str) -> Iterator[str]:
+        yield from (str(each) for each in PurePosixPath(place).parents)
+
+    def _work_tree(self) -> Path:
+        try:
+            return Path(os.fsdecode(self._run("rev-parse", "--show-toplevel", folder=self._folder).rstrip(b"\n")))
+        except RevisionError as error:
+            raise RevisionError(
+                f"{self._folder} is in no work tree of git, which a revision can be compared with: {error}; a bare "
+                f"repository has none until `git worktree add` makes one"
+            ) from error
+
+    def _resolved(self) -> str:
+        try:
+            return self._run("rev-parse", "--verify", "--quiet", f"{self.spelling}^{{commit}}").decode("ascii").strip()
+        except RevisionError as error:
+            shallow = self._run("rev-parse", "--is-shallow-repository").strip() == b"true"
+            cause = "; this clone is shallow and lacks most of the history" if shallow else ""
+            depth = " --depth=1" if shallow else ""
+            raise RevisionError(
+                f"{self.spelling} is not a revision of {self.top}{cause}: expected a branch, a tag or a commit; "
+                f"`git fetch{depth} origin {self.spelling.removeprefix('origin/')}` fetches one, as FETCH_HEAD"
+            ) from error
+
+    def _run(self, *arguments: str, folder: Path | None = None) -> bytes:
+        """Return what a command of git prints.
+
+        Raises:
+            RevisionError: If there is no git, or it fails.
+        """
+        try:
+            done = subprocess.run(
+                [*_GIT, *arguments], cwd=folder or self.top, env=_environment(), capture_output=True, check=False
+            )
+        except FileNotFoundError as error:
+            raise _no_git() from error
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")
+            raise RevisionError(said or f"git {arguments[0]} failed with the exit code {done.returncode}")
+        return done.stdout
+
+    def _object(self, oid: str, place: str) -> bytes:
+        if self._reader is None:
+            self._reader = subprocess.Popen(
+                [*_GIT, "cat-file", "--batch"],
+                cwd=self.top,
+                env=_environment(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        asked, answers = _pipes(self._reader)
+        asked.write(f"{oid}\n".encode("ascii"))
+        asked.flush()
+        head = answers.readline().split()
+        if len(head) != 3 or head[1] != b"blob":
+            raise RevisionError(
+                f"this clone lacks the content of {place} at {self.spelling}: "
+                f"`git fetch --refetch origin` in a partial clone, or a full clone, has it"
+            )
+        data = answers.read(int(head[2]))
+        answers.read(1)
+        return data
+
+
+def lfs_pointer(data: Buffer) -> str | None:
+    """Return the SHA-256 that a pointer of Git LFS names; ``None`` for anything else."""
+    if len(data) > _LONGEST_POINTER:
+        return None
+    match = _POINTER.match(bytes(data))
+    return match[1].decode("ascii") if match else None
+
+
+def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process.stdin, process.stdout
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _UNWANTED} | _SETTLED
+
+
+def _no_git() -> RevisionError:
+    return RevisionError("the program git is not on the PATH: install it, or check without --against")
