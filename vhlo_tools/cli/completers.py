@@ -209,7 +209,19 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
 #: Parameters of which nothing can be known: names within a program, new names, days and patterns.
 NOTHING: Final = frozenset(
     (
-        *("aliases", "as_of", "attributes", "backup_suffix", "brought", "call", "cases", "donated", "donors"),
-        *("function", "handlers", "kinds", "name", "only", "ops", "probe_function", "probe_ops", "signature", "types"),
+        *("aliases", "as_of", "attributes", "backup_suffix", "brought", "call", "cases", "dask", "donated"),
+        *(
+            "donors",
+            "function",
+            "handlers",
+            "kinds",
+            "name",
+            "only",
+            "ops",
+            "probe_function",
+            "probe_ops",
+            "signature",
+            "types",
+        ),
     )
 )
