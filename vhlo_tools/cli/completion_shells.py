@@ -1,6 +1,7 @@
 r"""Completion in bash, zsh and fish: the script of each, and what passes between it and ``vhlo``.
 
-A script passes the line up to the cursor in ``VHLO_COMPLETE_LINE``, as it was typed, and gets a line for each item:
+A script asks by the variable ``_VHLO_COMPLETE``, as click names it. It passes the line up to the cursor in
+``VHLO_COMPLETE_LINE``, as it was typed, and gets a line for each item:
 type, value and help, separated by ``\x1f``. The values are whole words, such as ``--target=jaxlib==0.4.31``, except in
 bash. For ``file`` and ``dir`` the shell itself completes the value, and the help is what stands before it in the word.
 """
@@ -15,10 +16,8 @@ from typing import Any, ClassVar, Final
 
 from click.shell_completion import CompletionItem, ShellComplete, add_completion_class
 
-__all__ = ["SHELLS", "VARIABLE", "script_of", "words_before"]
+__all__ = ["SHELLS", "script_of", "words_before"]
 
-#: The variable by which a script asks, as click names it.
-VARIABLE: Final = "_VHLO_COMPLETE"
 _LINE: Final = "VHLO_COMPLETE_LINE"
 _BREAKS: Final = "VHLO_COMPLETE_BREAKS"
 
