@@ -6,6 +6,7 @@ shell asks.
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -177,6 +178,15 @@ def _providers() -> list[Item]:
     return [Item(each.prefix) for each in PROVIDERS]
 
 
+def _revisions() -> list[Item]:
+    """Return the branches and tags of the repository of the working directory, if it is in one."""
+    command = ["git", "-c", "core.fsmonitor=false", "for-each-ref", "--format=%(refname:short)"]
+    with suppress(OSError, subprocess.SubprocessError):
+        found = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=1, check=True)
+        return [Item(each) for each in found.stdout.splitlines()]
+    return []
+
+
 def _files(context: click.Context, incomplete: str) -> list[Item]:
     return [Item(incomplete, "file")]
 
@@ -189,7 +199,7 @@ _FILES: Final = (
     *("source", "paths", "before", "after", "model", "inputs", "output", "report", "journal", "weights", "config"),
     *("baseline", "exclude", "against", "arguments"),
 )
-_FOLDERS: Final = ("output_dir", "folder", "tests", "probe")
+_FOLDERS: Final = ("cache_dir", "output_dir", "folder", "tests", "probe")
 
 #: The completers, by the names of parameters, or of commands and parameters where that of a parameter says too little.
 COMPLETERS: Final[Mapping[str, Completer]] = {
@@ -200,6 +210,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "allow_relaxed": _listed(_of(_relaxed)),
     "feature": _of(_features),
     "show name": _of(_entries),
+    "check against": _of(_revisions),
     "provider": _of(_providers),
     "horizon": _of(lambda: [Item(each) for each in ("30d", "90d", "6m", "1y")]),
     **dict.fromkeys(_FILES, _files),
@@ -209,19 +220,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
 #: Parameters of which nothing can be known: names within a program, new names, days and patterns.
 NOTHING: Final = frozenset(
     (
-        *("aliases", "as_of", "attributes", "backup_suffix", "brought", "call", "cases", "dask", "donated"),
-        *(
-            "donors",
-            "function",
-            "handlers",
-            "kinds",
-            "name",
-            "only",
-            "ops",
-            "probe_function",
-            "probe_ops",
-            "signature",
-            "types",
-        ),
+        *("aliases", "as_of", "attributes", "backup_suffix", "brought", "call", "cases", "dask", "donated", "donors"),
+        *("function", "handlers", "kinds", "name", "only", "ops", "probe_function", "probe_ops", "signature", "types"),
     )
 )
