@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +220,24 @@ def test_custom_calls_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
     assert any("a custom call of lapack_spotrf_ffi (API_VERSION_ORIGINAL)" in message for message in messages)
     assert main(["check", path, "--target", "1.12.0", "--allow-other-dialects"]) == 0
     assert "note: custom_call" in capsys.readouterr().out
+
+
+def test_progress_is_shown_on_a_terminal_that_does_not_show_the_report(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.mlir").write_text(Path(SAXPY).read_text())
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "vhlo_tools.cli.main", "check", ".", "--target", "1.9.0"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    for options in (("-o", "report.txt"), ()):
+        subprocess.run(
+            [*command, *options], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=follower, check=True
+        )
+        assert b"3/3" in os.read(leader, 1 << 16)
+    # A terminal that shows the report has no place for a bar.
+    subprocess.run(command, cwd=tmp_path, env=environment, stdout=follower, stderr=follower, check=True)
+    assert b"/3" not in os.read(leader, 1 << 16)
+    # Nor has a log, for a run as short as this.
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert done.stderr == b""
+    for each in (leader, follower):
+        os.close(each)

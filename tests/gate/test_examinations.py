@@ -89,10 +89,21 @@ def test_a_program_that_kills_its_process_is_unreadable_and_the_others_are_not(
     times: int, dies: bool, folder: Path
 ) -> None:
     write(folder / "deadly.mlir", blocked(99))
-    paths = ["text0.mlir", "text1.mlir", "deadly.mlir", *(f"bytes{number}.mlirbc" for number in range(12))]
+    # Equal to it, and so as deadly to this process.
+    write(folder / "deadly copy.mlir", blocked(99))
+    paths = [
+        "text0.mlir",
+        "text1.mlir",
+        "deadly.mlir",
+        "deadly copy.mlir",
+        *(f"bytes{number}.mlirbc" for number in range(12)),
+    ]
     run = Examinations(Deadly(times=times), FindingsCache(), jobs=2)
     found = dict(zip(paths, run.of(requests(*paths), len(paths)), strict=True))
-    assert [path for path, each in found.items() if each.error is not None] == ["deadly.mlir"] * dies
+    assert [path for path, each in found.items() if each.error is not None] == [
+        "deadly.mlir",
+        "deadly copy.mlir",
+    ] * dies
     if dies:
         assert str(found["deadly.mlir"].error).startswith("deadly.mlir: the process that checked it crashed, twice")
     assert all(each.findings[0][0].feature == "tan" for each in found.values() if each.error is None)

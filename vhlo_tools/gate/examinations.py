@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -122,19 +122,27 @@ class Examinations:
         line = _Line()
         with Workers(jobs=self._jobs) as workers:
             for batch, results in work_through(workers, self._examiner, self._batches(requests, line)):
-                for task, result in zip(batch, results or [_crashed(task) for task in batch], strict=True):
+                found: Sequence[Examination | None] = results or [None] * len(batch)
+                for task, result in zip(batch, found, strict=True):
                     self._take(line, task.number, result)
                 yield from line.ready()
         yield from line.ready()
 
-    def _take(self, line: _Line, number: int, result: Examination) -> None:
+    def _take(self, line: _Line, number: int, result: Examination | None) -> None:
+        """Put a result into the line, and those of equal programs; ``None`` is that of a process that crashed."""
         request = line.requests[number]
+        equal = line.equal.pop((self._context(request), request.content.digest), [])[1:]
+        if result is None:
+            # Nor must an equal program be examined in this process.
+            for each in (number, *equal):
+                line.put(each, _crashed(line.requests[each].name))
+            return
         self._cache.put(self._context(request), request.name, result)
         line.put(number, result)
-        for other in line.equal.pop((self._context(request), request.content.digest), [])[1:]:
+        for each in equal:
             # One that names the program is of no use for the others.
-            request = line.requests[other]
-            line.put(other, (None if result.error else self._known(request)) or self._examined(request))
+            other = line.requests[each]
+            line.put(each, self._known(other) or self._examined(other))
 
     def _batches(self, requests: Iterator[Request], line: _Line) -> Iterator[list[Task]]:
         """Yield what is to be examined, and put what is known into the line."""
@@ -193,8 +201,8 @@ class _Line:
             self._next += 1
 
 
-def _crashed(task: Task) -> Examination:
+def _crashed(name: str) -> Examination:
     return Examination(
-        error=f"{task.shown}: the process that checked it crashed, twice and while it checked nothing else: it may be "
+        error=f"{name}: the process that checked it crashed, twice and while it checked nothing else: it may be "
         f"damaged, or need more memory than there is; `vhlo inspect` reads it without MLIR"
     )
