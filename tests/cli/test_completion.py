@@ -330,10 +330,10 @@ def test_scripts_are_valid(shell: str, environment: dict[str, str]) -> None:
 
 
 def test_revisions(folder: Path, offered: Ask) -> None:
-    assert offered("check --against ") == {}
+    assert offered("vhlo check --against ") == {}
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b"]
     subprocess.run([*git, "init", "-q", "-b", "trunk"], check=True)
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
     subprocess.run([*git, "tag", "v1"], check=True)
-    assert set(offered("check --against ")) == {"trunk", "v1"}
-    assert set(offered("check --against v")) == {"v1"}
+    assert set(offered("vhlo check --against ")) == {"trunk", "v1"}
+    assert set(offered("vhlo check --against v")) == {"v1"}
