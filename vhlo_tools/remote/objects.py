@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,12 +20,13 @@ __all__ = ["RemoteObject", "open_object", "read_object", "stamp_of"]
 
 #: What is read first, which is all of most programs.
 _HEAD: Final = 1 << 18
-#: What is read at a new place, such as the head of the next constant of gigabytes. It grows while reading goes on
-#: there.
-_JUMP: Final = 1 << 14
+#: What is read at a new place, such as the head of the next constant of gigabytes, of which there may be a thousand. It
+#: grows while reading goes on there.
+_JUMP: Final = 1 << 10
+_GROWTH: Final = 4
 _LONGEST: Final = 1 << 20
-#: The number of ranges that are kept.
-_KEPT: Final = 16
+#: The bytes that are kept of an object.
+_KEPT: Final = 1 << 24
 #: The pieces in which constants go through this process, and how many of them are on their way.
 _PIECE: Final = 1 << 23
 _AHEAD: Final = 3
@@ -89,8 +91,12 @@ class RemoteObject:
         self.name = str(url)
         self.size = stamp.size
         self._lock = Lock()
-        # The ranges that are kept, each with its offset: the last one used is the last one.
-        self._kept: list[tuple[int, bytes]] = [(0, head)] if head else []
+        # The ranges that are kept by their offsets, the oldest first; the offsets in order; and the range used last.
+        self._ranges: dict[int, bytes] = {}
+        self._starts: list[int] = []
+        self._size_kept = 0
+        self._last = (0, b"")
+        self._keep(0, head)
 
     def read(self, start: int, size: int) -> bytes:
         """Return the bytes at an offset, exactly ``size``."""
@@ -100,19 +106,38 @@ class RemoteObject:
 
     def near(self, start: int, stop: int) -> memoryview:
         """Return a short range, from what is kept if it is there."""
+        base, found = self._last
+        if not base <= start <= stop <= base + len(found):
+            base, found = self._range_at(start)
+            if stop > base + len(found):
+                # More than the range that ends here, if there is one: somebody reads on.
+                before = len(found) if start <= base + len(found) else 0
+                size = max(stop - start, min(max(_JUMP, _GROWTH * before), _LONGEST))
+                base, found = start, self._fetch(start, min(size, self.size - start))
+                self._keep(base, found)
+            self._last = (base, found)
+        return memoryview(found)[start - base : stop - base]
+
+    def _range_at(self, start: int) -> tuple[int, bytes]:
+        """Return the kept range that begins last before an offset, or at it."""
         with self._lock:
-            for index, (base, found) in enumerate(self._kept):
-                if base <= start and stop <= base + len(found):
-                    self._kept.append(self._kept.pop(index))
-                    return memoryview(found)[start - base : stop - base]
-            # Twice as much as the range that ends here, if there is one: somebody reads on.
-            before = max((len(found) for base, found in self._kept if base <= start <= base + len(found)), default=0)
-        size = max(stop - start, min(max(_JUMP, 2 * before), _LONGEST))
-        found = self._fetch(start, min(size, self.size - start))
+            index = bisect_right(self._starts, start) - 1
+            return (self._starts[index], self._ranges[self._starts[index]]) if index >= 0 else (0, b"")
+
+    def _keep(self, start: int, found: bytes) -> None:
         with self._lock:
-            self._kept.append((start, found))
-            del self._kept[:-_KEPT]
-        return memoryview(found)[: stop - start]
+            self._forget(start)
+            self._ranges[start] = found
+            insort(self._starts, start)
+            self._size_kept += len(found)
+            while self._size_kept > _KEPT and len(self._ranges) > 1:
+                self._forget(next(iter(self._ranges)))
+
+    def _forget(self, start: int) -> None:
+        found = self._ranges.pop(start, None)
+        if found is not None:
+            self._starts.remove(start)
+            self._size_kept -= len(found)
 
     def pieces(self, start: int, stop: int, size: int) -> Iterator[bytes | memoryview]:
         """Yield a range in pieces; some are read ahead."""
