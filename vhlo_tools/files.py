@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from vhlo_tools.mapping import Chunk, copy, join, slices, view
-from vhlo_tools.remote import Place, Url, write_object
+from vhlo_tools.remote import Place, Url
 
 __all__ = ["joined", "write_atomically", "write_chunks"]
 
@@ -36,6 +36,9 @@ def write_atomically(path: Place, chunks: Iterable[Chunk], *, force: bool = Fals
         StoreError: If the object cannot be written; nothing is left behind.
     """
     if isinstance(path, Url):
+        # Imported here, as in all rooms, so that commands on files need not load what handles objects.
+        from vhlo_tools.remote import write_object
+
         write_object(path, chunks, force=force)
         return
     # Not Path.resolve, which raises a RuntimeError for cyclic links.

@@ -29,7 +29,7 @@ from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
 from vhlo_tools.formats import Buffer, Kind, read_bytes, recognise
 from vhlo_tools.mapping import Chunk, slices
-from vhlo_tools.remote import Place, Url, place, stamp_of
+from vhlo_tools.remote import Place, Url, place
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
@@ -280,8 +280,16 @@ def check_output(output: str, *, force: bool, binary: bool) -> None:
         raise click.UsageError("the name of the output is empty")
     elif _is_folder(found := place(output)):
         raise click.UsageError(f"{output} is a folder: expected a file to write")
-    elif not force and (stamp_of(found) is not None if isinstance(found, Url) else found.is_file()):
+    elif not force and _exists(found):
         raise click.UsageError(f"{output} exists: --force replaces it")
+
+
+def _exists(found: Place) -> bool:
+    if isinstance(found, Url):
+        from vhlo_tools.remote import stamp_of
+
+        return stamp_of(found) is not None
+    return found.is_file()
 
 
 def _is_folder(found: Place) -> bool:

@@ -6,17 +6,21 @@ import errno
 import glob
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.bytecode import MAGIC
 from vhlo_tools.formats.jax_export.export_file import is_jax_export
 from vhlo_tools.formats.saved_model import is_saved_model
 from vhlo_tools.mapping import View, kind_of_file, map_file, open_regular, view
 from vhlo_tools.printable import printable
-from vhlo_tools.remote import Listed, Url, glob_start, is_glob, matcher, objects_under, open_object, place, stamp_of
+from vhlo_tools.remote import Url, place
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from vhlo_tools.remote import Listed
 
 __all__ = ["SET_ASIDE", "programs_at"]
 
@@ -137,6 +141,8 @@ def _may_be_jax_export(head: bytes) -> bool:
 
 def _objects_at(url: Url, exclude: tuple[str, ...]) -> Iterator[Url]:
     """Yield the programs that a URL selects."""
+    from vhlo_tools.remote import glob_start, is_glob, matcher, objects_under, stamp_of
+
     if stamp_of(url) is not None:
         yield url
     elif is_glob(url):
@@ -151,6 +157,10 @@ def _objects_at(url: Url, exclude: tuple[str, ...]) -> Iterator[Url]:
 
 def _objects_in(top: Url, exclude: tuple[str, ...]) -> Iterator[Url]:
     """Yield the programs of a folder, and of its subfolders, in a bucket."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from vhlo_tools.remote import objects_under
+
     pool: ThreadPoolExecutor | None = None
     try:
         for page in objects_under(top):
@@ -172,6 +182,8 @@ def _is_below_excluded(path: str, exclude: tuple[str, ...]) -> bool:
 
 
 def _is_program(found: Listed) -> bool:
+    from vhlo_tools.remote import open_object
+
     if not found.stamp.size:
         return False
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from vhlo_tools.mapping import View, map_file, open_regular
-from vhlo_tools.remote import Place, Url, open_object
+from vhlo_tools.remote import Place, Url
 
 __all__ = ["Buffer", "as_bytes", "read_bytes"]
 
@@ -27,6 +27,8 @@ def read_bytes(path: Place) -> Buffer:
         MissingExtraError: If the libraries of its store are not installed.
     """
     if isinstance(path, Url):
+        from vhlo_tools.remote import open_object
+
         return open_object(path)
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final
 from uuid import uuid4
@@ -18,7 +17,7 @@ from vhlo_tools.errors import StoreError
 from vhlo_tools.remote.bodies import Body
 from vhlo_tools.remote.failures import EmptyRangeError, Failure, as_error
 from vhlo_tools.remote.places import Url
-from vhlo_tools.remote.store import ANY, Condition, Listed, Stamp
+from vhlo_tools.remote.store import ANY, CLOSING, Condition, Listed, Stamp
 from vhlo_tools.remote.traffic import count
 
 __all__ = ["AzureStore"]
@@ -26,6 +25,8 @@ __all__ = ["AzureStore"]
 _PAGE: Final = 1000
 #: One request for each read and each write: who calls chooses the sizes.
 _SIZES: Final = {"max_single_get_size": 1 << 30, "max_chunk_get_size": 1 << 30, "max_single_put_size": 1 << 30}
+#: A longer body goes as a block, for only those does the library send in pieces.
+_AT_ONCE: Final = 1 << 20
 _TIMES: Final = {"connection_timeout": 10, "read_timeout": 60}
 _TYPE: Final = "application/octet-stream"
 
@@ -62,7 +63,6 @@ class AzureStore:
             self._client = BlobServiceClient(
                 files.account_url + signature, credential=files.credential or files.account_key, **options
             )
-        weakref.finalize(self, _close, self._loop, self._client)
 
     def stamp(self, url: Url) -> Stamp:
         """Return the present version of an object."""
@@ -102,7 +102,11 @@ class AzureStore:
             yield [Listed(prefix.with_key(each.name), _stamp(each)) for each in found]
 
     def put(self, url: Url, data: bytes, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> Stamp:
-        """Write an object in one request."""
+        """Write an object in one request, or two."""
+        if len(data) > _AT_ONCE:
+            upload = self.upload(url, condition, metadata, old)
+            upload.add(data)
+            return upload.finish()
 
         async def put() -> Any:
             return await self._blob(url).upload_blob(
@@ -124,6 +128,10 @@ class AzureStore:
             self._run(url, lambda: self._blob(url).delete_blob(**_conditions(condition)))
         except FileNotFoundError:
             return
+
+    def close(self) -> None:
+        """Close its connections."""
+        sync(self._loop, self._client.close, timeout=CLOSING)
 
     def _blob(self, url: Url) -> Any:
         return self._client.get_blob_client(url.bucket, url.key)
@@ -210,8 +218,3 @@ def _as_error(error: Exception, url: Url) -> Exception:
     status = getattr(error, "status_code", None)
     code = getattr(error, "error_code", None)
     return as_error(Failure("azure", status, str(getattr(code, "value", code) or type(error).__name__)), url)
-
-
-def _close(loop: Any, client: BlobServiceClient) -> None:
-    if loop is not None and loop.is_running():
-        sync(loop, client.close, timeout=1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+from contextlib import suppress
 from importlib import import_module
 from threading import Lock
 from typing import Final
@@ -48,7 +50,12 @@ def store_of(url: Url) -> Store:
 def forget_connections() -> None:
     """Connect anew at the next use, with the settings and the credentials of then."""
     with _LOCK:
-        _OPEN.clear()
+        mine = [key for key in _OPEN if key[0] == os.getpid()]
+        closing = [_OPEN.pop(key) for key in mine]
+    for store in closing:
+        # Of a connection that does not close in time, the process closes what is left.
+        with suppress(Exception):
+            store.close()
 
 
 def _connect(url: Url) -> Store:
@@ -65,9 +72,10 @@ def _connect(url: Url) -> Store:
 
 def _after_fork() -> None:
     global _LOCK
-    # Another thread of the parent may have held it.
+    # Another thread of the parent may have held it. Connections of the parent stay as they are: closing them here would
+    # wait for a thread that only the parent has.
     _LOCK = Lock()
-    _OPEN.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork)
+atexit.register(forget_connections)

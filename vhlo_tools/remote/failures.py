@@ -111,7 +111,9 @@ _REASONS: Final = (
     ),
     _reason(
         "{bucket} is in another region than the one that was asked: set AWS_REGION to its region",
-        "PermanentRedirect TemporaryRedirect AuthorizationHeaderMalformed IllegalLocationConstraintException Redirect",
+        "PermanentRedirect TemporaryRedirect AuthorizationHeaderMalformed IllegalLocationConstraintException Redirect "
+        # What botocore ends in that follows redirects without a region.
+        "RecursionError",
         301,
         307,
     ),

@@ -16,7 +16,7 @@ from gcsfs.core import GCSFileSystem
 from vhlo_tools.remote.bodies import Body
 from vhlo_tools.remote.failures import EmptyRangeError, Failure, as_error
 from vhlo_tools.remote.places import Url
-from vhlo_tools.remote.store import ANY, Condition, Listed, Stamp
+from vhlo_tools.remote.store import ANY, CLOSING, Condition, Listed, Stamp
 from vhlo_tools.remote.traffic import count
 
 __all__ = ["GcsStore"]
@@ -124,6 +124,11 @@ class GcsStore:
             self._call("DELETE", self._object(url), url, **_conditions(condition))
         except FileNotFoundError:
             return
+
+    def close(self) -> None:
+        """Close its connections."""
+        if self._files._session is not None:
+            sync(self._files.loop, self._files._session.close, timeout=CLOSING)
 
     def _object(self, url: Url) -> str:
         return f"{self._files.base}{_path(url)}"

@@ -73,6 +73,9 @@ class MemoryStore:
             count()
             self._files.pop(f"/{url.key}", None)
 
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
     def _found(self, url: Url) -> Any:
         try:
             return self._files[f"/{url.key}"]

@@ -14,7 +14,7 @@ from fsspec.config import conf
 
 from vhlo_tools.remote.failures import EmptyRangeError, Failure, as_error
 from vhlo_tools.remote.places import Url
-from vhlo_tools.remote.store import ANY, Condition, Listed, Stamp
+from vhlo_tools.remote.store import ANY, CLOSING, Condition, Listed, Stamp
 from vhlo_tools.remote.traffic import count
 
 __all__ = ["S3Store"]
@@ -116,6 +116,11 @@ class S3Store:
     def delete(self, url: Url, condition: Condition = ANY) -> None:
         """Delete an object."""
         self._call("delete_object", url, **_conditions(condition))
+
+    def close(self) -> None:
+        """Close its connections."""
+        if self._files._s3 is not None:
+            sync(self._files.loop, self._files._s3.close, timeout=CLOSING)
 
     def _call(self, method: str, url: Url, *, key: str | None = "", **arguments: Any) -> Any:
         named = {} if key is None else {"Key": url.key}

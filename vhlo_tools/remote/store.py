@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from vhlo_tools.remote.places import Url
 
-__all__ = ["ANY", "NEW", "Condition", "Listed", "Stamp", "Store", "Upload"]
+__all__ = ["ANY", "CLOSING", "NEW", "Condition", "Listed", "Stamp", "Store", "Upload"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,9 @@ class Condition:
     always: bool = False
 
 
+#: The seconds that closing connections may take.
+CLOSING: Final = 2
+
 #: There must be no object of that key.
 NEW = Condition()
 #: An object is replaced, if there is one.
@@ -99,6 +102,9 @@ class Store(Protocol):
 
     def delete(self, url: Url, condition: Condition = ANY) -> None:
         """Delete an object, if it is there."""
+
+    def close(self) -> None:
+        """Close its connections; it is not used afterwards."""
 
     @property
     def is_conditional(self) -> bool | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,6 +49,15 @@ def counted() -> Iterator[Traffic]:
         with _LOCK:
             # By identity: two counters may be equal.
             _COUNTING[:] = [each for each in _COUNTING if each is not traffic]
+
+
+def _after_fork() -> None:
+    global _LOCK
+    # Another thread of the parent may have held it.
+    _LOCK = Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def count(*, read: int = 0, written: int = 0) -> None:

@@ -14,7 +14,6 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from threading import Lock
 from typing import Final
 
 from vhlo_tools.errors import ObjectChangedError, StoreError
@@ -35,7 +34,6 @@ _PART: Final = 1 << 23
 _EQUAL: Final = 1000
 _LARGEST: Final = 1 << 29
 
-_LOCK = Lock()
 #: Whether the store of a bucket honours the conditions of writes.
 _HONOURED: dict[tuple[int, str, str], bool] = {}
 
@@ -133,11 +131,6 @@ def _write(
             # Minutes may have passed. The store looks too, if it knows how.
             _old(store, url, condition)
         return upload.finish()
-    except ConditionError:
-        # Its own object may be there, of which an abort knows nothing.
-        with suppress(StoreError, FileNotFoundError):
-            upload.abort()
-        raise
     except BaseException:
         with suppress(StoreError, FileNotFoundError):
             upload.abort()
@@ -185,14 +178,13 @@ def _require_conditions(store: Store, url: Url, condition: Condition) -> None:
 def _honours(store: Store, url: Url) -> bool:
     """Return whether a store honours conditions: it is asked to replace what does not exist, once for each bucket."""
     key = (os.getpid(), url.scheme, f"{url.bucket}@{url.account}")
-    with _LOCK:
-        if key not in _HONOURED:
-            trial = url.parent.with_key(f"{url.parent.key}.vhlo-trial-{os.urandom(8).hex()}")
-            try:
-                store.put(trial, b"", Condition("0" * 32), {}, None)
-            except (ConditionError, FileNotFoundError):
-                _HONOURED[key] = True
-            else:
-                _HONOURED[key] = False
-                store.delete(trial)
-        return _HONOURED[key]
+    if key not in _HONOURED:
+        trial = url.parent / f".vhlo-trial-{os.urandom(8).hex()}"
+        try:
+            store.put(trial, b"", Condition("0" * 32), {}, None)
+        except (ConditionError, FileNotFoundError):
+            _HONOURED[key] = True
+        else:
+            store.delete(trial)
+            _HONOURED[key] = False
+    return _HONOURED[key]
