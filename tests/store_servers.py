@@ -57,7 +57,7 @@ def _azurite(port: int, folder: Path) -> list[str]:
         # Another process of the tests may have been faster.
         with suppress(OSError):
             made.rename(cache)
-    return [str(program), "--inMemoryPersistence", "--skipApiVersionCheck", "--silent", "--blobPort", str(port)]
+    return [str(program), "--location", str(folder), "--skipApiVersionCheck", "--silent", "--blobPort", str(port)]
 
 
 def _connection(port: int) -> str:

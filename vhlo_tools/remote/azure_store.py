@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
 from adlfs import AzureBlobFileSystem
+from adlfs.utils import close_credential
 from azure.core import MatchConditions
-from azure.core.exceptions import AzureError
 from azure.storage.blob import BlobBlock, ContentSettings
 from azure.storage.blob.aio import BlobServiceClient, ExponentialRetry
 from fsspec.asyn import sync
@@ -50,6 +51,7 @@ class AzureStore:
                 "AZURE_STORAGE_CONNECTION_STRING, "
                 f"or write az://CONTAINER@ACCOUNT.dfs.core.windows.net/KEY"
             ) from None
+        _forget_exit(files)
         self._files, self._loop = files, files.loop
         options = {
             "retry_policy": ExponentialRetry(initial_backoff=1, increment_base=2, retry_total=5),
@@ -132,6 +134,7 @@ class AzureStore:
     def close(self) -> None:
         """Close its connections."""
         sync(self._loop, self._client.close, timeout=CLOSING)
+        sync(self._loop, close_credential, self._files, timeout=CLOSING)
 
     def _blob(self, url: Url) -> Any:
         return self._client.get_blob_client(url.bucket, url.key)
@@ -142,7 +145,7 @@ class AzureStore:
 
         try:
             return sync(self._loop, run)
-        except (AzureError, OSError, ValueError) as error:
+        except Exception as error:
             raise _as_error(error, url) from error
 
 
@@ -218,3 +221,11 @@ def _as_error(error: Exception, url: Url) -> Exception:
     status = getattr(error, "status_code", None)
     code = getattr(error, "error_code", None)
     return as_error(Failure("azure", status, str(getattr(code, "value", code) or type(error).__name__)), url)
+
+
+def _forget_exit(files: AzureBlobFileSystem) -> None:
+    """Have adlfs close nothing at the end of a process: a forked one would wait for ever for a thread of its parent."""
+    for each in tuple(getattr(weakref.finalize, "_registry", ())):
+        found = each.peek()
+        if found is not None and found[0] is files:
+            each.detach()

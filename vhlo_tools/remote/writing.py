@@ -154,8 +154,8 @@ def _parts(chunks: Iterable[Chunk]) -> Iterator[bytes]:
 
 
 def _metadata(stamp: Stamp) -> Mapping[str, str]:
-    found: Mapping[str, str] = stamp.kept.get("metadata") or {}
-    return found
+    # Servers and proxies write the names of headers as they like.
+    return {name.lower(): value for name, value in (stamp.kept.get("metadata") or {}).items()}
 
 
 def _require_conditions(store: Store, url: Url, condition: Condition) -> None:

@@ -107,8 +107,18 @@ def test_refusals_of_s3(s3: Bucket, status: int, code: str, told: str, capfd: py
     [
         ("gcs", 401, b'{"error": {"code": 401, "message": "Anonymous caller"}}', "does not accept the credentials"),
         ("gcs", 403, b'{"error": {"code": 403, "message": "no"}}', "access is denied"),
-        ("azure", 403, b"<Error><Code>AuthenticationFailed</Code></Error>", "does not accept the credentials"),
-        ("azure", 403, b"<Error><Code>AuthorizationPermissionMismatch</Code></Error>", "access is denied"),
+        (
+            "azure",
+            403,
+            b"<Error><Code>AuthenticationFailed</Code><Message>no</Message></Error>",
+            "does not accept the credentials",
+        ),
+        (
+            "azure",
+            403,
+            b"<Error><Code>AuthorizationPermissionMismatch</Code><Message>no</Message></Error>",
+            "access is denied",
+        ),
     ],
 )
 def test_refusals_of_others(
