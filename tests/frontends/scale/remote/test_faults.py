@@ -56,7 +56,8 @@ def test_an_answer_is_lost_and_the_write_knows_its_own_object(make_bucket: Calla
         before = bucket.faults.failed
         assert write_object(bucket / f"object-{number}", [data]).size == len(data)
         bucket.faults.every = 0
-        assert bucket.faults.failed == before + 1
+        # The look at the object that is there may be lost too, and is repeated.
+        assert bucket.faults.failed > before
         assert read_object(bucket / f"object-{number}")[1].size == len(data)
 
 

