@@ -101,7 +101,7 @@ def proxied(port: int) -> Iterator[tuple[int, Faults]]:
                 connection.putheader("Content-Length", str(len(body)))
                 connection.endheaders(body)
                 found = connection.getresponse()
-                return found.status, {name.title(): value for name, value in found.getheaders()}, found.read()
+                return found.status, dict(found.getheaders()), found.read()
             finally:
                 connection.close()
 
@@ -110,7 +110,8 @@ def proxied(port: int) -> Iterator[tuple[int, Faults]]:
             for name, value in headers.items():
                 if name.lower() not in ("transfer-encoding", "content-length", "connection", "keep-alive"):
                     self.send_header(name, value)
-            length = headers.get("Content-Length", str(len(data))) if self.command == "HEAD" else str(len(data))
+            said = {name.lower(): value for name, value in headers.items()}.get("content-length", str(len(data)))
+            length = said if self.command == "HEAD" else str(len(data))
             self.send_header("Content-Length", length)
             self.end_headers()
             sent = data[: len(data) // 2] if cut else data
