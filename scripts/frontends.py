@@ -22,7 +22,7 @@ EXTRAS = {
     "jax": ("jax", "jax-test"),
     "torch": ("torch", "torchax", "torch-test"),
     "tensorflow": ("tensorflow",),
-    "scale": ("distributed", "scale-test"),
+    "scale": ("distributed", "remote", "remote-test", "scale-test"),
 }
 
 

@@ -26,13 +26,16 @@ __all__ = [
     "InvalidInputError",
     "InvalidProgramError",
     "InvalidSpecificationError",
+    "InvalidUrlError",
     "InvalidVersionError",
     "MalformedArtifactError",
     "MigrationError",
     "MissingExtraError",
+    "ObjectChangedError",
     "ProviderError",
     "RevisionError",
     "SettingsError",
+    "StoreError",
     "UnknownTargetError",
     "UnsupportedFeatureError",
     "VerificationError",
@@ -62,6 +65,26 @@ class ProviderError(VhloToolsError):
 
 class MissingExtraError(VhloToolsError, ImportError):
     """A framework that an integration needs is not installed; the message names the extra that installs it."""
+
+
+class InvalidUrlError(VhloToolsError, ValueError):
+    """A URL of a scheme that is not supported, or that lacks a part, or where only a local path can be used."""
+
+
+class StoreError(VhloToolsError, OSError):
+    """A store behind a URL refused a request or cannot be reached: credentials, permissions, network, or its limits.
+
+    A missing object is a :class:`FileNotFoundError`, and one that may not be replaced a :class:`FileExistsError`, as
+    for files. It is an :class:`OSError`, so that whoever handles those of files handles it too.
+    """
+
+    def __init__(self, message: str) -> None:
+        # One argument: OSError takes more as a number and a text.
+        super().__init__(printable(message))
+
+
+class ObjectChangedError(StoreError):
+    """An object behind a URL is no longer the version that was read before."""
 
 
 class InvalidProgramError(VhloToolsError, ValueError):

@@ -1,4 +1,4 @@
-"""Atomic writing of files.
+"""Atomic writing of files and objects.
 
 All output of the toolkit goes through :func:`write_atomically`: a reader never sees a partial file, an interrupted run
 leaves none behind, and an existing file is replaced only on request.
@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from vhlo_tools.mapping import Chunk, copy, join, slices, view
+from vhlo_tools.remote import Place, Url
 
 __all__ = ["joined", "write_atomically", "write_chunks"]
 
@@ -20,18 +21,26 @@ _SMALL = 1 << 16
 _PERMISSIONS = 0o666
 
 
-def write_atomically(path: Path, chunks: Iterable[Chunk], *, force: bool = False) -> None:
-    """Write ``chunks`` to ``path``, so that the file appears complete or not at all.
+def write_atomically(path: Place, chunks: Iterable[Chunk], *, force: bool = False) -> None:
+    """Write ``chunks`` to ``path``, so that the file or the object appears complete or not at all.
 
     Args:
-        path: The path of the file. A symbolic link is followed; a device or a pipe is written directly.
+        path: The path of the file, or the URL of the object. A symbolic link is followed; a device or a pipe is written
+            directly.
         chunks: The bytes, in order.
         force: Whether an existing file may be replaced. Its permissions are kept.
 
     Raises:
         FileExistsError: If ``path`` exists and ``force`` is not set.
         OSError: If the file cannot be written; nothing is left behind.
+        StoreError: If the object cannot be written; nothing is left behind.
     """
+    if isinstance(path, Url):
+        # Imported here, as in all rooms, so that commands on files need not load what handles objects.
+        from vhlo_tools.remote import write_object
+
+        write_object(path, chunks, force=force)
+        return
     # Not Path.resolve, which raises a RuntimeError for cyclic links.
     path = Path(os.path.realpath(path))
     try:

@@ -1,9 +1,10 @@
-"""Large files: read on access, and copied without being read.
+"""Large files and objects: read on access, and copied without being held.
 
-A large file is a :class:`FileRange`, of which slices are ranges again, or bytes if they are short. Files are not mapped
-into memory: if another process cuts a mapped file short, the kernel ends the process that reads it, and no check can
-prevent this, because the file may shrink after the check. A read from a descriptor instead returns fewer bytes, which
-becomes a :class:`~vhlo_tools.errors.MalformedArtifactError`.
+A large file is a :class:`FileRange`, of which slices are ranges again, or bytes if they are short. What it is a range
+of is a :class:`RangeSource`: a file of this machine here, an object behind a URL in ``vhlo_tools.remote``. Files are
+not mapped into memory: if another process cuts a mapped file short, the kernel ends the process that reads it, and no
+check can prevent this, because the file may shrink after the check. A read from a descriptor instead returns fewer
+bytes, which becomes a :class:`~vhlo_tools.errors.MalformedArtifactError`.
 
 To iterate over a constant of gigabytes, use :func:`slices`; to copy one into a file, use :func:`copy`, which lets the
 kernel copy the bytes.
@@ -17,14 +18,26 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Final, Protocol, overload
 
 from vhlo_tools.errors import MalformedArtifactError
 
 if TYPE_CHECKING:
     from io import BufferedReader
 
-__all__ = ["Chunk", "FileRange", "View", "copy", "join", "kind_of_file", "map_file", "open_regular", "slices", "view"]
+__all__ = [
+    "Chunk",
+    "FileRange",
+    "RangeSource",
+    "View",
+    "copy",
+    "join",
+    "kind_of_file",
+    "map_file",
+    "open_regular",
+    "slices",
+    "view",
+]
 
 _KINDS: Final = {
     stat.S_IFIFO: "a FIFO",
@@ -42,6 +55,33 @@ _SLICE: Final = 1 << 20
 _SHORT: Final = 1 << 16
 #: The bytes that are read around a short slice, and kept for the next one.
 _WINDOW: Final = 1 << 17
+
+
+class RangeSource(Protocol):
+    """What a :class:`FileRange` reads: bytes of a known number that stay the same, or reading raises an error.
+
+    Threads may share one.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+
+    @property
+    def size(self) -> int:
+        """The number of its bytes."""
+
+    def read(self, start: int, size: int) -> bytes:
+        """Return the ``size`` bytes at an offset, which are within it."""
+
+    def near(self, start: int, stop: int) -> bytes | memoryview:
+        """Return a short range; what surrounds it may be kept, for it is probably read next."""
+
+    def pieces(self, start: int, stop: int, size: int) -> Iterator[bytes | memoryview]:
+        """Yield a range in pieces of ``size`` bytes, of which the last may be shorter."""
+
+    def copy_to(self, start: int, size: int, out: int) -> int:
+        """Append a range to the file ``out`` without reading it, as far as possible; return the number of bytes."""
 
 
 class _OpenFile:
@@ -79,6 +119,22 @@ class _OpenFile:
             self._window = (base, window)
         return window[start - base : stop - base]
 
+    def pieces(self, start: int, stop: int, size: int) -> Iterator[bytes | memoryview]:
+        """Yield a range in pieces."""
+        for at in range(start, stop, size):
+            yield self.read(at, min(size, stop - at))
+
+    def copy_to(self, start: int, size: int, out: int) -> int:
+        """Copy a range into the file ``out`` in the kernel, as far as supported; return the number of bytes copied."""
+        done = 0
+        with suppress(OSError):
+            while done < size:
+                copied = os.copy_file_range(self.handle, out, size - done, start + done)
+                if not copied:
+                    break
+                done += copied
+        return done
+
     def cut_short(self) -> MalformedArtifactError:
         size = os.fstat(self.handle).st_size
         return MalformedArtifactError(
@@ -95,13 +151,14 @@ class _OpenFile:
 class FileRange:
     """A range of the bytes of a large file, which are read on access: slices, single bytes, and ``bytes(range)``.
 
-    Reading raises :class:`~vhlo_tools.errors.MalformedArtifactError` if the file has been cut short.
+    Reading raises :class:`~vhlo_tools.errors.MalformedArtifactError` if the file has been cut short, and
+    :class:`~vhlo_tools.errors.StoreError` if an object has been changed, or cannot be read.
     """
 
     __slots__ = ("_file", "_start", "_stop")
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, file: _OpenFile, start: int, stop: int) -> None:
+    def __init__(self, file: RangeSource, start: int, stop: int) -> None:
         self._file = file
         self._start = start
         self._stop = stop
@@ -141,20 +198,18 @@ class FileRange:
             bytes(a) == bytes(b) for a, b in zip(slices(self), slices(other), strict=True)
         )
 
-    def copy_to(self, out: int) -> int:
-        """Copy the range into the file ``out`` in the kernel, as far as supported; return the number of bytes copied.
+    def pieces(self, size: int) -> Iterator[bytes | memoryview]:
+        """Yield the range in pieces of ``size`` bytes, of which the last may be shorter.
 
         Raises:
             MalformedArtifactError: If the file has been cut short.
+            StoreError: If the object has been changed, or cannot be read.
         """
-        done = 0
-        with suppress(OSError):
-            while done < len(self):
-                copied = os.copy_file_range(self._file.handle, out, len(self) - done, self._start + done)
-                if not copied:
-                    break
-                done += copied
-        return done
+        return self._file.pieces(self._start, self._stop, size)
+
+    def copy_to(self, out: int) -> int:
+        """Append the range to the file ``out`` without reading it, as far as possible; return the number of bytes."""
+        return self._file.copy_to(self._start, len(self), out)
 
 
 #: A piece of a file in memory, or of a large one outside of it.
@@ -215,15 +270,18 @@ def map_file(path: Path) -> View:
 
 
 def slices(data: bytes | bytearray | View) -> Iterator[bytes | memoryview]:
-    """Yield ``data`` in slices; those of a file are read one by one.
+    """Yield ``data`` in slices of one size; those of a file are read one by one.
 
     Raises:
         MalformedArtifactError: If its file has been cut short.
+        StoreError: If its object has been changed, or cannot be read.
     """
     whole = view(data)
-    for at in range(0, len(whole), _SLICE):
-        piece = whole[at : at + _SLICE]
-        yield bytes(piece) if isinstance(piece, FileRange) else piece
+    if isinstance(whole, FileRange):
+        yield from whole.pieces(_SLICE)
+    else:
+        for at in range(0, len(whole), _SLICE):
+            yield whole[at : at + _SLICE]
 
 
 def copy(data: Chunk, out: int) -> None:
@@ -232,6 +290,7 @@ def copy(data: Chunk, out: int) -> None:
     Raises:
         OSError: If ``data`` cannot be written.
         MalformedArtifactError: If its file has been cut short.
+        StoreError: If its object has been changed, or cannot be read.
     """
     done = data.copy_to(out) if isinstance(data, FileRange) else 0
     # The part that the kernel did not copy: on another file system, or on a full disk, where os.write raises.

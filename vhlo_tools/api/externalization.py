@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import Final
 
 from vhlo_tools.api.conversion import ArtifactSource
@@ -21,6 +20,7 @@ from vhlo_tools.externalization import (
     restore,
 )
 from vhlo_tools.formats import read_bytes
+from vhlo_tools.remote import place
 
 __all__ = ["LARGE", "LARGEST_SUM", "constants", "externalize_constants", "extract_constants", "restore_constants"]
 
@@ -70,7 +70,7 @@ def extract_constants(
         FileExistsError: If a file exists and ``force`` is not set.
         OSError: If a file cannot be written.
     """
-    return extract(Artifact.open(artifact), Path(output), only=only, force=force, max_size=max_size, announce=announce)
+    return extract(Artifact.open(artifact), place(output), only=only, force=force, max_size=max_size, announce=announce)
 
 
 def externalize_constants(artifact: ArtifactSource, *, min_size: int = LARGE, function: str = "main") -> Externalized:
@@ -103,5 +103,5 @@ def restore_constants(artifact: ArtifactSource, weights: str | PathLike[str]) ->
         MalformedArtifactError: If ``artifact`` is not an artifact, or a damaged one.
         OSError: If a file cannot be read.
     """
-    tensors = read_tensors(read_bytes(Path(weights)), fspath(weights))
+    tensors = read_tensors(read_bytes(place(weights)), str(weights))
     return restore(Artifact.open(artifact, unpack=False), tensors)

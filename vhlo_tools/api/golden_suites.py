@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.api.conversion import serialize
 from vhlo_tools.api.frontends import as_artifact
 from vhlo_tools.api.running import EngineChoice, load_executable
 from vhlo_tools.api.verification import draw_inputs
+from vhlo_tools.remote import local_path
 
 if TYPE_CHECKING:
     from vhlo_tools.execution import Handler
@@ -71,7 +71,7 @@ def record_golden(
     given = executable.converted(drawn)
     library = get_provider(provider).library
     return write_record(
-        Path(folder) / name,
+        local_path(folder, "a suite") / name,
         artifact,
         given,
         executable.run(given),
@@ -113,5 +113,5 @@ def check_golden(
         options: Any = {"handlers": handlers, "timeout": timeout, "provider": provider}
         return load_executable(artifact, engine=chosen, **options).run(inputs)
 
-    for each in records_in(Path(folder)):
+    for each in records_in(local_path(folder, "a suite")):
         yield replay_folder(each, run)

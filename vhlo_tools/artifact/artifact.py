@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vhlo_tools.bytecode import MAGIC, Chunk, File, Section, decode, encode_chunks, print_program, strip_locations
@@ -15,6 +14,7 @@ from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import ARTIFACT_PRODUCER, Buffer, Kind, as_bytes, decode_jax_export, read_bytes, recognise
 from vhlo_tools.mapping import FileRange, join, view
+from vhlo_tools.remote import is_path, place
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Artifact:
         """Return the artifact in a file or in bytes.
 
         Args:
-            source: A path, the bytes themselves, or an artifact, which is returned unchanged.
+            source: A path, the URL of an object, the bytes themselves, or an artifact, which is returned unchanged.
             name: Its name in messages, by default its path.
             unpack: Whether to extract the artifact of a jax.export file.
 
@@ -81,8 +81,8 @@ class Artifact:
         """
         if isinstance(source, Artifact):
             return source
-        if isinstance(source, str | PathLike):
-            name, data = name or str(source), read_bytes(Path(source))
+        if is_path(source):
+            name, data = name or str(source), read_bytes(place(source))
         elif isinstance(source, bytes | bytearray | memoryview | FileRange):
             name, data = name or "the input", as_bytes(source)
         else:
@@ -330,14 +330,14 @@ class Artifact:
         """Write it to ``path``, completely or not at all.
 
         Args:
-            path: The file to write; ``.mlirbc`` is the suffix that other tools know.
+            path: The file or object to write; ``.mlirbc`` is the suffix that other tools know.
             force: Whether an existing file may be replaced.
 
         Raises:
             FileExistsError: If ``path`` exists and ``force`` is not set.
             OSError: If the file cannot be written.
         """
-        write_atomically(Path(path), self.chunks, force=force)
+        write_atomically(place(path), self.chunks, force=force)
 
     @property
     def chunks(self) -> list[Chunk]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import Final
 
 from vhlo_tools.artifact.artifact import Artifact
@@ -17,7 +16,8 @@ from vhlo_tools.errors import DowngradeError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, JaxExport, as_bytes, decode_jax_export, read_bytes, replace_modules
-from vhlo_tools.mapping import join, view
+from vhlo_tools.mapping import FileRange, join, view
+from vhlo_tools.remote import place
 from vhlo_tools.version import Version
 
 __all__ = ["JaxContainer", "derivative_names"]
@@ -54,7 +54,7 @@ class JaxContainer:
         """Return the jax.export file at a path or in bytes; a large one is read on access.
 
         Args:
-            source: A path, the bytes themselves, or a result of this method.
+            source: A path, the URL of an object, the bytes themselves, or a result of this method.
             name: Its name in messages, by default its path.
 
         Raises:
@@ -63,9 +63,9 @@ class JaxContainer:
         """
         if isinstance(source, JaxContainer):
             return source
-        if isinstance(source, str | PathLike):
-            return cls(read_bytes(Path(source)), name=name or str(source))
-        return cls(as_bytes(source), name=name or "the input")
+        if isinstance(source, bytes | bytearray | memoryview | FileRange):
+            return cls(as_bytes(source), name=name or "the input")
+        return cls(read_bytes(place(source)), name=name or str(source))
 
     @property
     def export(self) -> JaxExport:
@@ -168,7 +168,7 @@ class JaxContainer:
             FileExistsError: If ``path`` exists and ``force`` is not set.
             OSError: If the file cannot be written.
         """
-        write_atomically(Path(path), self.chunks, force=force)
+        write_atomically(place(path), self.chunks, force=force)
 
     @property
     def _data(self) -> Buffer:

@@ -17,6 +17,7 @@ from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.migrate_text import readable_size
 from vhlo_tools.externalization import Constant
 from vhlo_tools.printable import printable
+from vhlo_tools.remote import Place, place
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -77,6 +78,11 @@ def _lines(found: Sequence[Constant]) -> Iterator[str]:
         yield from _joined(f"{_INDENT}{each.path}", shared, ", ")
 
 
+def _resolved(path: str) -> Place:
+    found = place(path)
+    return found.resolve() if isinstance(found, Path) else found
+
+
 def _joined(start: str, end: str, mark: str) -> Iterator[str]:
     """Yield one line, or two if it would be too long."""
     if len(start) + len(end) <= _WIDTH or not end:
@@ -111,7 +117,7 @@ def _in_file(constant: Constant) -> str:
 @options.format_option
 def extract(source: str, output: str, only: tuple[str, ...], max_size: int, force: bool, output_format: str) -> None:
     """Write the constants of ARTIFACT as files that numpy and other tools can read."""
-    if Path(output).suffix in (".npy", ".safetensors"):
+    if place(output).suffix in (".npy", ".safetensors"):
         options.check_output(output, force=force, binary=True)
     elif output in ("", options.STANDARD):
         raise click.UsageError("constants are written to a file or a folder: give -o NAME")
@@ -126,7 +132,7 @@ def extract(source: str, output: str, only: tuple[str, ...], max_size: int, forc
         if each.reason is not None:
             echo(f"vhlo: warning: {each.path} was not written: {each.reason}", err=True)
     if output_format == "json":
-        options.echo_json({"constants": [asdict(each) for each in written]})
+        options.echo_json({"constants": [{**asdict(each), "file": each.file} for each in written]})
 
 
 @constants.command()
@@ -143,10 +149,10 @@ def externalize(
     """Replace the large constants of ARTIFACT with arguments, and write their values to a .safetensors file."""
     if options.STANDARD in (output, weights):
         raise click.UsageError("there are two output files: give -o FILE, and --weights FILE if necessary")
-    beside = str(Path(output).with_suffix(".safetensors")) if weights is None and output else weights or ""
+    beside = str(place(output).with_suffix(".safetensors")) if weights is None and output else weights or ""
     for file in (output, beside):
         options.check_output(file, force=force, binary=True)
-    if Path(output).resolve() == Path(beside).resolve():
+    if _resolved(output) == _resolved(beside):
         raise click.UsageError(f"{output} cannot be both the artifact and its weights: give --weights FILE")
     data, name = options.read_input(source)
     result = api.externalize_constants(Artifact(data, name=name), min_size=min_size, function=function)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,7 +56,7 @@ def record(
     """Record MODEL in DIR: its artifact, its inputs, its current outputs, and the library and engine in use."""
     program, said = options.read_program(model)
     values = read_inputs(inputs)
-    name = name or (Path(said).name.partition(".")[0] if model != options.STANDARD else "stdin")
+    name = name or (PurePath(said).name.partition(".")[0] if model != options.STANDARD else "stdin")
     if Path(name).name != name or name.startswith("."):
         raise click.UsageError(f"{name!r} is not a valid name of a folder")
     made = api.record_golden(

@@ -13,6 +13,7 @@ from vhlo_tools.artifact import inspect_bytes, inspect_folder
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.printable import printable
+from vhlo_tools.remote import place
 
 _COUNTS = ("ops", "types", "attributes")
 _VALUES = ("arguments", "results")
@@ -25,8 +26,9 @@ _MISSING = dict.fromkeys(("parameters", "result"), "unknown: the text has no ent
 @options.format_option
 def inspect(source: str, output_format: str) -> None:
     """Show the kind and contents of FILE, or of a SavedModel folder, of any version, from its bytes alone."""
-    if source != options.STANDARD and Path(source).is_dir():
-        description = {"path": source, **inspect_folder(Path(source))}
+    where = None if source == options.STANDARD else place(source)
+    if isinstance(where, Path) and where.is_dir():
+        description = {"path": source, **inspect_folder(where)}
     else:
         data, name = options.read_input(source)
         description = {"path": name, **inspect_bytes(data, name)}

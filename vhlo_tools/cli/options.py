@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from functools import partial, wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
@@ -30,6 +29,7 @@ from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
 from vhlo_tools.formats import Buffer, Kind, read_bytes, recognise
 from vhlo_tools.mapping import Chunk, slices
+from vhlo_tools.remote import Place, Url, place
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
@@ -75,7 +75,7 @@ def input_argument(metavar: str) -> Callable[[_F], _F]:
 
 def output_option(*, required: bool) -> Callable[[_F], _F]:
     """Return the option for the output file."""
-    shown = "The file to write; - is stdout." + ("" if required else " By default stdout.")
+    shown = "The file to write, or a URL; - is stdout." + ("" if required else " By default stdout.")
     option = partial(click.option, "-o", "--output", help=shown)
     return option(required=True) if required else option(default=STANDARD)
 
@@ -266,12 +266,12 @@ def read_input(source: str) -> tuple[Buffer, str]:
         if sys.stdin is None:
             raise click.UsageError("stdin is closed: there is nothing to read")
         return sys.stdin.buffer.read(), "<stdin>"
-    return read_bytes(Path(source)), source
+    return read_bytes(place(source)), source
 
 
 def read_program(source: str) -> tuple[ProgramSource, str]:
-    """Return a program, as a path or as the bytes of stdin, and its name in messages."""
-    return read_input(source) if source == STANDARD else (Path(source), source)
+    """Return a program, as a place or as the bytes of stdin, and its name in messages."""
+    return read_input(source) if source == STANDARD else (place(source), source)
 
 
 def read_artifact(source: str) -> Artifact | JaxContainer:
@@ -287,7 +287,7 @@ def read_artifact(source: str) -> Artifact | JaxContainer:
 def write_output(output: str, chunks: Iterable[Chunk], *, force: bool, binary: bool) -> None:
     """Write to a file, atomically, or to stdout; binary data is never written to a terminal."""
     if output != STANDARD:
-        write_atomically(Path(output), chunks, force=force)
+        write_atomically(place(output), chunks, force=force)
         return
     if sys.stdout is None:
         raise click.UsageError("stdout is closed: give -o FILE")
@@ -305,10 +305,22 @@ def check_output(output: str, *, force: bool, binary: bool) -> None:
         write_output(output, (), force=force, binary=binary)
     elif not output:
         raise click.UsageError("the name of the output is empty")
-    elif Path(output).is_dir():
+    elif _is_folder(found := place(output)):
         raise click.UsageError(f"{output} is a folder: expected a file to write")
-    elif Path(output).is_file() and not force:
+    elif not force and _exists(found):
         raise click.UsageError(f"{output} exists: --force replaces it")
+
+
+def _exists(found: Place) -> bool:
+    if isinstance(found, Url):
+        from vhlo_tools.remote import stamp_of
+
+        return stamp_of(found) is not None
+    return found.is_file()
+
+
+def _is_folder(found: Place) -> bool:
+    return found.is_prefix if isinstance(found, Url) else found.is_dir()
 
 
 def echo_json(value: object) -> None:

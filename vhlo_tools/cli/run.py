@@ -9,7 +9,7 @@ import re
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import PurePath
 from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, Final
 from zipfile import BadZipFile
@@ -23,7 +23,10 @@ from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.handler_option import handler_option, load_handlers
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import AliasError
+from vhlo_tools.formats import read_bytes
 from vhlo_tools.mapping import open_regular
+from vhlo_tools.remote import Url
+from vhlo_tools.remote import place as place_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,7 +108,7 @@ def run(
 ) -> None:
     """Evaluate main of PROGRAM and print or write its results."""
     if output is not None:
-        if Path(output).suffix not in (".npy", ".npz"):
+        if PurePath(output).suffix not in (".npy", ".npz"):
             raise click.UsageError(f"{output} is neither a .npy nor a .npz file")
         options.check_output(output, force=force, binary=True)
     if probe is None and (probe_ops or probe_function):
@@ -209,14 +212,15 @@ def _values(text: str) -> list[Any]:
     """Return the inputs that one option specifies: the arrays of a file, or a JSON literal."""
     import numpy as np
 
-    suffix = Path(text).suffix
+    suffix = PurePath(text).suffix
     if suffix not in (".npy", ".npz"):
         try:
             return [read_json(text, not_finite=True)]
         except ValueError as error:
             raise click.UsageError(f"{text!r} is neither a .npy or .npz file nor a JSON literal: {error}") from error
     try:
-        with open_regular(Path(text)) as file:
+        found = place_of(text)
+        with io.BytesIO(bytes(read_bytes(found))) if isinstance(found, Url) else open_regular(found) as file:
             loaded = np.load(file, allow_pickle=False)
             arrays = [loaded] if suffix == ".npy" else [loaded[key] for key in _in_order(loaded.files)]
             # A loaded array may be a view, whose memory cannot be donated.

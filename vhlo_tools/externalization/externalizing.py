@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Final
 
 from vhlo_tools.artifact import Artifact
@@ -31,6 +30,7 @@ from vhlo_tools.externalization.safetensors import write_tensors
 from vhlo_tools.externalization.signature_editing import SignatureEditor, edit_signature
 from vhlo_tools.externalization.tensors import StoredTensor
 from vhlo_tools.files import write_atomically
+from vhlo_tools.remote import place
 
 __all__ = ["Externalized", "externalize"]
 
@@ -68,7 +68,7 @@ class Externalized:
             FileExistsError: If ``path`` exists and ``force`` is not set.
             OSError: If the file cannot be written.
         """
-        write_atomically(Path(path), self.weights(), force=force)
+        write_atomically(place(path), self.weights(), force=force)
 
 
 def externalize(artifact: Artifact, *, min_size: int, function: str) -> Externalized:

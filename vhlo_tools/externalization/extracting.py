@@ -19,6 +19,7 @@ from vhlo_tools.externalization.listing import named_constants
 from vhlo_tools.externalization.safetensors import write_tensors
 from vhlo_tools.externalization.tensors import StoredTensor
 from vhlo_tools.files import write_atomically
+from vhlo_tools.remote import Place, Url
 
 __all__ = ["LARGEST_SPLAT", "LARGEST_SUM", "Extracted", "extract", "too_large"]
 
@@ -44,14 +45,14 @@ class Extracted:
     """
 
     path: str
-    file: Path | None
+    file: Place | None
     dtype: str | None
     reason: str | None = None
 
 
 def extract(
     artifact: Artifact,
-    output: Path,
+    output: Place,
     *,
     only: Sequence[str] = (),
     force: bool = False,
@@ -62,7 +63,8 @@ def extract(
 
     Args:
         artifact: The artifact.
-        output: A ``.safetensors`` file for all constants, a ``.npy`` file for one, or else a folder for ``.npy`` files.
+        output: A ``.safetensors`` file for all constants, a ``.npy`` file for one, or else a folder for ``.npy`` files;
+            or the URL of such an object or folder.
         only: The paths of the constants to write; by default all.
         force: Whether existing files may be replaced.
         max_size: The limit on the bytes of all constants that are written.
@@ -100,10 +102,12 @@ def extract(
     ]
 
 
-def _write_files(tensors: Mapping[str, StoredTensor], files: Mapping[str, Path], *, force: bool) -> None:
+def _write_files(tensors: Mapping[str, StoredTensor], files: Mapping[str, Place], *, force: bool) -> None:
     for path, tensor in tensors.items():
-        files[path].parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(files[path], _npy(tensor), force=force)
+        file = files[path]
+        if isinstance(file, Path):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, _npy(tensor), force=force)
 
 
 def _reason(tensor: StoredTensor, *, is_one: bool) -> str | None:
@@ -112,12 +116,14 @@ def _reason(tensor: StoredTensor, *, is_one: bool) -> str | None:
     return too_large(tensor) or (f"numpy does not support {tensor.element}" if unknown else None)
 
 
-def _check_space(name: str, output: Path, total: int, max_size: int) -> None:
+def _check_space(name: str, output: Place, total: int, max_size: int) -> None:
     if total > max_size:
         raise InvalidInputError(
             f"the constants of {name} are {total} bytes, and at most {max_size} are written: choose some with --only "
             f"(only=), or raise --max-size (max_size=)"
         )
+    if isinstance(output, Url):
+        return
     folder = output.absolute()
     while not folder.is_dir():
         folder = folder.parent
@@ -136,7 +142,7 @@ def too_large(tensor: StoredTensor) -> str | None:
     return f"one element represents {tensor.bytes} bytes; at most {LARGEST_SPLAT} are expanded"
 
 
-def _files(tensors: dict[str, StoredTensor], output: Path) -> dict[str, Path]:
+def _files(tensors: dict[str, StoredTensor], output: Place) -> dict[str, Place]:
     """Return a file for each constant, with a name that every file system accepts."""
     if output.suffix == ".npy":
         if len(tensors) != 1:
@@ -145,7 +151,7 @@ def _files(tensors: dict[str, StoredTensor], output: Path) -> dict[str, Path]:
                 f"name a folder"
             )
         return dict.fromkeys(tensors, output)
-    files: dict[str, Path] = {}
+    files: dict[str, Place] = {}
     # Some file systems are case-insensitive.
     taken: set[str] = set()
     for number, path in enumerate(tensors):

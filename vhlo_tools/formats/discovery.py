@@ -1,4 +1,4 @@
-"""Discovery of programs: the files that a path on a command line selects."""
+"""Discovery of programs: the files or objects that a path on a command line selects."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ import os
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.bytecode import MAGIC
 from vhlo_tools.formats.backups import PROGRAM_SUFFIXES, Backups, backups_in
 from vhlo_tools.formats.jax_export.export_file import is_jax_export
 from vhlo_tools.formats.saved_model import is_saved_model
-from vhlo_tools.mapping import kind_of_file, map_file, open_regular
+from vhlo_tools.mapping import View, kind_of_file, map_file, open_regular, view
 from vhlo_tools.printable import printable
+from vhlo_tools.remote import Url, place
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from vhlo_tools.remote import Listed
 
 __all__ = ["SET_ASIDE", "programs_at"]
 
@@ -23,26 +29,39 @@ __all__ = ["SET_ASIDE", "programs_at"]
 #: Backups with other suffixes are left out by their list (vhlo_tools/formats/backups.py).
 SET_ASIDE: Final = ("*.orig", ".vhlo-*")
 
+#: The heads of objects that are read at the same time, and how much of each.
+_READING: Final = 16
+_HEAD: Final = 1 << 12
+
 #: The plausible offsets of the first table of a FlatBuffer, with which it begins; jax.export writes a small one.
 _ROOT: Final = range(4, 1 << 12)
 
 
 def programs_at(path: str, exclude: tuple[str, ...] = (), *, ordered: bool = True) -> Iterator[str]:
-    """Yield the files that a path selects, one folder after the other.
+    """Yield the files or objects that a path selects, one folder after the other.
 
     Backups that a migration has listed are left out of folders and globs.
 
     Args:
         path: A file, or a SavedModel, selected whatever its content; a folder, whose programs are selected; or a glob.
+            Or the URL of an object, of a bucket or a folder of one, or a glob of objects.
         exclude: Globs of files and folders in a folder or a glob to omit, by name or by path relative to the start of
             the search.
         ordered: Whether to sort each folder by name. Otherwise the entries of a folder are not collected in memory.
+            Objects come in the order of their store, which is that of their keys, and are never collected.
 
     Yields:
-        Paths that can be opened from the current directory; nothing if there is no such file. What is no regular file,
-        such as a FIFO, is left out of folders, with a warning to the log.
+        Paths that can be opened from the current directory, or URLs; nothing if there is no such file. What is no
+        regular file, such as a FIFO, is left out of folders, with a warning to the log.
+
+    Raises:
+        StoreError: If a store cannot be listed.
+        InvalidUrlError: If ``path`` is a URL that is not supported.
     """
-    if Path(path).is_file() or is_saved_model(path):
+    where = place(path)
+    if isinstance(where, Url):
+        yield from (str(each) for each in _objects_at(where, exclude))
+    elif Path(path).is_file() or is_saved_model(path):
         yield path
     elif Path(path).is_dir():
         yield from _programs_in(path, exclude, ordered=ordered)
@@ -122,9 +141,67 @@ def _holds_program(path: str) -> bool:
             return False
         with open_regular(Path(path)) as file:
             head = file.read(4)
-        if head == MAGIC:
-            return True
-        return int.from_bytes(head, "little") in _ROOT and len(head) == 4 and is_jax_export(map_file(Path(path)))
+        return head == MAGIC or (_may_be_jax_export(head) and is_jax_export(map_file(Path(path))))
     except OSError as error:
         # Opening it says so; another file that cannot be read may be anything.
         return error.errno == errno.ENAMETOOLONG
+
+
+def _may_be_jax_export(head: bytes) -> bool:
+    return len(head) == 4 and int.from_bytes(head, "little") in _ROOT
+
+
+def _objects_at(url: Url, exclude: tuple[str, ...]) -> Iterator[Url]:
+    """Yield the programs that a URL selects."""
+    from vhlo_tools.remote import glob_start, is_glob, matcher, objects_under, stamp_of
+
+    if stamp_of(url) is not None:
+        yield url
+    elif is_glob(url):
+        chosen, start = matcher(url), glob_start(url)
+        for page in objects_under(start):
+            yield from (
+                each.url for each in page if chosen.fullmatch(each.url.key) and not _is_excluded(str(each.url), exclude)
+            )
+    else:
+        yield from _objects_in(url if url.is_prefix else url.with_key(f"{url.key}/"), exclude)
+
+
+def _objects_in(top: Url, exclude: tuple[str, ...]) -> Iterator[Url]:
+    """Yield the programs of a folder, and of its subfolders, in a bucket."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from vhlo_tools.remote import objects_under
+
+    pool: ThreadPoolExecutor | None = None
+    try:
+        for page in objects_under(top):
+            chosen = [each for each in page if not _is_below_excluded(each.url.key[len(top.key) :], exclude)]
+            unknown = [each for each in chosen if not each.url.name.endswith(PROGRAM_SUFFIXES)]
+            if unknown and pool is None:
+                pool = ThreadPoolExecutor(_READING, thread_name_prefix="vhlo-list")
+            found = dict(zip(unknown, pool.map(_is_program, unknown), strict=True)) if pool else {}
+            yield from (each.url for each in chosen if found.get(each, True))
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _is_below_excluded(path: str, exclude: tuple[str, ...]) -> bool:
+    """Return whether an object or one of the folders around it is to be omitted."""
+    ends = (at for at, sign in enumerate(path) if sign == "/")
+    return bool(exclude) and any(_is_excluded(path[:end], exclude) for end in (*ends, len(path)))
+
+
+def _is_program(found: Listed) -> bool:
+    from vhlo_tools.remote import open_object
+
+    if not found.stamp.size:
+        return False
+    try:
+        data: View = view(open_object(found.url, head=_HEAD))
+    except OSError:
+        # As for a file that cannot be read, and for one that is gone.
+        return False
+    head = bytes(data[:4])
+    return head == MAGIC or (_may_be_jax_export(head) and is_jax_export(data))

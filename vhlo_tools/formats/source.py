@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from vhlo_tools.formats.recognition import Kind, recognise
 from vhlo_tools.formats.saved_model import is_saved_model
 from vhlo_tools.formats.storage import Buffer, as_bytes, read_bytes
 from vhlo_tools.mapping import FileRange
+from vhlo_tools.remote import is_path, is_url, place
 
 __all__ = ["Source", "identify"]
 
@@ -53,7 +53,7 @@ def identify(given: object, name: str | None = None) -> Source:
     """Identify a program, and read its file if it is a path.
 
     Args:
-        given: A path, bytes, text, an object, or a result of this function.
+        given: A path, the URL of an object, bytes, text, a Python object, or a result of this function.
         name: Its name in messages, by default its path.
 
     Raises:
@@ -66,11 +66,11 @@ def identify(given: object, name: str | None = None) -> Source:
         data = given.encode("utf-8", "surrogatepass")
         name = name or "the text"
         return Source(given, recognise(data, name), name, data, is_text=True)
-    if isinstance(given, str | PathLike):
-        called = name or str(given)
-        if is_saved_model(given):
+    if is_path(given):
+        called, where = name or str(given), place(given)
+        if isinstance(where, Path) and is_saved_model(where):
             return Source(given, Kind.SAVED_MODEL, called)
-        read = read_bytes(Path(given))
+        read = read_bytes(where)
         return Source(given, recognise(read, called), called, read)
     if isinstance(given, bytes | bytearray | memoryview | FileRange):
         held = as_bytes(given)
@@ -96,6 +96,8 @@ def _is_of(given: object, package: str, name: str) -> bool:
 
 def _is_text(given: str) -> bool:
     """Return whether a string is a program and not a path: blank or with characters of programs, and not a file."""
+    if is_url(given) and "\n" not in given:
+        return False
     if given.strip() and not any(sign in given for sign in _TEXT_SIGNS):
         return False
     try:

@@ -1,11 +1,11 @@
-"""Access to the bytes of files: small ones are read at once, large ones on access."""
+"""Access to the bytes of files and objects: small ones are read at once, large ones on access."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from vhlo_tools.mapping import View, map_file, open_regular
+from vhlo_tools.remote import Place, Url
 
 __all__ = ["Buffer", "as_bytes", "read_bytes"]
 
@@ -15,14 +15,21 @@ Buffer = bytes | bytearray | View
 _READ_BELOW = 1 << 24
 
 
-def read_bytes(path: Path) -> Buffer:
-    """Return the contents of a regular file.
+def read_bytes(path: Place) -> Buffer:
+    """Return the contents of a regular file, or of an object.
 
-    Of a large file, only the parts that are accessed are read; this raises an error if it has been cut short by then.
+    Of a large one, only the parts that are accessed are read; this raises an error if the file has been cut short by
+    then, or the object replaced.
 
     Raises:
         OSError: If the file cannot be read, or is not a regular file.
+        StoreError: If the object cannot be read.
+        MissingExtraError: If the libraries of its store are not installed.
     """
+    if isinstance(path, Url):
+        from vhlo_tools.remote import open_object
+
+        return open_object(path)
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size < _READ_BELOW:

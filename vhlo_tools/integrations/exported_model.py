@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from vhlo_tools.artifact import Artifact
@@ -20,6 +19,7 @@ from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.integrations.binding import bind_arguments
 from vhlo_tools.program import load_program
+from vhlo_tools.remote import place
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ class ExportedModel:
             OSError: If a file cannot be written.
         """
         if self.weights:
-            write_atomically(Path(weights or Path(path).with_suffix(".safetensors")), self.weights_file(), force=force)
+            write_atomically(
+                place(weights or place(path).with_suffix(".safetensors")), self.weights_file(), force=force
+            )
         self.artifact.save(path, force=force)
 
     def weights_file(self) -> Iterator[Chunk]:

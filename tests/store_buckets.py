@@ -1,0 +1,31 @@
+"""Where tests write objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from faulty_proxy import Faults
+
+from vhlo_tools.remote import Url
+
+__all__ = ["Bucket"]
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """A place in a store that is this test's own.
+
+    Attributes:
+        kind: The kind of the store.
+        url: The URL of the place, which ends with a slash.
+        faults: What goes wrong between the store and this process; of no effect on memory.
+        keeps_conditions: Whether the store honours the conditions of writes.
+    """
+
+    kind: str
+    url: Url
+    faults: Faults
+    keeps_conditions: bool
+
+    def __truediv__(self, key: str) -> Url:
+        return self.url.with_key(self.url.key + key)

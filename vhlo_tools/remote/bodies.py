@@ -1,0 +1,14 @@
+"""Bodies of requests, as aiohttp takes large ones."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+__all__ = ["Body"]
+
+
+class Body(BytesIO):
+    """Bytes as a file, which aiohttp sends in pieces and would close; a request that is repeated sends it again."""
+
+    def close(self) -> None:
+        """Keep it open."""

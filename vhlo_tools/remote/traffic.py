@@ -1,0 +1,69 @@
+"""Counts of what goes between this process and stores."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+
+__all__ = ["Traffic", "count", "counted"]
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What went between this process and stores; requests that a library repeated count once.
+
+    Attributes:
+        requests: The number of requests.
+        bytes_read: The bytes of objects that were read.
+        bytes_written: The bytes of objects that were written.
+    """
+
+    requests: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+
+_LOCK = Lock()
+_COUNTING: list[Traffic] = []
+
+
+@contextmanager
+def counted() -> Iterator[Traffic]:
+    """Yield a counter of the requests of all threads of this process, which goes on until the block is left.
+
+    >>> from vhlo_tools.remote import counted
+    >>> with counted() as traffic:
+    ...     pass
+    >>> traffic
+    Traffic(requests=0, bytes_read=0, bytes_written=0)
+    """
+    traffic = Traffic()
+    with _LOCK:
+        _COUNTING.append(traffic)
+    try:
+        yield traffic
+    finally:
+        with _LOCK:
+            # By identity: two counters may be equal.
+            _COUNTING[:] = [each for each in _COUNTING if each is not traffic]
+
+
+def _after_fork() -> None:
+    global _LOCK
+    # Another thread of the parent may have held it.
+    _LOCK = Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def count(*, read: int = 0, written: int = 0) -> None:
+    """Count a request."""
+    with _LOCK:
+        for each in _COUNTING:
+            each.requests += 1
+            each.bytes_read += read
+            each.bytes_written += written
