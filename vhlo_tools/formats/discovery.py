@@ -180,7 +180,7 @@ def _objects_in(top: Url, exclude: tuple[str, ...]) -> Iterator[Url]:
             unknown = [each for each in chosen if not each.url.name.endswith(PROGRAM_SUFFIXES)]
             if unknown and pool is None:
                 pool = ThreadPoolExecutor(_READING, thread_name_prefix="vhlo-list")
-            found = dict(zip(unknown, pool.map(_is_program, unknown), strict=True)) if pool else {}
+            found = dict(zip(unknown, pool.map(_object_holds_program, unknown), strict=True)) if pool else {}
             yield from (each.url for each in chosen if found.get(each, True))
     finally:
         if pool is not None:
@@ -193,7 +193,7 @@ def _is_below_excluded(path: str, exclude: tuple[str, ...]) -> bool:
     return bool(exclude) and any(_is_excluded(path[:end], exclude) for end in (*ends, len(path)))
 
 
-def _is_program(found: Listed) -> bool:
+def _object_holds_program(found: Listed) -> bool:
     from vhlo_tools.remote import open_object
 
     if not found.stamp.size:
