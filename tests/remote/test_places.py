@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
+from corpus import EXAMPLES
 
+import vhlo_tools as vt
+from vhlo_tools.cli.main import main
 from vhlo_tools.errors import InvalidUrlError
 from vhlo_tools.remote import Url, glob_start, is_glob, is_url, local_path, matcher, place
 
@@ -129,3 +133,9 @@ def test_globs_choose_what_python_does(tmp_path: Path, monkeypatch: pytest.Monke
         expected = {each for each in glob.glob(pattern, recursive=True) if Path(each).is_file()}  # noqa: PTH207
         chosen = matcher(Url("s3", "b", pattern))
         assert {name for name in names if chosen.fullmatch(name)} == expected, pattern
+
+
+def test_a_file_url_is_a_path_for_the_gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    vt.serialize(EXAMPLES / "saxpy.mlir", "1.9.0").save(tmp_path / "a.mlirbc")
+    assert main(["check", "--target", "1.4.0", tmp_path.as_uri(), "--output-format", "json"]) == 0
+    assert [each["path"] for each in json.loads(capsys.readouterr().out)["files"]] == [str(tmp_path / "a.mlirbc")]

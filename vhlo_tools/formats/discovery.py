@@ -16,7 +16,7 @@ from vhlo_tools.formats.jax_export.export_file import is_jax_export
 from vhlo_tools.formats.saved_model import is_saved_model
 from vhlo_tools.mapping import View, kind_of_file, map_file, open_regular, view
 from vhlo_tools.printable import printable
-from vhlo_tools.remote import Url, place
+from vhlo_tools.remote import Url, is_url, place
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -61,7 +61,10 @@ def programs_at(path: str, exclude: tuple[str, ...] = (), *, ordered: bool = Tru
     where = place(path)
     if isinstance(where, Url):
         yield from (str(each) for each in _objects_at(where, exclude))
-    elif Path(path).is_file() or is_saved_model(path):
+        return
+    if is_url(path):
+        path = str(where)  # of a file
+    if Path(path).is_file() or is_saved_model(path):
         yield path
     elif Path(path).is_dir():
         yield from _programs_in(path, exclude, ordered=ordered)

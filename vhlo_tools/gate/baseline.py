@@ -25,6 +25,7 @@ from vhlo_tools.findings import Finding
 from vhlo_tools.formats import read_bytes
 from vhlo_tools.gate.examination import digest_of
 from vhlo_tools.mapping import open_regular
+from vhlo_tools.remote import is_url
 from vhlo_tools.report import Identity, Question, identity_of
 
 __all__ = ["Baseline", "ProgramMark"]
@@ -103,7 +104,7 @@ class Baseline:
             findings: All findings.
             mark: What the program is recognised by, if it is a file with findings.
         """
-        name = os.path.relpath(file, self.path.parent).replace(os.sep, "/")
+        name = file if is_url(file) else os.path.relpath(file, self.path.parent).replace(os.sep, "/")
         owner = self._owner(name, mark)
         self._asked |= {(name, question.spelling), (owner, question.spelling)}
         new, known = [], []
@@ -192,7 +193,8 @@ class Baseline:
     def _is_kept(self, identity: Identity) -> bool:
         if (identity.file, identity.target) in self._asked:
             return False
-        return (self.path.parent / identity.file).exists()
+        # Of objects that were not asked about, nothing is known.
+        return is_url(identity.file) or (self.path.parent / identity.file).exists()
 
 
 def _listed(rows: Sequence[Mapping[str, object]]) -> str:

@@ -16,6 +16,8 @@ from typing import Final
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
 from vhlo_tools.gate.examination import digest_of, os_message
+from vhlo_tools.mapping import FileRange
+from vhlo_tools.remote import Url, place
 
 __all__ = ["Content", "read_ahead"]
 
@@ -34,7 +36,7 @@ class Content:
     Attributes:
         path: The file.
         data: Its bytes; ``None`` if it is large, a folder, or cannot be read.
-        digest: Their SHA-256; ``None`` for a folder, and if the file cannot be read.
+        digest: Their SHA-256; ``None`` for a folder, for a large object behind a URL, and if the file cannot be read.
         error: The reason why it cannot be read, if so.
         detached: Whether it does not come from the file ``path``, but from ``read``.
     """
@@ -84,9 +86,13 @@ def _content(path: str, given: Buffer | None, error: Exception | None) -> Conten
             raise error
         if given is not None:
             return Content(path, given, digest_of(given), detached=True)
-        if is_saved_model(path):
+        where = place(path)
+        if isinstance(where, Path) and is_saved_model(where):
             return Content(path)
-        data = read_bytes(Path(path))
+        data = read_bytes(where)
+        if isinstance(where, Url) and isinstance(data, FileRange):
+            # Of a large object only the tables are read, where they are needed.
+            return Content(path)
         return Content(path, data if len(data) <= _KEPT else None, digest_of(data))
     except VhloToolsError as problem:
         return Content(path, error=str(problem))

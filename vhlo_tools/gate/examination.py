@@ -19,6 +19,7 @@ from vhlo_tools.formats import Buffer, Source, is_saved_model, read_bytes, recog
 from vhlo_tools.gate.program_facts import ProgramFacts, count_functions, facts_of
 from vhlo_tools.gate.revision import lfs_pointer
 from vhlo_tools.mapping import slices
+from vhlo_tools.remote import place
 from vhlo_tools.report import Question
 
 if TYPE_CHECKING:
@@ -106,11 +107,15 @@ class Examiner:
         digest: bytes | None = None
         try:
             data = task.data
-            if data is None and not is_saved_model(task.path):
-                data = read_bytes(Path(task.path))
+            where = place(task.path)
+            if data is None and not (isinstance(where, Path) and is_saved_model(where)):
+                data = read_bytes(where)
             if data is not None:
-                # What was read now may be something else than what was hashed before.
-                digest = task.digest if task.data is not None and task.digest is not None else digest_of(data)
+                if task.data is not None and task.digest is not None:
+                    digest = task.digest
+                elif isinstance(where, Path) or task.data is not None:
+                    # What was read now may be something else than what was hashed before.
+                    digest = digest_of(data)
                 if lfs_pointer(data) is not None:
                     return Examination(
                         error=f"{task.shown} is a pointer of Git LFS: `git lfs pull` fetches its content"
@@ -181,7 +186,7 @@ def _program(task: Task, data: Buffer | None) -> ProgramSource:
     if task.detached:
         return data
     # As identified from the path, without reading the file again.
-    return Source(Path(task.path), recognise(data, task.shown), task.shown, data)
+    return Source(place(task.path), recognise(data, task.shown), task.shown, data)
 
 
 def _found(checked: api.Checked, question: Question) -> list[Finding]:

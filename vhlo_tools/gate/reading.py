@@ -14,6 +14,7 @@ from vhlo_tools.gate.keys import KeyPlace, read_table
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import Names, check_target
 from vhlo_tools.mapping import open_regular
+from vhlo_tools.remote import is_url
 
 __all__ = ["find_settings", "load_settings", "read_settings"]
 
@@ -102,7 +103,7 @@ def _items(place: KeyPlace, members: Sequence[str], names: Names) -> Iterator[tu
 def _from_here(folder: Path, path: str) -> str:
     """Return a path or a glob relative to ``folder`` as relative to the working directory."""
     here = os.path.relpath(folder)
-    if here == ".":
+    if here == "." or is_url(path):
         return path
     joined = os.path.join(here, path)  # noqa: PTH118 - may be a glob, which is not a path
     return joined if os.path.lexists(joined) else os.path.join(glob.escape(here), path)  # noqa: PTH118

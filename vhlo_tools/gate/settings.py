@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.formats import SET_ASIDE
 from vhlo_tools.gate.levels import Levels
+from vhlo_tools.remote import is_url
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -150,7 +151,11 @@ class Settings:
             yield override.target or (), override.readable_by or ()
 
     def _fits(self, path: str, patterns: tuple[str, ...]) -> bool:
-        return bool(patterns) and fits(os.path.relpath(path, self.folder).replace(os.sep, "/"), patterns)
+        if not patterns:
+            return False
+        if is_url(path):
+            return fits(path.partition("://")[2], patterns)
+        return fits(os.path.relpath(path, self.folder).replace(os.sep, "/"), patterns)
 
 
 def key_of(name: str) -> str:

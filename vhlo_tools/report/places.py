@@ -7,12 +7,15 @@ from pathlib import Path, PurePath
 from urllib.parse import quote
 
 from vhlo_tools.findings import Finding
+from vhlo_tools.remote import is_url
 
 __all__ = ["as_uri", "path_from", "source_path"]
 
 
 def path_from(folder: Path, path: str) -> str:
-    """Return ``path`` relative to ``folder``, with forward slashes, if it is below it; otherwise absolute."""
+    """Return ``path`` relative to ``folder`` if it is below it, with forward slashes; otherwise absolute, as a URL is."""
+    if is_url(path):
+        return path
     absolute = Path(os.path.abspath(folder / path))  # noqa: PTH100 - keeps links unresolved, as the user names them
     beneath = absolute.is_relative_to(folder)
     return (absolute.relative_to(folder) if beneath else absolute).as_posix()
@@ -25,4 +28,7 @@ def source_path(folder: Path, path: str, finding: Finding) -> str:
 
 def as_uri(path: str) -> str:
     """Return a path as a URI: a relative reference, or a ``file:`` URI if it is absolute."""
+    if is_url(path):
+        scheme, _, rest = path.partition("://")
+        return f"{scheme}://{quote(rest)}"
     return PurePath(path).as_uri() if PurePath(path).is_absolute() else quote(os.fsencode(path))

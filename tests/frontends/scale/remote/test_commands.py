@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from corpus import FEATURES
 from store_buckets import Bucket
 
 import vhlo_tools as vt
@@ -152,3 +153,24 @@ def test_a_listing_goes_page_by_page(s3: Bucket) -> None:
     assert [each.rpartition("/")[2] for each in rest] == [f"{number:04}.mlirbc" for number in range(1, 2005)]
     assert traffic.requests == 3
     assert traffic.bytes_read == 0
+
+
+def test_the_gate_of_a_bucket(bucket: Bucket, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    vt.serialize(SAXPY, "1.9.0").save(str(bucket / "fine.mlirbc"))
+    vt.serialize(FEATURES / "tan.mlir", "1.9.0").save(str(bucket / "new folder/tan.mlirbc"))
+    vt.serialize(FEATURES / "tan.mlir", "1.9.0").save(str(bucket / "old/tan.mlirbc"))
+    write_object(bucket / "damaged.mlirbc", [b"ML\xefR damaged"])
+    baseline, cache = str(tmp_path / "baseline.json"), str(tmp_path / "cache")
+    command = ["check", "--target", "1.0.0", "--exclude", "old/", "--cache-dir", cache, str(bucket.url)]
+    for _ in range(2):
+        assert main([*command, "--output-format", "json"]) == 2
+        files = {each["path"]: each for each in json.loads(capfd.readouterr().out)["files"]}
+        assert [path.removeprefix(str(bucket.url)) for path, each in files.items() if not each["ok"]] == [
+            "damaged.mlirbc",
+            "new folder/tan.mlirbc",
+        ]
+        assert len(files) == 3
+    assert main([*command, "--output-format", "sarif"]) == 2
+    assert "new%20folder/tan.mlirbc" in capfd.readouterr().out
+    assert main([*command, "--exclude", "damaged.mlirbc", "--baseline", baseline, "--update-baseline"]) == 0
+    assert main([*command, "--exclude", "damaged.mlirbc", "--baseline", baseline]) == 0
