@@ -13,7 +13,7 @@ __all__ = ["as_uri", "path_from", "source_path"]
 
 
 def path_from(folder: Path, path: str) -> str:
-    """Return ``path`` relative to ``folder`` if it is below it, with forward slashes; otherwise absolute, as a URL is."""
+    """Return ``path`` relative to ``folder`` if it is below it, with forward slashes; else absolute, as a URL is."""
     if is_url(path):
         return path
     absolute = Path(os.path.abspath(folder / path))  # noqa: PTH100 - keeps links unresolved, as the user names them

@@ -155,7 +155,10 @@ def test_a_listing_goes_page_by_page(s3: Bucket) -> None:
     assert traffic.bytes_read == 0
 
 
-def test_the_gate_of_a_bucket(bucket: Bucket, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_gate_of_a_bucket(
+    bucket: Bucket, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("VHLO_TOOLS_NO_CACHE", raising=False)
     vt.serialize(SAXPY, "1.9.0").save(str(bucket / "fine.mlirbc"))
     vt.serialize(FEATURES / "tan.mlir", "1.9.0").save(str(bucket / "new folder/tan.mlirbc"))
     vt.serialize(FEATURES / "tan.mlir", "1.9.0").save(str(bucket / "old/tan.mlirbc"))
@@ -164,13 +167,13 @@ def test_the_gate_of_a_bucket(bucket: Bucket, tmp_path: Path, capfd: pytest.Capt
     command = ["check", "--target", "1.0.0", "--exclude", "old/", "--cache-dir", cache, str(bucket.url)]
     for _ in range(2):
         assert main([*command, "--output-format", "json"]) == 2
-        files = {each["path"]: each for each in json.loads(capfd.readouterr().out)["files"]}
+        files = {each["path"]: each for each in json.loads(capsys.readouterr().out)["files"]}
         assert [path.removeprefix(str(bucket.url)) for path, each in files.items() if not each["ok"]] == [
             "damaged.mlirbc",
             "new folder/tan.mlirbc",
         ]
         assert len(files) == 3
     assert main([*command, "--output-format", "sarif"]) == 2
-    assert "new%20folder/tan.mlirbc" in capfd.readouterr().out
+    assert "new%20folder/tan.mlirbc" in capsys.readouterr().out
     assert main([*command, "--exclude", "damaged.mlirbc", "--baseline", baseline, "--update-baseline"]) == 0
     assert main([*command, "--exclude", "damaged.mlirbc", "--baseline", baseline]) == 0
