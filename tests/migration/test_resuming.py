@@ -15,7 +15,8 @@ from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.migration import Journal, Migration, MigrationSettings, Workers
 from vhlo_tools.migration.journal import Task
 from vhlo_tools.migration.part_files import part_path
-from vhlo_tools.migration.store_files import found_at, hash_at
+from vhlo_tools.migration.stamps import hash_at
+from vhlo_tools.migration.store_files import found_at
 
 TARGET = vt.Version("1.13.0")
 

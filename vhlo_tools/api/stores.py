@@ -16,6 +16,7 @@ from vhlo_tools.migration import (
     AT_REST,
     WINDOWS,
     AnyExecutor,
+    Claim,
     Journal,
     Migration,
     MigrationRecord,
@@ -24,9 +25,11 @@ from vhlo_tools.migration import (
     WindowName,
     Workers,
     journal_path,
+    object_url,
     watch_store,
 )
 from vhlo_tools.program import WriteOptions
+from vhlo_tools.remote import is_path, is_url, place
 from vhlo_tools.version import Version
 
 __all__ = ["migrate", "opened_migration", "plan_migration", "store_status"]
@@ -158,6 +161,10 @@ def opened_migration(
         MigrationError: If the journal cannot be used.
     """
     path = None if dry else journal or journal_path(settings)
+    if path is not None and is_url(path):
+        with _claimed(path, settings, restart=restart) as (claim, used):
+            yield Migration(settings, MIGRATION_TOOLS, used, claim.renew)
+        return
     with Journal(path, settings, restart=restart) as used:
         try:
             yield Migration(settings, MIGRATION_TOOLS, used)
@@ -174,6 +181,24 @@ def opened_migration(
             used.remove()
         else:
             used.conclude()
+
+
+@contextmanager
+def _claimed(path: str, settings: MigrationSettings, *, restart: bool) -> Iterator[tuple[Claim, Journal]]:
+    """Yield the claim of a migration behind a URL, and a temporary journal; the claim ends with the migration."""
+    claim = Claim(object_url(path), settings, restart=restart)
+    try:
+        with Journal(None, settings, identity=(claim.key, claim.run)) as used:
+            try:
+                yield claim, used
+            except MigrationError:
+                if used.is_empty:
+                    claim.release()
+                raise
+    except BaseException:
+        claim.leave()
+        raise
+    claim.release()
 
 
 def plan_migration(
@@ -257,4 +282,11 @@ def _watched(
 
 
 def _texts(paths: Paths) -> tuple[str, ...]:
-    return (fspath(paths),) if isinstance(paths, str | PathLike) else tuple(fspath(each) for each in paths)
+    if isinstance(paths, str | PathLike) or is_path(paths):
+        return (_text(paths),)
+    return tuple(_text(each) for each in paths)
+
+
+def _text(path: str | PathLike[str]) -> str:
+    # A UPath is no PathLike.
+    return fspath(path) if isinstance(path, str | PathLike) else str(place(path))

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import reduce
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -24,6 +23,7 @@ from vhlo_tools.migration import (
     MigrationSummary,
     Workers,
 )
+from vhlo_tools.remote import place
 from vhlo_tools.tables import parquet_chunks
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -144,7 +144,7 @@ def migrate(
         raise click.UsageError("a Parquet file is not for a terminal: give -o FILE")
     with (
         options.cluster(dask) as client,
-        Workers(client, jobs or os.cpu_count() or 1) as workers,
+        Workers(client, options.processes(jobs or os.cpu_count() or 1, (*paths, output_dir or ""))) as workers,
         api.opened_migration(settings, journal, dry=dry_run, restart=restart) as migration,
     ):
         live = output_format == "jsonl" and report is None
@@ -155,7 +155,7 @@ def migrate(
             lines = migrate_text.report(migration.records(), summary, output_format, workers.count, dry_run=dry_run)
             chunks = (f"{line}\n".encode("utf-8", "backslashreplace") for line in lines)
         if report is not None:
-            write_atomically(Path(report), chunks, force=True)
+            write_atomically(place(report), chunks, force=True)
             echo(f"vhlo: {migrate_text.total(summary, workers.count)}", err=True)
         elif not live:
             for line in lines:

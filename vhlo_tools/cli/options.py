@@ -52,6 +52,7 @@ __all__ = [
     "input_argument",
     "no_legalize_option",
     "output_option",
+    "processes",
     "provider_option",
     "read_artifact",
     "read_input",
@@ -180,6 +181,11 @@ dask_option = click.option(
     help="Do the work on the Dask cluster whose scheduler is at ADDRESS, tcp://HOST:PORT. Its workers must have this "
     "package and see the same files.",
 )
+
+
+def processes(jobs: int, paths: Iterable[str]) -> int | None:
+    """Return the number of processes to start; ``None`` for objects that no other process has, of ``memory://``."""
+    return None if any(each.lower().startswith("memory://") for each in paths) else jobs
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from vhlo_tools.formats.backups import BACKUPS, list_backups
-    from vhlo_tools.formats.discovery import SET_ASIDE, programs_at
+    from vhlo_tools.formats.discovery import SET_ASIDE, objects_at, programs_at
     from vhlo_tools.formats.hlo.detection import find_hlo_module
     from vhlo_tools.formats.hlo.header import HloHeader
     from vhlo_tools.formats.hlo.hlo_text import read_hlo_text, with_long_aliases
@@ -27,7 +27,7 @@ else:
         __name__,
         {
             "backups": ("BACKUPS", "list_backups"),
-            "discovery": ("SET_ASIDE", "programs_at"),
+            "discovery": ("SET_ASIDE", "objects_at", "programs_at"),
             "hlo.detection": ("find_hlo_module",),
             "hlo.header": ("HloHeader",),
             "hlo.module": ("read_hlo_module",),

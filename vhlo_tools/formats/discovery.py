@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from vhlo_tools.remote import Listed
 
-__all__ = ["SET_ASIDE", "programs_at"]
+__all__ = ["SET_ASIDE", "objects_at", "programs_at"]
 
 #: Files that a migration leaves in a store, and that are no programs of it: backups of old files, and temporary files.
 #: Backups with other suffixes are left out by their list (vhlo_tools/formats/backups.py).
@@ -60,7 +60,7 @@ def programs_at(path: str, exclude: tuple[str, ...] = (), *, ordered: bool = Tru
     """
     where = place(path)
     if isinstance(where, Url):
-        yield from (str(each) for each in _objects_at(where, exclude))
+        yield from (str(each.url) for each in objects_at(where, exclude))
         return
     if is_url(path):
         path = str(where)  # of a file
@@ -154,23 +154,31 @@ def _may_be_jax_export(head: bytes) -> bool:
     return len(head) == 4 and int.from_bytes(head, "little") in _ROOT
 
 
-def _objects_at(url: Url, exclude: tuple[str, ...]) -> Iterator[Url]:
-    """Yield the programs that a URL selects."""
-    from vhlo_tools.remote import glob_start, is_glob, matcher, objects_under, stamp_of
+def objects_at(url: Url, exclude: tuple[str, ...] = ()) -> Iterator[Listed]:
+    """Yield the programs that a URL selects, each with its version at that moment.
 
-    if stamp_of(url) is not None:
-        yield url
+    Args:
+        url: The URL of an object, of a bucket or a folder of one, or a glob.
+        exclude: As for :func:`programs_at`.
+
+    Raises:
+        StoreError: If the store cannot be listed.
+    """
+    from vhlo_tools.remote import Listed, glob_start, is_glob, matcher, objects_under, stamp_of
+
+    if (stamp := stamp_of(url)) is not None:
+        yield Listed(url, stamp)
     elif is_glob(url):
         chosen, start = matcher(url), glob_start(url)
         for page in objects_under(start):
             yield from (
-                each.url for each in page if chosen.fullmatch(each.url.key) and not _is_excluded(str(each.url), exclude)
+                each for each in page if chosen.fullmatch(each.url.key) and not _is_excluded(str(each.url), exclude)
             )
     else:
         yield from _objects_in(url if url.is_prefix else url.with_key(f"{url.key}/"), exclude)
 
 
-def _objects_in(top: Url, exclude: tuple[str, ...]) -> Iterator[Url]:
+def _objects_in(top: Url, exclude: tuple[str, ...]) -> Iterator[Listed]:
     """Yield the programs of a folder, and of its subfolders, in a bucket."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -184,7 +192,7 @@ def _objects_in(top: Url, exclude: tuple[str, ...]) -> Iterator[Url]:
             if unknown and pool is None:
                 pool = ThreadPoolExecutor(_READING, thread_name_prefix="vhlo-list")
             found = dict(zip(unknown, pool.map(_object_holds_program, unknown), strict=True)) if pool else {}
-            yield from (each.url for each in chosen if found.get(each, True))
+            yield from (each for each in chosen if found.get(each, True))
     finally:
         if pool is not None:
             pool.shutdown(cancel_futures=True)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from vhlo_tools.migration.claim import Claim
     from vhlo_tools.migration.cluster import connected
     from vhlo_tools.migration.file_record import MigrationRecord, Status
     from vhlo_tools.migration.journal import Journal, journal_path
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from vhlo_tools.migration.request import MigrationSettings, Proof, StoredProgram, Tools
     from vhlo_tools.migration.result_tables import MIGRATION_TABLE, STATUS_TABLE, FileStatus, StatusName
     from vhlo_tools.migration.scheduling import work_through
+    from vhlo_tools.migration.stamps import object_url
     from vhlo_tools.migration.store_watch import StoreFile, watch_store
     from vhlo_tools.migration.summary import MigrationSummary
     from vhlo_tools.migration.windows import AT_REST, WINDOWS, ReadingReleases, WindowName, horizon_end
@@ -20,6 +22,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "claim": ("Claim",),
             "cluster": ("connected",),
             "file_record": ("MigrationRecord", "Status"),
             "journal": ("Journal", "journal_path"),
@@ -27,6 +30,7 @@ else:
             "request": ("MigrationSettings", "Proof", "StoredProgram", "Tools"),
             "result_tables": ("MIGRATION_TABLE", "STATUS_TABLE", "FileStatus", "StatusName"),
             "scheduling": ("work_through",),
+            "stamps": ("object_url",),
             "store_watch": ("StoreFile", "watch_store"),
             "summary": ("MigrationSummary",),
             "windows": ("AT_REST", "ReadingReleases", "WINDOWS", "WindowName", "horizon_end"),

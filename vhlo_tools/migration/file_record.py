@@ -34,6 +34,7 @@ class MigrationRecord:
         new_size: The size of the result in bytes.
         new_digest: The SHA-256 of the result.
         backup: The path at which the old file is kept.
+        old_version: The name under which a store keeps the old object, if it keeps versions.
         leads_to: The path of the file itself, if a link leads to it.
         verified: The proof that the old and the new program are equivalent: ``same program`` or ``same results``.
         reason: The reason why the file is not migrated, or the numbers of ``same results``, in a sentence.
@@ -52,6 +53,7 @@ class MigrationRecord:
     new_size: int | None = None
     new_digest: str | None = None
     backup: str | None = None
+    old_version: str | None = None
     leads_to: str | None = None
     verified: str | None = None
     reason: str | None = None

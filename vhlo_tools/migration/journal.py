@@ -23,8 +23,11 @@ from vhlo_tools.formats import Kind
 from vhlo_tools.migration.file_record import MigrationRecord
 from vhlo_tools.migration.journal_file import NAME, damaged, discard_unusable, prepare, reset, unusable
 from vhlo_tools.migration.part_files import remove_parts
+from vhlo_tools.migration.places import Places, base_of, resolved
 from vhlo_tools.migration.request import MigrationSettings
-from vhlo_tools.migration.store_files import FoundFile, Places, Stamp, base_of
+from vhlo_tools.migration.stamps import Stamp
+from vhlo_tools.migration.store_files import FoundFile
+from vhlo_tools.remote import is_url
 from vhlo_tools.version import Version
 
 __all__ = ["Intent", "Journal", "Task", "journal_path"]
@@ -40,24 +43,25 @@ _PAGE: Final = 256
 # A file that has changed since it was last examined is processed again. Results that a run has written beside other
 # files are not processed when the next run finds them.
 _ADD: Final = f"""
-INSERT INTO files (path, source, destination, kind, version, size, modified, inode, is_link, is_outside, state)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, {_PLANNED} WHERE NOT EXISTS
+INSERT INTO files (path, source, destination, kind, version, size, modified, inode, token, is_link, is_outside, state)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, {_PLANNED} WHERE NOT EXISTS
     (SELECT 1 FROM files WHERE destination = ?2 AND source != ?2 AND status = 'moved')
 ON CONFLICT (destination, source) DO UPDATE SET
     kind = excluded.kind, version = excluded.version, size = excluded.size, modified = excluded.modified,
-    inode = excluded.inode, state = {_PLANNED}, run = NULL, status = NULL, record = NULL
+    inode = excluded.inode, token = excluded.token, state = {_PLANNED}, run = NULL, status = NULL, record = NULL
 WHERE size IS NOT excluded.size OR modified IS NOT excluded.modified OR inode IS NOT excluded.inode
+    OR token IS NOT excluded.token
 """
 
 # A file that two paths lead to is in the store if it is by one of them.
-_INSIDE: Final = "UPDATE files SET path = ?1, is_link = ?9, is_outside = ?10 WHERE source = ?2 AND is_outside"
+_INSIDE: Final = "UPDATE files SET path = ?1, is_link = ?10, is_outside = ?11 WHERE source = ?2 AND is_outside"
 
 _NOTE: Final = """
-UPDATE files SET state = ?, run = ?, status = ?, record = ?, size = ?, modified = ?, inode = ? WHERE id = ?
+UPDATE files SET state = ?, run = ?, status = ?, record = ?, size = ?, modified = ?, inode = ?, token = ? WHERE id = ?
 """
 _PLANNED_ID: Final = f"SELECT id FROM files WHERE destination = ? AND source = ? AND state = {_PLANNED}"
 
-_AS_INTENDED: Final = "UPDATE files SET state = ?, size = ?, modified = ?, inode = ? WHERE id = ?"
+_AS_INTENDED: Final = "UPDATE files SET state = ?, size = ?, modified = ?, inode = ?, token = ? WHERE id = ?"
 
 # If several results have the same destination none of them is written. A file that is already there keeps its place,
 # unless `force` is set: processing finds it there.
@@ -105,6 +109,7 @@ class Journal:
         path: The path of the journal; ``None`` for a temporary one, which cannot be resumed.
         settings: The settings of the migration.
         restart: Whether to discard an existing journal.
+        identity: The key and the number of the run, of a temporary journal of a migration that is claimed elsewhere.
 
     Attributes:
         key: A unique identifier of the journal.
@@ -115,8 +120,16 @@ class Journal:
             file at ``path`` is not a journal; or if it cannot be written.
     """
 
-    def __init__(self, path: str | None, settings: MigrationSettings, *, restart: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | None,
+        settings: MigrationSettings,
+        *,
+        restart: bool = False,
+        identity: tuple[str, int] | None = None,
+    ) -> None:
         self.path = path
+        self._given = identity
         self._places = Places.of(settings)
         self._follows_outside = settings.follow_outside
         if restart and path is not None:
@@ -158,6 +171,8 @@ class Journal:
         Raises:
             ValueError: If they are not what a run writes: a key could be a path, and every run costs time.
         """
+        if self._given is not None:
+            return self._given
         key, runs = self._header("key") or secrets.token_hex(4), self._header("run") or "0"
         if not _KEY.fullmatch(key):
             raise ValueError(f"the key is {key[:60]!r}")
@@ -316,9 +331,9 @@ class Journal:
         """
         task = _task(row)
         found = task.found
-        source = destination = os.path.realpath(found.source)
+        source = destination = resolved(found.source)
         if found.destination != found.source:
-            destination = os.path.realpath(found.destination)
+            destination = resolved(found.destination)
         if found.is_outside or self._places.allow(source, destination):
             return task
         return replace(task, found=replace(found, is_outside=True))
@@ -327,7 +342,9 @@ class Journal:
         return self._checked(self._database.execute(f"SELECT {_COLUMNS} FROM files WHERE id = ?", (number,)).fetchone())
 
 
-_COLUMNS: Final = "id, path, source, destination, kind, version, size, modified, inode, is_link, is_outside, record"
+_COLUMNS: Final = (
+    "id, path, source, destination, kind, version, size, modified, inode, token, is_link, is_outside, record"
+)
 
 
 def _row(found: FoundFile) -> tuple[Any, ...]:
@@ -338,15 +355,15 @@ def _row(found: FoundFile) -> tuple[Any, ...]:
     return (*paths, kind, version, *_stamp(found.stamp), int(found.is_link), int(found.is_outside))
 
 
-def _stamp(stamp: Stamp | None) -> tuple[int | None, int | None, int | None]:
-    return (stamp.size, stamp.modified, stamp.inode) if stamp else (None, None, None)
+def _stamp(stamp: Stamp | None) -> tuple[int | None, int | None, int | None, str | None]:
+    return (stamp.size, stamp.modified, stamp.inode, stamp.token) if stamp else (None, None, None, None)
 
 
 def _task(row: tuple[Any, ...]) -> Task:
-    number, path, source, destination, kind, version, size, modified, inode, is_link, is_outside, _ = row
+    number, path, source, destination, kind, version, size, modified, inode, token, is_link, is_outside, _ = row
     # One text for equal paths is sent to another process once.
     names = {each: os.fsdecode(each) for each in (path, source, destination)}
-    stamp = None if size is None else Stamp(size, modified, inode)
+    stamp = None if size is None else Stamp(size, modified, inode, token)
     found = FoundFile(
         names[path],
         names[source],
@@ -361,8 +378,13 @@ def _task(row: tuple[Any, ...]) -> Task:
 
 
 def journal_path(settings: MigrationSettings) -> str:
-    """Return the path of a migration's journal: with its results, or in the folder of its first path."""
+    """Return the path of a migration's journal: with its results, or in the folder of its first path.
+
+    For a store behind a URL, it is the URL of the claim: see :class:`~vhlo_tools.migration.claim.Claim`.
+    """
     folder = settings.output_dir or base_of(settings.paths[0])
+    if is_url(folder):
+        return f"{folder}{'' if folder.endswith('/') else '/'}{NAME}"
     with suppress(OSError):
         if settings.output_dir:
             Path(folder).mkdir(parents=True, exist_ok=True)

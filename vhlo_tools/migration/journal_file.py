@@ -25,7 +25,7 @@ _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS header (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE IF NOT EXISTS files (
     id INTEGER PRIMARY KEY, path BLOB, source BLOB, destination BLOB, kind TEXT, version TEXT,
-    size INTEGER, modified INTEGER, inode INTEGER, is_link INTEGER, is_outside INTEGER,
+    size INTEGER, modified INTEGER, inode INTEGER, token TEXT, is_link INTEGER, is_outside INTEGER,
     state INTEGER, run INTEGER, status TEXT, record TEXT,
     UNIQUE (destination, source)
 );

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -18,9 +18,11 @@ from vhlo_tools.migration.journal import Journal, Task
 from vhlo_tools.migration.part_files import remove_forsaken, remove_parts
 from vhlo_tools.migration.request import MigrationSettings, Tools
 from vhlo_tools.migration.scheduling import work_through
-from vhlo_tools.migration.store_files import FoundFile, Stamp, found_at, hash_at
+from vhlo_tools.migration.stamps import Stamp, hash_at
+from vhlo_tools.migration.store_files import FoundFile, found_at
 from vhlo_tools.migration.work import CHANGED, PreparedFile, Work, backup_reason
 from vhlo_tools.migration.workers import Workers
+from vhlo_tools.remote import is_url
 
 __all__ = ["Migration"]
 
@@ -42,13 +44,17 @@ class Migration:
         settings: The settings of the migration.
         tools: The operations on one program.
         journal: The journal, which must remain open during the migration.
+        renew: Is called after every batch, and says elsewhere that the migration is at work.
 
     Attributes:
         files: The number of files to process that have been found so far.
         size: Their size in bytes.
     """
 
-    def __init__(self, settings: MigrationSettings, tools: Tools, journal: Journal) -> None:
+    def __init__(
+        self, settings: MigrationSettings, tools: Tools, journal: Journal, renew: Callable[[], None] | None = None
+    ) -> None:
+        self._renew = renew
         self._settings = settings
         self._tools = tools
         self._journal = journal
@@ -138,6 +144,8 @@ class Migration:
             if results is None:
                 results = [self._crashed(task) for task in batch]
             records = self._put(list(zip(batch, results, strict=True)))
+            if self._renew is not None:
+                self._renew()
             self._begun.difference_update(task.number for task in batch)
             yield from records
 
@@ -169,7 +177,7 @@ class Migration:
         for folder in {os.path.dirname(each.part) for _, each in batch if each.part}:  # noqa: PTH120
             _sync(folder)
         stamped = [
-            (task, self._stamp(task, record), None if record is each.record and each.part else record)
+            (task, each.stamp or self._stamp(task, record), None if record is each.record and each.part else record)
             for (task, each), record in zip(batch, records, strict=True)
         ]
         self._journal.finish(stamped)
@@ -229,7 +237,7 @@ class Migration:
 
     def _stamp(self, task: Task, record: MigrationRecord) -> Stamp | None:
         """Return the new stamp of a file that was replaced in place."""
-        if record.status != "moved" or task.found.source != task.found.destination:
+        if record.status != "moved" or task.found.source != task.found.destination or is_url(task.found.source):
             return None
         with suppress(OSError):
             return Stamp.of(task.found.source)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.dialect import Release
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Kind
+from vhlo_tools.remote import is_url
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote import Stamp as ObjectStamp
 
 __all__ = ["MigrationSettings", "Proof", "StoredProgram", "Tools"]
 
@@ -66,9 +70,9 @@ class MigrationSettings:
     def pinned(self) -> dict[str, object]:
         """Return the settings that must not change when an interrupted migration is resumed, as a JSON object."""
         return {
-            "PATH": [str(Path(each).absolute()) for each in self.paths],
+            "PATH": [_absolute(each) for each in self.paths],
             "target": str(self.target),
-            "output-dir": self.output_dir and str(Path(self.output_dir).absolute()),
+            "output-dir": self.output_dir and _absolute(self.output_dir),
             "backup": self.backup,
             "verify": self.verify,
             "seed": self.seed,
@@ -84,6 +88,10 @@ class MigrationSettings:
             "allow-relaxed": sorted(self.allow_relaxed),
             "allow-signature-change": self.allow_signature_change,
         }
+
+
+def _absolute(path: str) -> str:
+    return path if is_url(path) else str(Path(path).absolute())
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +117,25 @@ class StoredProgram:
         kind: Its kind.
         data: Its bytes.
         opened: The artifact, or the container of a jax.export file; ``None`` for a program of another kind.
+        version: The version that was read, of an object in a store.
     """
 
     name: str
     kind: Kind
     data: Buffer
     opened: Artifact | JaxContainer | None
+    version: ObjectStamp | None = None
 
     @classmethod
-    def of(cls, name: str, kind: Kind, data: Buffer) -> Self:
+    def of(cls, name: str, kind: Kind, data: Buffer, version: ObjectStamp | None = None) -> Self:
         """Return the program in the bytes of a file.
 
         Raises:
             MalformedArtifactError: If it is a damaged artifact or jax.export file.
         """
         if kind is Kind.JAX_EXPORT:
-            return cls(name, kind, data, JaxContainer(data, name=name))
-        return cls(name, kind, data, Artifact(data, name=name) if kind is Kind.PORTABLE_ARTIFACT else None)
+            return cls(name, kind, data, JaxContainer(data, name=name), version)
+        return cls(name, kind, data, Artifact(data, name=name) if kind is Kind.PORTABLE_ARTIFACT else None, version)
 
     @property
     def artifacts(self) -> Sequence[Artifact]:

@@ -102,6 +102,7 @@ MIGRATION_TABLE: Final[Table[MigrationRecord]] = Table(
         Column("new_size", "integer", "size after, in bytes", lambda row: row.new_size),
         Column("new_digest", "text", "SHA-256 after", lambda row: row.new_digest),
         Column("backup", "text", "path at which the old file is kept", lambda row: row.backup),
+        Column("old_version", "text", "version under which a store keeps the old object", lambda row: row.old_version),
         Column("leads_to", "text", "path of the file itself, if a link leads to it", lambda row: row.leads_to),
         Column("verified", "text", "proof that both compute the same", lambda row: row.verified),
         Column("reason", "text", "why it was not migrated", lambda row: row.reason),

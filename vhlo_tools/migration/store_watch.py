@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 from vhlo_tools.artifact import Artifact, JaxContainer, first_writer
@@ -27,6 +26,7 @@ from vhlo_tools.migration.windows import (
     written_on,
 )
 from vhlo_tools.migration.workers import Workers
+from vhlo_tools.remote import place
 from vhlo_tools.version import Version
 
 __all__ = ["StoreFile", "watch_store"]
@@ -82,7 +82,7 @@ class _Reading:
     def _one(self, path: str) -> StoreFile:
         seen = StoreFile(path)
         try:
-            data = read_bytes(Path(path))
+            data = read_bytes(place(path))
             kind = recognise(data, path)
             seen = replace(seen, kind=kind, size=len(data))
             if kind is Kind.JAX_EXPORT:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.artifact import Artifact, JaxContainer, container_findings
 from vhlo_tools.errors import (
@@ -21,6 +21,7 @@ from vhlo_tools.errors import (
     DowngradeError,
     InvalidProgramError,
     MalformedArtifactError,
+    ObjectChangedError,
     UnsupportedFeatureError,
     VerificationError,
     VhloToolsError,
@@ -36,10 +37,16 @@ from vhlo_tools.formats import (
 from vhlo_tools.mapping import Chunk, slices, view
 from vhlo_tools.migration.file_record import MigrationRecord, Status
 from vhlo_tools.migration.journal import Task
+from vhlo_tools.migration.object_results import BEFORE, MIGRATION, ObjectResult, digest_before, keep_object
 from vhlo_tools.migration.part_files import part_path
 from vhlo_tools.migration.request import MigrationSettings, StoredProgram, Tools
-from vhlo_tools.migration.store_files import FoundFile, Stamp, hash_at
+from vhlo_tools.migration.stamps import Stamp, hash_at, object_url
+from vhlo_tools.migration.store_files import FoundFile
+from vhlo_tools.remote import is_url
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote import Stamp as ObjectStamp
 
 __all__ = ["CHANGED", "PreparedFile", "Work", "backup_reason"]
 
@@ -59,10 +66,12 @@ class PreparedFile:
     Attributes:
         record: The record of the file; with ``part``, the record that applies once the result is at its destination.
         part: The path of the result until then; ``None`` if there is no result.
+        stamp: The stamp of an object that was replaced already, by a write that a store does whole or not at all.
     """
 
     record: MigrationRecord
     part: str | None = None
+    stamp: Stamp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +107,12 @@ class Work:
             return PreparedFile(replace(record, status="blocked", reason=_outside(found)))
         reading = True
         try:
-            kind, data = _read(found.source, found.path)
+            kind, data, there = _read(found.source, found.path)
             reading = False
-            if Stamp.of(found.source) != found.stamp:
+            if (Stamp.of_object(there) if there else Stamp.of(found.source)) != found.stamp:
                 return PreparedFile(replace(record, status="changed", reason=CHANGED))
             record = replace(record, kind=kind, size=len(data), digest=_digest([view(data)]))
-            before = StoredProgram.of(found.path, kind, data)
+            before = StoredProgram.of(found.path, kind, data, there)
             version = before.opened.version if before.opened is not None else None
             if version != record.version:
                 record = replace(record, version=version)
@@ -123,7 +132,7 @@ class Work:
         chunks: _Chunks | None
         if opened is not None and _is_at(before, settings.target):
             if not beside:
-                return PreparedFile(replace(record, status="current"))
+                return PreparedFile(self._moved_before(record, before))
             chunks = [view(before.data)]
         elif self.dry and not self._is_tried(task):
             chunks = None
@@ -138,7 +147,7 @@ class Work:
                 # The first call includes the time of imports and other initialization.
                 started = time.perf_counter()
                 moved = self.tools.move(before, settings)
-                _write_nowhere(list(joined(moved.chunks)), Path(found.source).parent)
+                _write_nowhere(list(joined(moved.chunks)), found.source)
                 record = replace(record, seconds=time.perf_counter() - started)
             if settings.verify and not self.dry:
                 record = self._proven(record, before, moved)
@@ -146,6 +155,8 @@ class Work:
                     return PreparedFile(record)
             # Small chunks are joined: an artifact may have thousands, and each would be a system call.
             chunks = list(joined(moved.chunks))
+        if is_url(found.destination):
+            return self._stored(record, before, found, chunks, beside=beside)
         if chunks is not None:
             record = replace(record, new_size=sum(map(len, chunks)), new_digest=_digest(chunks))
             there = hash_at(found.destination) if beside else record.digest
@@ -153,11 +164,49 @@ class Work:
                 return PreparedFile(replace(record, status="current", output=found.destination if beside else None))
         return self._placed(task, record, chunks, beside=beside)
 
+    def _moved_before(self, record: MigrationRecord, before: StoredProgram) -> MigrationRecord:
+        """Return the record of what is at the target: an object says if this migration moved it before."""
+        was = digest_before(before.version, self.key) if before.version else None
+        if was is None:
+            return replace(record, status="current")
+        return replace(record, status="moved", digest=was, new_size=record.size, new_digest=record.digest)
+
+    def _stored(
+        self,
+        record: MigrationRecord,
+        before: StoredProgram,
+        found: FoundFile,
+        chunks: _Chunks | None,
+        *,
+        beside: bool,
+    ) -> PreparedFile:
+        """Write the result as an object, which the store does whole or not at all."""
+        record = replace(record, status="move" if self.dry else "moved", output=found.destination if beside else None)
+        if self.dry or chunks is None:
+            return PreparedFile(record)
+        result = ObjectResult(found.destination, chunks, {MIGRATION: self.key, BEFORE: record.digest or ""})
+        try:
+            if before.version is not None and not beside:
+                record = replace(record, old_version=before.version.version_id)
+                if self.settings.backup:
+                    record = replace(record, backup=found.destination + self.settings.backup)
+                    keep_object(record.backup or "", before.data)
+            stamp = result.write(None if beside else before.version, force=self.settings.force)
+        except ObjectChangedError:
+            return PreparedFile(replace(record, status="changed", reason=CHANGED, backup=None, old_version=None))
+        except FileExistsError as error:
+            if error.filename == found.destination and hash_at(found.destination) == result.digest_of_chunks():
+                return PreparedFile(replace(record, status="current", digest=record.digest))
+            reason = f"{error.filename} exists and is another object: --force (force=True) replaces a result"
+            return PreparedFile(replace(record, status="blocked", reason=reason, backup=None, old_version=None))
+        return PreparedFile(replace(record, new_size=result.size, new_digest=result.digest), stamp=stamp)
+
     def _is_tried(self, task: Task) -> bool:
         """Return whether a plan converts a file too: to measure the time, or to compare it with an existing result."""
         beside = task.found.destination != task.found.source
         sampled = task.number <= _FIRST_SAMPLES or task.number % _SAMPLED == 0
-        return sampled or (beside and Path(task.found.destination).exists())
+        exists = beside and not is_url(task.found.destination) and Path(task.found.destination).exists()
+        return sampled or exists
 
     def _proven(
         self, record: MigrationRecord, before: StoredProgram, moved: Artifact | JaxContainer
@@ -197,7 +246,7 @@ class Work:
         try:
             if beside:
                 Path(part).parent.mkdir(parents=True, exist_ok=True)
-            _write(part, chunks, os.stat(found.source))  # noqa: PTH116 - once for each file
+            _write(part, chunks, None if is_url(found.source) else os.stat(found.source))  # noqa: PTH116
         except OSError as error:
             with suppress(OSError):
                 os.unlink(part)  # noqa: PTH108
@@ -233,14 +282,19 @@ def backup_reason(path: str, backup: str) -> str | None:
     return f"the backup cannot be written: {backup} exists and is another file; remove it or choose another suffix"
 
 
-def _read(source: str, path: str) -> tuple[Kind, Buffer]:
+def _read(source: str, path: str) -> tuple[Kind, Buffer, ObjectStamp | None]:
+    if is_url(source):
+        from vhlo_tools.remote import read_object
+
+        held, version = read_object(object_url(source))
+        return recognise(held, path), held, version
     try:
         data = read_bytes(Path(source))
     except IsADirectoryError:
         if is_saved_model(source):
             raise InvalidProgramError(f"{path} is a SavedModel: `vhlo serialize` converts it to an artifact") from None
         raise
-    return recognise(data, path), data
+    return recognise(data, path), data, None
 
 
 def _is_at(program: StoredProgram, target: Version) -> bool:
@@ -256,23 +310,25 @@ def _digest(chunks: Iterable[Chunk]) -> str:
     return found.hexdigest()
 
 
-def _write(part: str, chunks: _Chunks, like: os.stat_result) -> None:
-    """Write a new file with the permissions and, if permitted, the owner of another."""
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+def _write(part: str, chunks: _Chunks, like: os.stat_result | None) -> None:
+    """Write a new file with the permissions and, if permitted, the owner of another, if it is made from one."""
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if like else 0o666)
     try:
         write_chunks(handle, chunks)
-        with suppress(PermissionError):
-            os.fchown(handle, like.st_uid, like.st_gid)
-        # After fchown, which clears some permission bits.
-        os.fchmod(handle, like.st_mode & 0o7777)
+        if like is not None:
+            with suppress(PermissionError):
+                os.fchown(handle, like.st_uid, like.st_gid)
+            # After fchown, which clears some permission bits.
+            os.fchmod(handle, like.st_mode & 0o7777)
         # Otherwise a power failure could destroy both the old and the new file.
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-def _write_nowhere(chunks: _Chunks, folder: Path) -> None:
+def _write_nowhere(chunks: _Chunks, source: str) -> None:
     """Write a temporary file without a name, for measuring the time; errors are ignored."""
+    folder = None if is_url(source) else Path(source).parent
     with suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
         _digest(chunks)
         write_chunks(file.fileno(), chunks)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from vhlo_tools.remote.places import Place, Url, is_path, is_url, local_path, place
     from vhlo_tools.remote.store import Listed, Stamp
     from vhlo_tools.remote.traffic import Traffic, counted
-    from vhlo_tools.remote.writing import delete_object, write_object
+    from vhlo_tools.remote.writing import delete_object, metadata_of, write_object
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
@@ -25,6 +25,6 @@ else:
             "places": ("Place", "Url", "is_path", "is_url", "local_path", "place"),
             "store": ("Listed", "Stamp"),
             "traffic": ("Traffic", "counted"),
-            "writing": ("delete_object", "write_object"),
+            "writing": ("delete_object", "metadata_of", "write_object"),
         },
     )

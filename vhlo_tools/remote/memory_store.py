@@ -59,12 +59,14 @@ class MemoryStore:
             count(written=len(data))
             # As a file of fsspec's own, whose readers expect one.
             made = MemoryFile(MemoryFileSystem(), f"/{url.key}", data)
+            # It has no metadata, but takes any attribute.
+            made.vhlo_metadata = {**(old.kept.get("metadata", {}) if old else {}), **metadata}
             made.commit()
             return _stamp(made)
 
     def upload(self, url: Url, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> _Upload:
         """Begin to write an object in parts."""
-        return _Upload(self, url, condition)
+        return _Upload(self, url, condition, metadata, old)
 
     def delete(self, url: Url, condition: Condition = ANY) -> None:
         """Delete an object."""
@@ -91,15 +93,18 @@ class MemoryStore:
 class _Upload:
     """An object whose parts are collected."""
 
-    def __init__(self, store: MemoryStore, url: Url, condition: Condition) -> None:
+    def __init__(
+        self, store: MemoryStore, url: Url, condition: Condition, metadata: Mapping[str, str], old: Stamp | None
+    ) -> None:
         self._store, self._url, self._condition = store, url, condition
+        self._metadata, self._old = metadata, old
         self._parts: list[bytes] = []
 
     def add(self, part: bytes) -> None:
         self._parts.append(part)
 
     def finish(self) -> Stamp:
-        return self._store.put(self._url, b"".join(self._parts), self._condition, {}, None)
+        return self._store.put(self._url, b"".join(self._parts), self._condition, self._metadata, self._old)
 
     def abort(self) -> None:
         self._parts.clear()
@@ -108,4 +113,6 @@ class _Upload:
 def _stamp(file: Any) -> Stamp:
     size = file.getbuffer().nbytes
     # A file that is written again is another object in memory, made at another time.
-    return Stamp(size, f"{id(file):x}-{file.modified.timestamp()}-{size}", modified=file.modified.timestamp())
+    modified = file.modified.timestamp()
+    kept = {"metadata": getattr(file, "vhlo_metadata", {})}
+    return Stamp(size, f"{id(file):x}-{modified}-{size}", modified=modified, kept=kept)

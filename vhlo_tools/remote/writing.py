@@ -23,7 +23,7 @@ from vhlo_tools.remote.failures import ConditionError
 from vhlo_tools.remote.places import Url
 from vhlo_tools.remote.store import ANY, NEW, Condition, Stamp, Store
 
-__all__ = ["MARK", "delete_object", "write_object"]
+__all__ = ["MARK", "delete_object", "metadata_of", "write_object"]
 
 #: The name of the mark in the metadata. Azure takes only what is an identifier of C#.
 MARK: Final = "vhlowrite"
@@ -38,7 +38,14 @@ _LARGEST: Final = 1 << 29
 _HONOURED: dict[tuple[int, str, str], bool] = {}
 
 
-def write_object(url: Url, chunks: Iterable[Chunk], *, force: bool = False, replaces: Stamp | None = None) -> Stamp:
+def write_object(
+    url: Url,
+    chunks: Iterable[Chunk],
+    *,
+    force: bool = False,
+    replaces: Stamp | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> Stamp:
     """Write ``chunks`` as an object, which appears complete or not at all.
 
     Its media type and metadata are those of the object that it replaces.
@@ -48,6 +55,7 @@ def write_object(url: Url, chunks: Iterable[Chunk], *, force: bool = False, repl
         chunks: The bytes, in order; they are not held together in memory.
         force: Whether any object may be replaced.
         replaces: The version that it replaces; nothing is written if another is there by then.
+        metadata: What is added to its metadata: names of lower-case letters, and short values.
 
     Returns:
         The new version.
@@ -65,11 +73,11 @@ def write_object(url: Url, chunks: Iterable[Chunk], *, force: bool = False, repl
         _require_conditions(store, url, condition)
     mark = os.urandom(16).hex()
     try:
-        return _write(store, url, _parts(chunks), condition, {MARK: mark}, old)
+        return _write(store, url, _parts(chunks), condition, {**(metadata or {}), MARK: mark}, old)
     except ConditionError:
         with suppress(FileNotFoundError):
             there = store.stamp(url)
-            if _metadata(there).get(MARK) == mark:
+            if metadata_of(there).get(MARK) == mark:
                 return there
         raise _refusal(url, condition) from None
 
@@ -153,7 +161,8 @@ def _parts(chunks: Iterable[Chunk]) -> Iterator[bytes]:
         yield bytes(waiting)
 
 
-def _metadata(stamp: Stamp) -> Mapping[str, str]:
+def metadata_of(stamp: Stamp) -> Mapping[str, str]:
+    """Return the metadata of an object, with lower-case names; a listing says nothing of them."""
     # Servers and proxies write the names of headers as they like.
     return {name.lower(): value for name, value in (stamp.kept.get("metadata") or {}).items()}
 

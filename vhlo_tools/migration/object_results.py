@@ -1,0 +1,111 @@
+"""Results of a migration as objects, each of which says in its metadata what it was.
+
+A store lets an object appear whole, in place of the version that was read and of no other. So a migration needs neither
+temporary objects nor a note before each write: an object at the target that names the migration was moved by it, also
+if whoever wrote it could not say so any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from vhlo_tools.formats import Buffer
+from vhlo_tools.mapping import Chunk, slices, view
+from vhlo_tools.migration.stamps import Stamp, hash_at, object_url
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote import Stamp as ObjectStamp
+
+__all__ = ["BEFORE", "MIGRATION", "ObjectResult", "digest_before", "keep_object"]
+
+#: The names in the metadata for the key of the migration, and for the SHA-256 of what was replaced. Azure takes only
+#: what is an identifier of C#.
+MIGRATION: Final = "vhlomigration"
+BEFORE: Final = "vhlobefore"
+
+
+class ObjectResult:
+    """A result that is written as an object.
+
+    Args:
+        destination: The URL.
+        chunks: The bytes, in order; those of constants are read from where they are.
+        metadata: What the object says of itself.
+
+    Attributes:
+        size: The number of bytes that were written.
+        digest: Their SHA-256.
+    """
+
+    def __init__(self, destination: str, chunks: Sequence[Chunk], metadata: Mapping[str, str]) -> None:
+        self._url = object_url(destination)
+        self._chunks = chunks
+        self._metadata = metadata
+        self.size = 0
+        self.digest: str | None = None
+
+    def write(self, replaces: ObjectStamp | None, *, force: bool) -> Stamp:
+        """Write it.
+
+        Args:
+            replaces: The version that it replaces; ``None`` if it stands beside what it was made from.
+            force: Whether it then may replace any object.
+
+        Raises:
+            ObjectChangedError: If there is another version.
+            FileExistsError: If there is an object that it must not replace.
+            StoreError: If it cannot be written; nothing is left behind.
+        """
+        from vhlo_tools.remote import write_object
+
+        written = write_object(
+            self._url, self._hashed(), force=force and replaces is None, replaces=replaces, metadata=self._metadata
+        )
+        return Stamp.of_object(written)
+
+    def digest_of_chunks(self) -> str | None:
+        """Return the SHA-256 of the bytes, which need not have been written."""
+        for _ in self._hashed():
+            pass
+        return self.digest
+
+    def _hashed(self) -> Iterator[Chunk]:
+        # As they go, because reading constants of gigabytes once more takes as long as writing them.
+        digest = hashlib.sha256()
+        self.size = 0
+        for chunk in self._chunks:
+            for piece in slices(view(chunk)):
+                digest.update(piece)
+                self.size += len(piece)
+                yield piece
+        self.digest = digest.hexdigest()
+
+
+def digest_before(version: ObjectStamp, key: str) -> str | None:
+    """Return the SHA-256 of what an object replaced, if a migration has written it; ``None`` otherwise.
+
+    Args:
+        version: The object.
+        key: The key of the migration.
+    """
+    from vhlo_tools.remote import metadata_of
+
+    said = metadata_of(version)
+    return (said.get(BEFORE) or None) if said.get(MIGRATION) == key else None
+
+
+def keep_object(backup: str, data: Buffer) -> None:
+    """Write the bytes of an old object under another name; they may be there already.
+
+    Raises:
+        FileExistsError: If another object is there.
+        StoreError: If it cannot be written.
+    """
+    result = ObjectResult(backup, [view(data)], {})
+    try:
+        result.write(None, force=False)
+    except FileExistsError:
+        if hash_at(backup) != result.digest_of_chunks():
+            raise
