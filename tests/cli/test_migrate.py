@@ -40,6 +40,7 @@ FILE = {
         "leads_to": TEXT,
         "output": TEXT,
         "backup": TEXT,
+        "old_version": TEXT,
         "verified": TEXT,
         "reason": TEXT,
         "seconds": {"type": ["number", "null"]},
