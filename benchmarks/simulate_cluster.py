@@ -16,7 +16,6 @@ import json
 import math
 import random
 import statistics
-import sys
 from collections import deque
 from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, fields
@@ -319,4 +318,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
