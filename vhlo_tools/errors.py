@@ -33,6 +33,7 @@ __all__ = [
     "MissingExtraError",
     "ObjectChangedError",
     "ProviderError",
+    "ResultsError",
     "RevisionError",
     "SettingsError",
     "StoreError",
@@ -57,6 +58,10 @@ class SettingsError(VhloToolsError, ValueError):
 
 class RevisionError(VhloToolsError, ValueError):
     """A revision of git that programs cannot be compared with; the message says what would make it available."""
+
+
+class ResultsError(VhloToolsError, ValueError):
+    """Files of results about a store that cannot be read: damaged, of another program, or of different tables."""
 
 
 class ProviderError(VhloToolsError):

@@ -197,6 +197,7 @@ def _folders(context: click.Context, incomplete: str) -> list[Item]:
 
 _FILES: Final = (
     *("source", "paths", "before", "after", "model", "inputs", "output", "report", "journal", "weights", "config"),
+    "results",
     *("baseline", "exclude", "against", "arguments"),
 )
 _FOLDERS: Final = ("cache_dir", "output_dir", "folder", "tests", "probe")

@@ -15,8 +15,9 @@ from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.migrate_text import readable_path
+from vhlo_tools.cli.store_report_text import report_lines
 from vhlo_tools.dialect import WindowName
-from vhlo_tools.migration import AT_REST, STATUS_TABLE, WINDOWS, FileStatus, StoreFile, horizon_end
+from vhlo_tools.migration import AT_REST, STATUS_TABLE, WINDOWS, FileStatus, StoreFile, horizon_end, summarize_results
 from vhlo_tools.tables import parquet_chunks
 
 
@@ -98,6 +99,23 @@ def status(
     if counts["unreadable"]:
         return 2
     return 1 if counts["left"] or counts["leaves"] else 0
+
+
+@store.command()
+@click.argument("results", metavar="RESULTS")
+@options.format_option
+def report(results: str, output_format: str) -> None:
+    """Summarize RESULTS, a Parquet file that `vhlo migrate` or `vhlo store status` has written, or a folder of them.
+
+    Files and bytes by status and by version, features by the number of files with findings, the most frequent
+    reasons, and the time that files took. Needs the extra `distributed`. Exit code 2: RESULTS cannot be read.
+    """
+    summary = summarize_results(results)
+    if output_format == "json":
+        options.echo_json(summary.as_json())
+        return
+    for line in report_lines(summary):
+        echo(line)
 
 
 def _counting(judged: Iterator[FileStatus], counts: Counter[str]) -> Iterator[FileStatus]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vhlo_tools.migration.migration import Migration
     from vhlo_tools.migration.request import MigrationSettings, Proof, StoredProgram, Tools
     from vhlo_tools.migration.result_tables import MIGRATION_TABLE, STATUS_TABLE, FileStatus, StatusName
+    from vhlo_tools.migration.results_summary import ResultsSummary, summarize_results
     from vhlo_tools.migration.scheduling import work_through
     from vhlo_tools.migration.stamps import object_url
     from vhlo_tools.migration.store_watch import StoreFile, watch_store
@@ -29,6 +30,7 @@ else:
             "migration": ("Migration",),
             "request": ("MigrationSettings", "Proof", "StoredProgram", "Tools"),
             "result_tables": ("MIGRATION_TABLE", "STATUS_TABLE", "FileStatus", "StatusName"),
+            "results_summary": ("ResultsSummary", "summarize_results"),
             "scheduling": ("work_through",),
             "stamps": ("object_url",),
             "store_watch": ("StoreFile", "watch_store"),

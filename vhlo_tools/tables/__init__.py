@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from vhlo_tools.tables.columns import CellKind, Column, ListOf, StructOf, Table
     from vhlo_tools.tables.finding_columns import FINDINGS
     from vhlo_tools.tables.parquet import parquet_chunks
+    from vhlo_tools.tables.parquet_reading import StoredTable
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
@@ -15,5 +16,6 @@ else:
             "columns": ("CellKind", "Column", "ListOf", "StructOf", "Table"),
             "finding_columns": ("FINDINGS",),
             "parquet": ("parquet_chunks",),
+            "parquet_reading": ("StoredTable",),
         },
     )

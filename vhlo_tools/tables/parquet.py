@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from vhlo_tools.errors import MissingExtraError
-from vhlo_tools.tables.columns import CellKind, Column, ListOf, PlainKind, StructOf, Table
+from vhlo_tools.tables.arrow import PREFIX, arrow_fields, require_pyarrow
+from vhlo_tools.tables.columns import CellKind, Column, ListOf, StructOf, Table
 
 if TYPE_CHECKING:
     import pyarrow
@@ -21,15 +21,6 @@ _Row = TypeVar("_Row")
 _BATCH: Final = 1024
 _MOST_ROWS: Final = 1 << 16
 _MOST_BYTES: Final = 16 << 20
-
-#: The constructors of pyarrow for the types of plain kinds.
-_TYPES: Final[Mapping[PlainKind, str]] = {
-    "text": "string",
-    "flag": "bool_",
-    "integer": "int64",
-    "seconds": "float64",
-    "day": "date32",
-}
 
 
 class _Sink(io.RawIOBase):
@@ -62,16 +53,11 @@ def parquet_chunks(table: Table[_Row], rows: Iterable[_Row], said: Mapping[str, 
     Raises:
         MissingExtraError: If pyarrow is not installed. It is raised before any row is taken.
     """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Parquet files are written by pyarrow, which cannot be imported ({error}): "
-            f"pip install 'vhlo-tools[distributed]' installs it"
-        ) from error
-    metadata = {f"vhlo_tools.{key}": value for key, value in {"table": table.name, **(said or {})}.items()}
-    schema = pyarrow.schema(_fields(table.columns), metadata=metadata)
+    require_pyarrow()
+    import pyarrow
+
+    metadata = {f"{PREFIX}{key}": value for key, value in {"table": table.name, **(said or {})}.items()}
+    schema = pyarrow.schema(arrow_fields(table.columns), metadata=metadata)
     return _written(schema, ({each.name: _cell(each, row) for each in table.columns} for row in rows))
 
 
@@ -92,23 +78,6 @@ def _written(schema: pyarrow.Schema, rows: Iterator[dict[str, Any]]) -> Iterator
         if group:
             writer.write_table(Group.from_batches(group))
     yield from sink.taken()
-
-
-def _fields(columns: Iterable[Column[Any]]) -> list[pyarrow.Field]:
-    import pyarrow
-
-    return [pyarrow.field(each.name, _type(each.kind), metadata={"description": each.description}) for each in columns]
-
-
-def _type(kind: CellKind) -> pyarrow.DataType:
-    import pyarrow
-
-    match kind:
-        case ListOf():
-            return pyarrow.list_(_type(kind.item))
-        case StructOf():
-            return pyarrow.struct(_fields(kind.columns))
-    return getattr(pyarrow, _TYPES[kind])()
 
 
 def _cell(column: Column[_Row], row: _Row) -> Any:

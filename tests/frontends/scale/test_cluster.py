@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 import signal
 import subprocess
@@ -15,7 +13,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from corpus import EXAMPLES, FEATURES
+from cluster_stores import FROM, TARGET, filled, found_in, hold_memory
+from corpus import EXAMPLES
 from dask_cluster import LocalProcesses, running_cluster
 from distributed import Client
 from migration_tools import DEADLY
@@ -30,10 +29,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
-FROM, TARGET = "1.9.0", "1.1.0"
-#: The programs of stores, and of how many files: one of them cannot be at the target.
-PROGRAMS = ((EXAMPLES / "saxpy.mlir", 40), (EXAMPLES / "transformer_step.mlir", 1), (FEATURES / "tan.mlir", 9))
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalProcesses]:
@@ -46,29 +41,6 @@ def client(cluster: LocalProcesses) -> Iterator[Any]:
     cluster.await_workers(4)
     with connected(cluster.address) as found:
         yield found
-
-
-def filled(store: Path, number: int) -> dict[str, str]:
-    """Fill a store, and return the SHA-256 that each file has after its migration."""
-    versions = []
-    for source, times in PROGRAMS:
-        artifact = vt.serialize(source, FROM)
-        refused = any(each.level == "error" for each in vt.check(artifact, TARGET))
-        versions += [(bytes(artifact), bytes(artifact if refused else vt.retarget(artifact, TARGET)))] * times
-    digests = {}
-    for index in range(number):
-        before, after = versions[index % len(versions)]
-        path = store / f"{index // 100:03}" / f"{index:05}.mlirbc"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(before)
-        digests[str(path)] = hashlib.sha256(after).hexdigest()
-    return digests
-
-
-def found_in(store: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file in a store, hidden ones too."""
-    files = (each for each in store.rglob("*") if each.is_file())
-    return {str(each): hashlib.sha256(each.read_bytes()).hexdigest() for each in files}
 
 
 def test_a_store_ends_as_in_one_process(client: Any, tmp_path: Path) -> None:
@@ -114,15 +86,6 @@ def test_a_worker_that_runs_out_of_memory(cluster: LocalProcesses, client: Any, 
         time.sleep(0.1)
     greedy.cancel()
     cluster.kill("small")
-
-
-def hold_memory() -> int:
-    """Take all the memory that there is, slowly enough for a nanny to see it."""
-    held = []
-    for _ in range(40):
-        held.append(os.urandom(50_000_000))
-        time.sleep(0.1)
-    return len(held)
 
 
 def test_a_file_that_kills_its_worker_is_found(cluster: LocalProcesses, client: Any, tmp_path: Path) -> None:

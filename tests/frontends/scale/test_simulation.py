@@ -1,0 +1,54 @@
+"""The simulation of a cluster, beside what can be said of it without one."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+from simulate_cluster import Parts, simulate
+
+#: Parts of which the workers are the slowest.
+PARTS = Parts(32, 0.00001, 0.001, 0.001, 0.06, 0.04, 0.0)
+
+
+def test_workers_share_the_work() -> None:
+    for workers in (1, 4, 10):
+        said = simulate(PARTS, files=32_000, workers=workers)
+        assert (said.batches, said.redone) == (1_000, 0)
+        assert said.seconds == pytest.approx(1_000 * 0.1 / workers, rel=0.05)
+        assert said.workers > 0.95
+
+
+def test_what_one_process_does_is_the_limit_of_many_workers() -> None:
+    client = simulate(replace(PARTS, client=0.01), files=32_000, workers=100)
+    assert client.seconds == pytest.approx(1_000 * (0.01 + 32 * 0.00001), rel=0.05)
+    assert client.client > 0.95
+    scheduler = simulate(replace(PARTS, scheduler=0.02), files=32_000, workers=100)
+    assert scheduler.seconds == pytest.approx(1_000 * 0.02, rel=0.05)
+    assert scheduler.scheduler > 0.95
+
+
+def test_cores_and_a_disk_are_shared() -> None:
+    on_two = simulate(PARTS, files=32_000, workers=20, cores=2)
+    assert on_two.seconds == pytest.approx(1_000 * (0.06 + 0.001 + 0.001 + 32 * 0.00001) / 2, rel=0.05)
+    disk = simulate(PARTS, files=32_000, workers=4, disk=3.0)
+    assert disk.seconds == pytest.approx(1_000 * (0.06 + 3 * 0.04) / 4, rel=0.05)
+
+
+def test_batches_of_workers_that_die_are_done_again() -> None:
+    calm = simulate(PARTS, files=320_000, workers=10)
+    deadly = simulate(PARTS, files=320_000, workers=10, deaths=0.05, detection=3.0)
+    # A death every 20 seconds of work costs the work since the batch began, half of it, and 3 seconds.
+    assert deadly.redone == pytest.approx(10_000 * 0.1 * 0.05, rel=0.3)
+    assert deadly.seconds == pytest.approx(calm.seconds * (1 + 0.05 * 3.05), rel=0.1)
+
+
+def test_the_same_seed_gives_the_same() -> None:
+    parts = replace(PARTS, spread=0.5)
+    assert simulate(parts, files=32_000, workers=4, seed=1) == simulate(parts, files=32_000, workers=4, seed=1)
+    assert simulate(parts, files=32_000, workers=4, seed=1) != simulate(parts, files=32_000, workers=4, seed=2)
