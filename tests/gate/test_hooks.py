@@ -75,3 +75,18 @@ def test_a_script_with_an_expression_is_refused(tmp_path: Path) -> None:
     steps = {"runs": {"steps": [{"name": "Say", "shell": "bash", "run": "echo ${{ inputs.name }}"}]}}
     with pytest.raises(ActionError, match="'Say' has an expression in its script"):
         load_action(write(tmp_path / "action.yml", yaml.safe_dump(steps)))
+
+
+def test_the_action_compares_with_a_revision(tmp_path: Path, installed: Path) -> None:
+    workspace = tmp_path / "workspace"
+    write(workspace / "old.mlir", blocked(7))
+    git = ["git", "-C", str(workspace), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "first"], check=True)
+    (workspace / "new.mlir").write_text(blocked(7))
+    inputs = {"paths": ".", "target": "1.3.0", "against": "HEAD", "output-format": "text"}
+    done = run_action(ACTION, workspace, installed, inputs, skip=1)
+    assert done.code == 1
+    assert "new.mlir" in done.log
+    assert "old.mlir" not in done.log
