@@ -182,9 +182,10 @@ class Work:
     ) -> PreparedFile:
         """Write the result as an object, which the store does whole or not at all."""
         record = replace(record, status="move" if self.dry else "moved", output=found.destination if beside else None)
+        result = ObjectResult(found.destination, chunks or (), {MIGRATION: self.key, BEFORE: record.digest or ""})
         if self.dry or chunks is None:
-            return PreparedFile(record)
-        result = ObjectResult(found.destination, chunks, {MIGRATION: self.key, BEFORE: record.digest or ""})
+            is_there = beside and not self.settings.force and _exists(found.destination)
+            return PreparedFile(self._refused(record, found.destination, result) if is_there else record)
         try:
             if before.version is not None and not beside:
                 record = replace(record, old_version=before.version.version_id)
@@ -195,18 +196,21 @@ class Work:
         except ObjectChangedError:
             return PreparedFile(replace(record, status="changed", reason=CHANGED, backup=None, old_version=None))
         except FileExistsError as error:
-            if error.filename == found.destination and hash_at(found.destination) == result.digest_of_chunks():
-                return PreparedFile(replace(record, status="current", digest=record.digest))
-            reason = f"{error.filename} exists and is another object: --force (force=True) replaces a result"
-            return PreparedFile(replace(record, status="blocked", reason=reason, backup=None, old_version=None))
+            return PreparedFile(self._refused(record, str(error.filename), result))
         return PreparedFile(replace(record, new_size=result.size, new_digest=result.digest), stamp=stamp)
+
+    def _refused(self, record: MigrationRecord, there: str, result: ObjectResult) -> MigrationRecord:
+        """Return the record of a file whose result, or backup, has the URL of an object that is there."""
+        if there == record.output and hash_at(there) == result.digest_of_chunks():
+            return replace(record, status="current")
+        reason = f"{there} exists and is another object: --force (force=True) replaces a result"
+        return replace(record, status="blocked", reason=reason, backup=None, old_version=None)
 
     def _is_tried(self, task: Task) -> bool:
         """Return whether a plan converts a file too: to measure the time, or to compare it with an existing result."""
         beside = task.found.destination != task.found.source
         sampled = task.number <= _FIRST_SAMPLES or task.number % _SAMPLED == 0
-        exists = beside and not is_url(task.found.destination) and Path(task.found.destination).exists()
-        return sampled or exists
+        return sampled or (beside and _exists(task.found.destination))
 
     def _proven(
         self, record: MigrationRecord, before: StoredProgram, moved: Artifact | JaxContainer
@@ -253,6 +257,14 @@ class Work:
             reason = f"the result cannot be written: {error.strerror or error}"
             return PreparedFile(replace(record, status="failed", reason=reason, backup=None))
         return PreparedFile(record, part)
+
+
+def _exists(destination: str) -> bool:
+    try:
+        Stamp.of(destination)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _outside(found: FoundFile) -> str:

@@ -92,8 +92,11 @@ def test_other_programs_and_other_places(store: Bucket, tmp_path: Path, capfd: p
     write_object(store / "in/text.mlirbc", [b"MLIR of somebody else"])
     again = statuses(vt.migrate(str(store / "in/text.mlir"), "1.7.0"))
     assert again == {str(store / "in/text.mlir"): "blocked"}
+    assert statuses(vt.plan_migration(str(store / "in/text.mlir"), "1.7.0")) == again
     assert open_object(store / "in/text.mlirbc") == b"MLIR of somebody else"
     assert set(statuses(vt.migrate(str(store / "in/text.mlir"), "1.7.0", force=True)).values()) == {"moved"}
+    for done in (vt.migrate, vt.plan_migration):
+        assert set(statuses(done(str(store / "in/text.mlir"), "1.7.0")).values()) == {"current"}
 
 
 def test_a_dry_run_writes_nothing(store: Bucket, capfd: pytest.CaptureFixture[str]) -> None:
