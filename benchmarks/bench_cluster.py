@@ -30,7 +30,7 @@ from distributed import get_task_stream
 from simulate_cluster import Parts, simulate
 
 import vhlo_tools as vt
-from vhlo_tools.migration import connected
+from vhlo_tools.executors import connected
 
 WORKERS: Final = 4
 #: Files of a calibrating run, which is made on one worker.

@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 
 __all__ = ["Outcome", "Parts", "simulate"]
 
-#: The batches in progress for each worker, as vhlo_tools.migration.workers has them.
+#: The batches in progress for each worker, as vhlo_tools.executors.workers has them.
 AHEAD: Final = 3
 #: Seconds of a core until another process has its turn.
 TURN: Final = 0.01

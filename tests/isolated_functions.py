@@ -35,6 +35,7 @@ ERRORS: list[Exception] = [
     vt.RevisionError("a"),
     vt.SettingsError("a"),
     vt.MigrationError("a"),
+    vt.WorkerError("a"),
     vt.MissingExtraError("a"),
     vt.InvalidUrlError("a"),
     vt.StoreError("a"),

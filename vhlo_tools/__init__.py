@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         UnsupportedFeatureError,
         VerificationError,
         VhloToolsError,
+        WorkerError,
     )
     from vhlo_tools.execution import (
         Buffer,
@@ -85,7 +86,8 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.externalization import Constant, Externalized, Extracted
     from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
-    from vhlo_tools.migration import MigrationRecord, MigrationSummary, StoreFile
+    from vhlo_tools.migration import MigrationRecord, MigrationSummary
+    from vhlo_tools.stores import StoreFile
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
     from vhlo_tools.version import Version
 
@@ -156,6 +158,7 @@ else:
                 "UnsupportedFeatureError",
                 "VerificationError",
                 "VhloToolsError",
+                "WorkerError",
             ),
             "execution": (
                 "Buffer",
@@ -183,8 +186,8 @@ else:
             "migration": (
                 "MigrationRecord",
                 "MigrationSummary",
-                "StoreFile",
             ),
+            "stores": ("StoreFile",),
             "verification": (
                 "Drawing",
                 "Tolerance",
@@ -258,6 +261,7 @@ __all__ = [
     "VerificationReport",
     "Version",
     "VhloToolsError",
+    "WorkerError",
     "check",
     "check_golden",
     "constants",

@@ -41,6 +41,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "VerificationError",
     "VhloToolsError",
+    "WorkerError",
 ]
 
 
@@ -248,6 +249,10 @@ class VerificationError(VhloToolsError):
 
 class GoldenError(VhloToolsError):
     """A recorded program with outputs that cannot be used, or a folder without any record."""
+
+
+class WorkerError(VhloToolsError):
+    """Processes that cannot be started or replaced, or a cluster that does not answer or has another release."""
 
 
 class MigrationError(VhloToolsError):

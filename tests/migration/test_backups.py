@@ -13,7 +13,8 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.cli.main import main
-from vhlo_tools.migration import Journal, Migration, MigrationSettings, Workers
+from vhlo_tools.executors import Workers
+from vhlo_tools.migration import Journal, Migration, MigrationSettings
 
 PROGRAM = "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }"
 NAMES = ("a.mlirbc", "b", "below/c.mlirbc")

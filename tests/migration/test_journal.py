@@ -10,8 +10,8 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools.migration import Journal, MigrationSettings
 from vhlo_tools.migration.journal import journal_path
-from vhlo_tools.migration.stamps import Stamp
 from vhlo_tools.migration.store_files import FoundFile
+from vhlo_tools.stores.stamps import Stamp
 
 SETTINGS = MigrationSettings(("store",), vt.Version("1.13.0"))
 

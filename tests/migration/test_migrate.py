@@ -17,8 +17,9 @@ from raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer
+from vhlo_tools.executors import Workers
 from vhlo_tools.formats import JaxExport
-from vhlo_tools.migration import Journal, Migration, MigrationSettings, Tools, Workers
+from vhlo_tools.migration import Journal, Migration, MigrationSettings, Tools
 
 ADD = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.add %a, %a : tensor<4xf32>
@@ -214,7 +215,7 @@ def test_a_broken_executor_of_the_caller_is_told(store: Path, add: bytes) -> Non
         Workers(executor) as workers,
     ):
         migration = Migration(settings, DEADLY, journal)
-        with pytest.raises(vt.MigrationError, match="only the owner of the executor can restart it"):
+        with pytest.raises(vt.WorkerError, match="only the owner of the executor can restart it"):
             list(migration.execute(workers))
 
 
@@ -363,5 +364,5 @@ def test_a_script_that_cannot_start_processes_is_told_why(store: Path, tmp_path:
     ran = subprocess.run([sys.executable, str(script), str(store)], capture_output=True, text=True)
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1].startswith(
-        "vhlo_tools.errors.MigrationError: no worker process can be started: a script that requests worker processes"
+        "vhlo_tools.errors.WorkerError: no worker process can be started: a script that requests worker processes"
     )

@@ -12,11 +12,12 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
-from vhlo_tools.migration import Journal, Migration, MigrationSettings, Workers
+from vhlo_tools.executors import Workers
+from vhlo_tools.migration import Journal, Migration, MigrationSettings
 from vhlo_tools.migration.journal import Task
 from vhlo_tools.migration.part_files import part_path
-from vhlo_tools.migration.stamps import hash_at
 from vhlo_tools.migration.store_files import found_at
+from vhlo_tools.stores.stamps import hash_at
 
 TARGET = vt.Version("1.13.0")
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from vhlo_tools.findings import Finding
-from vhlo_tools.migration import MIGRATION_TABLE, STATUS_TABLE
+from vhlo_tools.migration import MIGRATION_TABLE
+from vhlo_tools.stores import STATUS_TABLE
 from vhlo_tools.tables import FINDINGS, CellKind, Column, ListOf, StructOf, Table
 
 

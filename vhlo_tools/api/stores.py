@@ -12,24 +12,11 @@ from typing import Any, Unpack
 from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.migration import (
-    AT_REST,
-    WINDOWS,
-    AnyExecutor,
-    Claim,
-    Journal,
-    Migration,
-    MigrationRecord,
-    MigrationSettings,
-    StoreFile,
-    WindowName,
-    Workers,
-    journal_path,
-    object_url,
-    watch_store,
-)
+from vhlo_tools.executors import AnyExecutor, Workers
+from vhlo_tools.migration import Claim, Journal, Migration, MigrationRecord, MigrationSettings, journal_path
 from vhlo_tools.program import WriteOptions
 from vhlo_tools.remote import is_path, is_url, place
+from vhlo_tools.stores import AT_REST, WINDOWS, StoreFile, WindowName, object_url, watch_store
 from vhlo_tools.version import Version
 
 __all__ = ["migrate", "opened_migration", "plan_migration", "store_status"]
@@ -131,6 +118,7 @@ def migrate(
     Raises:
         MigrationError: If a path matches no file, another migration is in progress, or an unfinished migration has
             other settings.
+        WorkerError: If no process can be started, or the cluster cannot be used.
         UnknownTargetError: If the target is unknown.
         InvalidVersionError: If the target looks like a version but is not valid.
     """
@@ -218,13 +206,13 @@ def plan_migration(
         jobs: The number of processes, as for :func:`migrate`.
         options: See :class:`MigrationOptions`.
 
-    The record of each file: ``move``, ``current``, ``blocked`` or ``unreadable``. A sample of the files is
-    converted without being written, with ``seconds``, from which :class:`MigrationSummary` estimates the total
-    time.
-        without being written, with ``seconds``, from which :class:`MigrationSummary` estimates the total time.
+    Yields:
+        The record of each file: ``move``, ``current``, ``blocked`` or ``unreadable``. A sample of the files is
+        converted without being written, with ``seconds``; :class:`MigrationSummary` estimates the total time from it.
 
     Raises:
         MigrationError: If a path matches no file.
+        WorkerError: If no process can be started, or the cluster cannot be used.
         UnknownTargetError: If the target is unknown.
         InvalidVersionError: If the target looks like a version but is not valid.
     """
@@ -262,6 +250,7 @@ def store_status(
 
     Raises:
         MigrationError: If a path matches no file.
+        WorkerError: If no process can be started, or the cluster cannot be used.
         ValueError: If there is no such window.
     """
     if unknown := sorted(set(windows).difference(WINDOWS)):

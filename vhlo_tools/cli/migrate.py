@@ -14,15 +14,9 @@ from vhlo_tools import api
 from vhlo_tools.cli import migrate_text, options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.progress import shown_progress
+from vhlo_tools.executors import Workers
 from vhlo_tools.files import write_atomically
-from vhlo_tools.migration import (
-    MIGRATION_TABLE,
-    Migration,
-    MigrationRecord,
-    MigrationSettings,
-    MigrationSummary,
-    Workers,
-)
+from vhlo_tools.migration import MIGRATION_TABLE, Migration, MigrationRecord, MigrationSettings, MigrationSummary
 from vhlo_tools.remote import place
 from vhlo_tools.tables import parquet_chunks
 

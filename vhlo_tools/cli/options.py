@@ -194,12 +194,12 @@ def cluster(address: str | None) -> Iterator[Any]:
 
     Raises:
         MissingExtraError: If there is no package for work on a cluster.
-        MigrationError: If no scheduler answers at the address.
+        WorkerError: If no scheduler answers at the address.
     """
     if address is None:
         yield None
         return
-    from vhlo_tools.migration import connected
+    from vhlo_tools.executors import connected
 
     with connected(address) as client:
         yield client

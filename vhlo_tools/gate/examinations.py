@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from vhlo_tools.executors import Workers, work_through
 from vhlo_tools.gate.cache_context import context_digest
 from vhlo_tools.gate.contents import Content
 from vhlo_tools.gate.examination import Examination, Examiner, Task
 from vhlo_tools.gate.findings_cache import FindingsCache
-from vhlo_tools.migration import Workers, work_through
 from vhlo_tools.report import Question
 
 __all__ = ["Examinations", "Request"]

@@ -12,17 +12,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from vhlo_tools.executors import Workers, work_through
 from vhlo_tools.formats import BACKUPS, list_backups
 from vhlo_tools.migration.file_record import MigrationRecord, Status
 from vhlo_tools.migration.journal import Journal, Task
 from vhlo_tools.migration.part_files import remove_forsaken, remove_parts
 from vhlo_tools.migration.request import MigrationSettings, Tools
-from vhlo_tools.migration.scheduling import work_through
-from vhlo_tools.migration.stamps import Stamp, hash_at
 from vhlo_tools.migration.store_files import FoundFile, found_at
 from vhlo_tools.migration.work import CHANGED, PreparedFile, Work, backup_reason
-from vhlo_tools.migration.workers import Workers
 from vhlo_tools.remote import is_url
+from vhlo_tools.stores import Stamp, hash_at
 
 __all__ = ["Migration"]
 

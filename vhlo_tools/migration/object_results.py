@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.formats import Buffer
 from vhlo_tools.mapping import Chunk, slices, view
-from vhlo_tools.migration.stamps import Stamp, hash_at, object_url
+from vhlo_tools.stores import Stamp, hash_at, object_url
 
 if TYPE_CHECKING:
     from vhlo_tools.remote import Stamp as ObjectStamp

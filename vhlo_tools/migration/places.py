@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Self
 
 from vhlo_tools.migration.request import MigrationSettings
-from vhlo_tools.migration.stamps import object_url
 from vhlo_tools.remote import is_url
+from vhlo_tools.stores import object_url
 
 __all__ = ["Places", "base_of", "below", "resolved"]
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.migration.result_tables import MIGRATION_TABLE, STATUS_TABLE
+from vhlo_tools.migration.result_tables import MIGRATION_TABLE
+from vhlo_tools.stores import STATUS_TABLE
 from vhlo_tools.tables import StoredTable, Table
 
 if TYPE_CHECKING:

@@ -1,41 +1,24 @@
-"""The files of a store: finding them, their kinds, and the destinations of their results."""
+"""The files of a migration: finding them, and the destinations of their results."""
 
 from __future__ import annotations
 
 import glob
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
-from vhlo_tools.artifact import JaxContainer
-from vhlo_tools.errors import InvalidProgramError, MigrationError, VhloToolsError
-from vhlo_tools.formats import (
-    ARTIFACT_PRODUCER,
-    SET_ASIDE,
-    Kind,
-    objects_at,
-    programs_at,
-    read_bytes,
-    recognise,
-)
-from vhlo_tools.mapping import open_regular, view
+from vhlo_tools.errors import MigrationError
+from vhlo_tools.formats import SET_ASIDE, Kind, objects_at
 from vhlo_tools.migration.places import Places, base_of, below, resolved
 from vhlo_tools.migration.request import MigrationSettings
-from vhlo_tools.migration.stamps import Stamp, object_url
-from vhlo_tools.remote import Url, is_url, open_object, place
+from vhlo_tools.remote import Url, place
+from vhlo_tools.stores import IN_PLACE, Stamp, files_of, look_at, object_url
 from vhlo_tools.version import Version
 
-__all__ = ["IN_PLACE", "FoundFile", "files_of", "found_at", "look_at"]
-
-#: The kinds that are migrated in place. For any other kind an artifact is written beside the file.
-IN_PLACE: Final = frozenset({Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT})
+__all__ = ["FoundFile", "found_at"]
 
 _SUFFIX: Final = ".mlirbc"
-_HEAD: Final = 4096
-_SEEN_FROM_HEAD: Final = frozenset({Kind.MLIR_BYTECODE, Kind.MLIR_TEXT, Kind.HLO_TEXT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,47 +118,6 @@ class _Folders:
         if os.path.islink(path):  # noqa: PTH114
             return os.path.realpath(path), True
         return os.path.join(self._real, name), self._is_link  # noqa: PTH118
-
-
-def files_of(path: str, exclude: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files that a path matches, in no particular order.
-
-    Raises:
-        MigrationError: If the path matches none.
-    """
-    members = programs_at(path, exclude, ordered=False)
-    first = next(members, None)
-    if first is None:
-        if os.path.lexists(path) and not Path(path).is_dir():
-            yield path  # a dangling link, which is reported as unreadable later
-            return
-        raise MigrationError(f"{path}: not a file, not a folder with programs, and not a glob that matches a file")
-    yield first
-    yield from members
-
-
-def look_at(path: str) -> tuple[Kind | None, Version | None]:
-    """Return the kind and the version of a file, by its head if possible; its processing reports any error."""
-    with suppress(OSError, VhloToolsError):
-        head = _head_of(path)
-        with suppress(InvalidProgramError):
-            kind = recognise(head, path)
-            if kind is Kind.PORTABLE_ARTIFACT:
-                version = head.partition(ARTIFACT_PRODUCER)[2].partition(b"\0")[0]
-                return kind, Version(version.decode("ascii", "replace"))
-            if kind in _SEEN_FROM_HEAD:
-                return kind, None
-        data = read_bytes(place(path))
-        kind = recognise(data, path)
-        return kind, JaxContainer(data, name=path).version if kind is Kind.JAX_EXPORT else None
-    return None, None
-
-
-def _head_of(path: str) -> bytes:
-    if is_url(path):
-        return bytes(view(open_object(object_url(path), head=_HEAD))[:_HEAD])
-    with open_regular(Path(path)) as file:
-        return file.read(_HEAD)
 
 
 def _exclude(settings: MigrationSettings) -> tuple[str, ...]:

@@ -40,9 +40,9 @@ from vhlo_tools.migration.journal import Task
 from vhlo_tools.migration.object_results import BEFORE, MIGRATION, ObjectResult, digest_before, keep_object
 from vhlo_tools.migration.part_files import part_path
 from vhlo_tools.migration.request import MigrationSettings, StoredProgram, Tools
-from vhlo_tools.migration.stamps import Stamp, hash_at, object_url
 from vhlo_tools.migration.store_files import FoundFile
 from vhlo_tools.remote import is_url
+from vhlo_tools.stores import Stamp, hash_at, object_url
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from migration_tools import DEADLY
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
-from vhlo_tools.migration import Journal, Migration, MigrationSettings, Workers, connected
+from vhlo_tools.executors import Workers, connected
+from vhlo_tools.migration import Journal, Migration, MigrationSettings
 
 #: Of connections to processes that were killed, in the library.
 pytestmark = [
@@ -129,7 +130,7 @@ def test_a_scheduler_that_is_gone(tmp_path: Path) -> None:
         for _ in range(100):
             next(records)
         cluster.kill("scheduler")
-        with pytest.raises(vt.MigrationError, match="dropped the work.*the same call resumes"):
+        with pytest.raises(vt.WorkerError, match="dropped the work.*the same call resumes"):
             list(records)
     assert len(list(vt.migrate(tmp_path / "store", TARGET))) == 1_000
     assert found_in(tmp_path / "store") == expected

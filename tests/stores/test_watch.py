@@ -10,9 +10,9 @@ import pytest
 from corpus import EXAMPLES, FEATURES
 
 import vhlo_tools as vt
-from vhlo_tools.migration import Workers
-from vhlo_tools.migration.store_watch import StoreFile, watch_store
-from vhlo_tools.migration.windows import AT_REST, WINDOWS, WindowName
+from vhlo_tools.executors import Workers
+from vhlo_tools.stores.watch import StoreFile, watch_store
+from vhlo_tools.stores.windows import AT_REST, WINDOWS, WindowName
 
 TODAY = date(2026, 4, 1)
 

@@ -9,8 +9,8 @@ from itertools import chain
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from vhlo_tools.errors import MigrationError
-from vhlo_tools.migration.workers import Workers
+from vhlo_tools.errors import WorkerError
+from vhlo_tools.executors.workers import Workers
 
 __all__ = ["work_through"]
 
@@ -38,7 +38,7 @@ def work_through(
         lost: Is called with the items whose processes crashed, before they are retried or given up.
 
     Raises:
-        MigrationError: If the processes crash and cannot be replaced.
+        WorkerError: If the processes crash and cannot be replaced.
     """
     yield from _Execution(workers, function, iter(batches), lost).run()
 
@@ -146,7 +146,7 @@ class _Execution(Generic[_T, _R]):
 
     def _renew(self) -> None:
         if not self._workers.renewable:
-            raise MigrationError(
+            raise WorkerError(
                 "a process of the given executor crashed, and only the owner of the executor can restart it; the same "
                 "call with a new executor resumes the migration"
             )

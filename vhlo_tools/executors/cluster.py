@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, ParamSpec, TypeVar
 
 from vhlo_tools.dialect import newest_version
-from vhlo_tools.errors import MigrationError, MissingExtraError
+from vhlo_tools.errors import MissingExtraError, WorkerError
 
 __all__ = ["Cluster", "connected", "is_client"]
 
@@ -39,7 +39,7 @@ def connected(address: str) -> Iterator[Any]:
 
     Raises:
         MissingExtraError: If the package ``distributed`` is not installed.
-        MigrationError: If no scheduler answers.
+        WorkerError: If no scheduler answers.
     """
     try:
         from distributed import Client
@@ -50,7 +50,7 @@ def connected(address: str) -> Iterator[Any]:
     try:
         client = Client(address, timeout=_ANSWERED, set_as_default=False, name="vhlo-tools")
     except (OSError, ValueError, TypeError) as error:
-        raise MigrationError(
+        raise WorkerError(
             f"no Dask scheduler answers at {address} ({type(error).__name__}: {error}): expected the address of a "
             f"running `dask scheduler`, such as tcp://scheduler:8786"
         ) from error
@@ -110,7 +110,7 @@ class Cluster:
             answer.set_result(await self._client.gather(call, asynchronous=True))
         except (CancelledError, asyncio.CancelledError) as error:
             answer.set_exception(
-                MigrationError(
+                WorkerError(
                     "the scheduler of the cluster has dropped the work: it was restarted, or the connection was lost; "
                     "the same call resumes"
                 ).with_traceback(error.__traceback__)
@@ -136,7 +136,7 @@ def _called(expected: str, function: Callable[..., _T], arguments: tuple[Any, ..
     """Call a function on a worker, whose package must be that of the client."""
     found = _release()
     if found != expected:
-        raise MigrationError(
+        raise WorkerError(
             f"a worker of the cluster has vhlo-tools {found}, and the client {expected}: install the same on all"
         )
     return function(*arguments, **options)
@@ -144,5 +144,5 @@ def _called(expected: str, function: Callable[..., _T], arguments: tuple[Any, ..
 
 def _explained(error: Exception) -> Exception:
     if isinstance(error, ModuleNotFoundError) and error.name == "vhlo_tools":
-        return MigrationError("a worker of the cluster has no vhlo-tools: install the same version as here on all")
+        return WorkerError("a worker of the cluster has no vhlo-tools: install the same version as here on all")
     return error

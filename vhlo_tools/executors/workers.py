@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from vhlo_tools.errors import MigrationError
-from vhlo_tools.migration.cluster import Cluster, is_client
+from vhlo_tools.errors import WorkerError
+from vhlo_tools.executors.cluster import Cluster, is_client
 
 __all__ = ["AnyExecutor", "Workers"]
 
@@ -75,7 +75,7 @@ class Workers:
 
         Raises:
             BrokenExecutor: If the processes have crashed.
-            MigrationError: If no process can be started.
+            WorkerError: If no process can be started.
         """
         if self._given is not None:
             submitted: Future[_T] = self._given.submit(function, *arguments, **options)
@@ -116,7 +116,7 @@ class Workers:
         try:
             pool.submit(_be_ready).result()
         except BrokenExecutor as error:
-            raise MigrationError(
+            raise WorkerError(
                 "no worker process can be started: a script that requests worker processes must do so below `if "
                 "__name__ == '__main__':`, because each of them imports it"
             ) from error

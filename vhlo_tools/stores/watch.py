@@ -14,10 +14,11 @@ from typing import Any, Final
 from vhlo_tools.artifact import Artifact, JaxContainer, first_writer
 from vhlo_tools.dialect import known_versions, newest_version
 from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.executors import Workers, work_through
 from vhlo_tools.formats import SET_ASIDE, Kind, read_bytes, recognise
-from vhlo_tools.migration.scheduling import work_through
-from vhlo_tools.migration.store_files import IN_PLACE, files_of
-from vhlo_tools.migration.windows import (
+from vhlo_tools.remote import place
+from vhlo_tools.stores.members import IN_PLACE, files_of
+from vhlo_tools.stores.windows import (
     ReadingReleases,
     WindowName,
     ends_of,
@@ -25,8 +26,6 @@ from vhlo_tools.migration.windows import (
     readers_since,
     written_on,
 )
-from vhlo_tools.migration.workers import Workers
-from vhlo_tools.remote import place
 from vhlo_tools.version import Version
 
 __all__ = ["StoreFile", "watch_store"]
@@ -147,7 +146,8 @@ def watch_store(
         exclude: Globs of files and folders to leave out.
 
     Raises:
-        MigrationError: If one of the paths matches no file, or the processes crash and cannot be replaced.
+        MigrationError: If one of the paths matches no file.
+        WorkerError: If the processes crash and cannot be replaced.
     """
     database = sqlite3.connect("")
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.migration.scheduling import work_through
+from vhlo_tools.executors.scheduling import work_through
 
 #: What becomes of a batch: it is done, its process dies, or the processes have died before it was begun.
 DONE, DIES, REFUSED = "done", "dies", "refused"
@@ -97,5 +97,5 @@ def test_an_item_that_was_not_even_begun_has_done_no_harm() -> None:
 def test_processes_of_somebody_else_are_not_renewed() -> None:
     workers = Pretended(DIES)
     workers.renewable = False
-    with pytest.raises(vt.MigrationError, match="only the owner of the executor can restart it"):
+    with pytest.raises(vt.WorkerError, match="only the owner of the executor can restart it"):
         worked(workers, "a")

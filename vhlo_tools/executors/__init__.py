@@ -1,0 +1,22 @@
+"""Execution of work on many files: in this process, in child processes, on a cluster; no crash loses any."""
+
+from typing import TYPE_CHECKING
+
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.executors.cluster import connected
+    from vhlo_tools.executors.scheduling import work_through
+    from vhlo_tools.executors.workers import AnyExecutor, Workers
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "cluster": ("connected",),
+            "scheduling": ("work_through",),
+            "workers": (
+                "AnyExecutor",
+                "Workers",
+            ),
+        },
+    )
