@@ -7,12 +7,12 @@ what XLA accepts, but is probably a mistake.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from vhlo_tools.aliasing.alias_entries import Alias, Donor
 from vhlo_tools.aliasing.call_rules import call_violations
-from vhlo_tools.aliasing.config import Rule
+from vhlo_tools.aliasing.config import AliasViolation, Rule
 from vhlo_tools.aliasing.program_aliases import CallAliases, ProgramAliases
 from vhlo_tools.aliasing.shapes import Array, format_index, leaves, subshape
 from vhlo_tools.findings import Finding, Level
@@ -50,14 +50,15 @@ ALIAS_FEATURES: Final[dict[str, Level]] = {
 
 def lint_aliases(program: ProgramAliases) -> list[Finding]:
     """Return findings about the aliases of a program, errors first."""
-    found = [*_errors(program), *_problems(program), *_warnings(program)]
+    broken = program.declared.violations()
+    found = [*_errors(program, broken), *_problems(program), *_warnings(program, {each.entry for each in broken})]
     for call in program.calls:
         found += _of_call(call)
     return sorted(found, key=lambda each: ("error", "warning").index(each.level))
 
 
-def _errors(program: ProgramAliases) -> Iterator[Finding]:
-    for each in program.declared.violations():
+def _errors(program: ProgramAliases, broken: Iterable[AliasViolation]) -> Iterator[Finding]:
+    for each in broken:
         yield finding_of(program, _OF_RULES[each.rule], each.entry.parameter_number, each.message, each.remedy)
 
 
@@ -67,9 +68,8 @@ def _problems(program: ProgramAliases) -> Iterator[Finding]:
         yield finding_of(program, feature, each.argument, each.message, each.remedy)
 
 
-def _warnings(program: ProgramAliases) -> Iterator[Finding]:
+def _warnings(program: ProgramAliases, broken: Collection[Alias | Donor]) -> Iterator[Finding]:
     declared = program.declared
-    broken = {each.entry for each in declared.violations()}
     for alias in declared.replaced:
         message = (
             f"the module has aliases of its own, which replace the alias of output {format_index(alias.output_index)} "

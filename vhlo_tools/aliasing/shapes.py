@@ -83,9 +83,11 @@ class Array:
         Elements of four bits and fewer are packed, and XLA allocates the bound of a dynamic size that has one.
         """
         bits = element_bits(self.element)
-        sizes = [bound if size is None else size for size, bound in self._bounded()]
-        known = [size for size in sizes if size is not None]
-        if bits is None or len(known) != len(sizes):
+        known = [size for size in self.sizes if size is not None]
+        if len(known) != len(self.sizes):
+            bounded = [bound if size is None else size for size, bound in self._bounded()]
+            known = [size for size in bounded if size is not None]
+        if bits is None or len(known) != len(self.sizes):
             return None
         return (math.prod(known) * bits + 7) // 8
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from vhlo_tools.aliasing import (
     set_aliases,
 )
 from vhlo_tools.artifact.call_aliases import has_call_aliases, read_calls
-from vhlo_tools.artifact.entry_function import EntryFunction, find_entry, functions_in, replace_dictionaries
+from vhlo_tools.artifact.entry_function import EntryFunction, entry_of, find_entry, functions_in, replace_dictionaries
 from vhlo_tools.artifact.plain_attributes import PlainWriter
 from vhlo_tools.artifact.value_names import read_parameters, read_results
 from vhlo_tools.bytecode import File, Places, Tables, collect_garbage
@@ -41,9 +41,10 @@ def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True, 
     Raises:
         MalformedArtifactError: If it is damaged.
     """
-    entry = find_entry(file)
+    functions = tuple(functions_in(file, bodies=names))
+    entry = entry_of(functions)
     found = tuple(each for each in read_calls(file, name) if each.aliases) if calls else ()
-    ignored = tuple(_elsewhere(file, entry))
+    ignored = tuple(_elsewhere(functions, entry))
     if entry is None:
         return ProgramAliases(None, Declared(Signature((), Tuple(())), problems=ignored), calls=found)
     declared = declared_in(_ArtifactStore(file, entry))
@@ -54,11 +55,11 @@ def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True, 
     return ProgramAliases(entry.name, declared, parameters, read_results(entry), found)
 
 
-def _elsewhere(file: File, entry: EntryFunction | None) -> Iterator[Problem]:
+def _elsewhere(functions: Iterable[EntryFunction], entry: EntryFunction | None) -> Iterator[Problem]:
     """Yield alias attributes on arguments of functions other than the one that XLA enters."""
     entered = f"only enters @{entry.name}" if entry else "finds no function main"
-    for function in functions_in(file):
-        if entry is not None and function.op is entry.op:
+    for function in functions:
+        if function is entry or not function.has_argument_attributes:
             continue
         for number, held in enumerate(function.arguments):
             for name in (each for each in ARGUMENT_ATTRIBUTES if each in held):

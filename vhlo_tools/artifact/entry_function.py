@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -10,7 +10,7 @@ from vhlo_tools.aliasing import Signature, entry_name
 from vhlo_tools.artifact.plain_attributes import PlainReader
 from vhlo_tools.bytecode import Block, File, Operation, Tables, attributes_of, change_attributes, function_types
 
-__all__ = ["EntryFunction", "find_entry", "functions_in", "replace_dictionaries"]
+__all__ = ["EntryFunction", "entry_of", "find_entry", "functions_in", "replace_dictionaries"]
 
 _FUNCTION: Final = "vhlo.func_v"
 
@@ -60,29 +60,48 @@ class EntryFunction:
     @cached_property
     def arguments(self) -> list[Mapping[str, int]]:
         """The attributes of each of its arguments, by name."""
-        return self._dictionaries("arg_attrs", len(self.types[0]))
+        return self._dictionaries("arg_attrs", 0)
 
     @cached_property
     def results(self) -> list[Mapping[str, int]]:
         """The attributes of each of its results, by name."""
-        return self._dictionaries("res_attrs", len(self.types[1]))
+        return self._dictionaries("res_attrs", 1)
 
     @property
     def body(self) -> Block | None:
         """The block of its arguments; ``None`` for a declaration."""
         return next((block for region in self.op.regions for block in region.blocks), None)
 
-    def _dictionaries(self, key: str, number: int) -> list[Mapping[str, int]]:
-        """Return an array of ``number`` dictionaries; an array of another length is read as ``number`` empty ones."""
+    @property
+    def has_argument_attributes(self) -> bool:
+        """Whether one of its arguments may have attributes."""
+        return bool(self.file.elements(self.attributes.get("arg_attrs")))
+
+    def _dictionaries(self, key: str, side: int) -> list[Mapping[str, int]]:
+        """Return an array of dictionaries; one that has not as many as there are values is read as so many empty ones.
+
+        Args:
+            key: The attribute with the array.
+            side: 0 for arguments, 1 for results.
+        """
+        number = len(self.types[side])
         elements = self.file.elements(self.attributes.get(key)) or ()
         # The names must survive unchanged when the attributes are written again.
         found = [self.file.dictionary(each, errors="surrogateescape") or {} for each in elements]
         return found if len(found) == number else [{} for _ in range(number)]
 
 
-def functions_in(file: File) -> Iterator[EntryFunction]:
-    """Yield the functions of a program."""
-    for module in file.ir.operations:
+def functions_in(file: File, *, bodies: bool = True) -> Iterator[EntryFunction]:
+    """Yield the functions of a program.
+
+    Args:
+        file: The program.
+        bodies: Whether their bodies are needed; without them less of the program is decoded.
+
+    Raises:
+        MalformedArtifactError: If it is damaged.
+    """
+    for module in (file.ir if bodies else file.outline).operations:
         for region in module.regions:
             for op in (op for block in region.blocks for op in block.operations):
                 if file.op_name(op.name).startswith(_FUNCTION):
@@ -91,9 +110,14 @@ def functions_in(file: File) -> Iterator[EntryFunction]:
 
 def find_entry(file: File) -> EntryFunction | None:
     """Return the function that XLA enters: ``main``, or the only one."""
-    functions = {each.name: each for each in functions_in(file)}
-    name = entry_name(functions)
-    return None if name is None else functions[name]
+    return entry_of(functions_in(file))
+
+
+def entry_of(functions: Iterable[EntryFunction]) -> EntryFunction | None:
+    """Return which of the functions of a program XLA enters."""
+    named = {each.name: each for each in functions}
+    name = entry_name(named)
+    return None if name is None else named[name]
 
 
 def replace_dictionaries(

@@ -39,6 +39,7 @@ class PlainReader:
         # Value, size and height of each entry that was read: files share entries, of which a few could otherwise
         # cost as much as a hundred thousand.
         self._known: dict[tuple[EntryKind, int], tuple[Any, int, int]] = {}
+        self._elements: dict[int, str] = {}
 
     def attribute(self, index: int) -> Plain:
         """Return an attribute as a plain value.
@@ -99,13 +100,20 @@ class PlainReader:
         return Opaque(self._printer.type(index))
 
     def _array(self, value: Value) -> Array:
-        element = self._printer.builtin_element(value.field("element"))
+        element = self._element(value.field("element"))
         sizes = tuple(None if size == _DYNAMIC else size for size in value.field("shape"))
         # Only one of the two encodings of tensors has such an attribute.
         fields = {field.name for field in value.encoding.fields}
         held = self._file.decode("attribute", value.field("encoding")) if "encoding" in fields else None
         bounds = held.field("bounds") if held is not None and held.name == "type_extensions_v1" else ()
         return Array.of_stablehlo(element, sizes, tuple(None if size == _DYNAMIC else size for size in bounds))
+
+    def _element(self, index: int) -> str:
+        """Return a type of elements in the syntax of the builtin dialect; arguments share few."""
+        found = self._elements.get(index)
+        if found is None:
+            found = self._elements[index] = self._printer.builtin_element(index)
+        return found
 
     def string(self, value: Value) -> str:
         """Return a string."""
@@ -122,11 +130,11 @@ class PlainReader:
 
     def integer(self, value: Value) -> Plain:
         """Return an integer like MLIR's ``getInt``: signed, truncated to 64 bits."""
-        number = int(self._printer.number(value)) if not isinstance(value.field("value"), tuple) else None
-        text = self._printer.builtin_element(value.field("type"))
-        if number is None:
+        text = self._element(value.field("type"))
+        number = value.field("value")
+        if isinstance(number, tuple):
             # Words of 64 bits, least significant first.
-            number = value.field("value")[0] if value.field("value") else 0
+            number = number[0] if number else 0
         bits = min(_bits(text), 8 * _WORD)
         number &= (1 << bits) - 1
         # There are integers of no bits.

@@ -127,12 +127,13 @@ def references(value: Value, kind: Literal["attribute", "type", "string"]) -> se
 class _Reader(EntryReader):
     """Reader of the fields of one entry."""
 
-    __slots__ = ("_bits", "_tables")
+    __slots__ = ("_tables", "_type")
 
     def __init__(self, tables: EntryTables, entry: Entry) -> None:
         super().__init__(entry.data, entry.offset, "attr_type")
         self._tables = tables
-        self._bits = 64
+        # The type that the last field named, if any: it decides how numbers are written.
+        self._type: int | None = None
 
     def elements(self, field: Field) -> tuple[Any, ...]:
         number = self.count(f"elements of {field.name}")
@@ -158,9 +159,8 @@ class _Reader(EntryReader):
         return self.index(len(self._tables.attributes), "attributes")
 
     def type(self) -> int:
-        index = self.index(len(self._tables.types), "types")
-        self._bits = bits_of(self._tables, index)
-        return index
+        self._type = self.index(len(self._tables.types), "types")
+        return self._type
 
     def string(self) -> int:
         return self.index(len(self._tables.strings), "strings")
@@ -183,9 +183,10 @@ class _Reader(EntryReader):
         return self.take(self.varint())
 
     def number(self) -> int | tuple[int, ...]:
-        if self._bits <= 8:
+        bits = 64 if self._type is None else bits_of(self._tables, self._type)
+        if bits <= 8:
             return self.byte()
-        if self._bits <= 64:
+        if bits <= 64:
             return self.svarint()
         return tuple([self.svarint() for _ in range(self.count("words"))])
 

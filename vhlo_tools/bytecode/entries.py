@@ -7,8 +7,8 @@ Source: «Attribute/Type Sections» in ``mlir/docs/BytecodeFormat.md``. Entries 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby, repeat
-from operator import and_, itemgetter, rshift
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from vhlo_tools.bytecode.container import Chunk
@@ -29,8 +29,9 @@ _COPIED: Final = 256
 _READ_AT_ONCE: Final = 1 << 24
 # A group of this number of entries is worth a look as a whole.
 _MANY: Final = 16
-# The length of one byte, flagged as that of an entry with an encoding of its dialect.
-_SHORTEST: Final = 3
+# The bytes that are numbers, which are flagged lengths of entries: not empty, and with an encoding of their dialect.
+_CUSTOM: Final = bytes(range(7, 256, 4))
+_QUARTERS: Final = bytes(each >> 2 for each in range(256))
 
 
 class Entry(NamedTuple):
@@ -131,11 +132,13 @@ def scan_entries(
             if size == 0 or size > left:
                 raise offsets.malformed(f"a group of {size} entries where {left} remain", at)
             left -= size
-            lengths = offsets.varints(size)
-            if size >= _MANY and (passed := _passed(data, start, end, lengths, skip)) is not None:
-                start = passed
-                continue
-            for length in lengths:
+            if size >= _MANY and (small := offsets.small(size)) is not None:
+                passed = _passed(data, start, end, small, skip)
+                if passed is not None:
+                    offsets.take(size)
+                    start = passed
+                    continue
+            for length in offsets.varints(size):
                 stop = start + (length >> 1)
                 if stop > end:
                     raise contents.malformed(f"an entry of {length >> 1} bytes where {end - start} remain", start)
@@ -144,19 +147,26 @@ def scan_entries(
                 start = stop
 
 
-def _passed(data: View, start: int, end: int, lengths: Sequence[int], skip: frozenset[int]) -> int | None:
+def _passed(data: View, start: int, end: int, lengths: bytes, skip: frozenset[int]) -> int | None:
     """Return the end of a group of entries that are all skipped; ``None`` if one is not, or is damaged.
 
     Nothing here is done entry by entry in Python: most groups are of locations, one for each op.
+
+    Args:
+        data: The file.
+        start: The start of the group.
+        end: The end of the section.
+        lengths: The flagged lengths of the entries, a byte for each.
+        skip: The first bytes of entries to skip.
     """
-    places = list(accumulate(map(rshift, lengths, repeat(1)), initial=0))
-    size = places.pop()
-    if start + size > end or size > _READ_AT_ONCE:
+    if lengths.translate(None, _CUSTOM):
         return None
-    if min(lengths) < _SHORTEST or not all(map(and_, lengths, repeat(1))):
+    sizes = lengths.translate(_QUARTERS)
+    size = sum(sizes)
+    if start + size > end:
         return None
-    firsts = itemgetter(*places)(bytes(data[start : start + size]))
-    return start + size if skip.issuperset(firsts) else None
+    firsts = itemgetter(*accumulate(sizes[:-1], initial=0))(bytes(data[start : start + size]))
+    return None if bytes(firsts).translate(None, bytes(skip)) else start + size
 
 
 def encode_entries(attributes: Sequence[Entry], types: Sequence[Entry]) -> tuple[bytes, list[Chunk]]:

@@ -67,6 +67,7 @@ class File:
         self.has_properties = container.version >= PROPERTIES_SINCE
         #: What ops found in properties, by the name of the op and the number of the properties.
         self.decoded_properties: dict[tuple[str, int], tuple[Properties, Mapping[str, int]]] = {}
+        self._names: dict[int, tuple[Entry, bytes | None]] = {}
         self._dictionaries: dict[tuple[int, str], tuple[Entry, Mapping[str, int] | None]] = {}
 
     @property
@@ -121,6 +122,20 @@ class File:
     @cached_property
     def ir(self) -> Block:
         """The program: a block that contains the module."""
+        with without_collection():
+            return self._decoded_ir(bodies=True)
+
+    @property
+    def outline(self) -> Block:
+        """The program without the bodies of its functions, unless they have been decoded; not to be edited."""
+        decoded: Block | None = self.__dict__.get("ir")
+        return self._outline if decoded is None else decoded
+
+    @cached_property
+    def _outline(self) -> Block:
+        return self._decoded_ir(bodies=False)
+
+    def _decoded_ir(self, *, bodies: bool) -> Block:
         tables = TableSizes(
             op_names=len(self.dialects.ops),
             attributes=len(self.attributes),
@@ -128,8 +143,7 @@ class File:
             properties=len(self.properties),
         )
         reader = self._container.section("ir").reader(self._data)
-        with without_collection():
-            return decode_ir(reader, self._container.version, tables)
+        return decode_ir(reader, self._container.version, tables, bodies=bodies)
 
     @cached_property
     def properties(self) -> list[Properties]:
@@ -168,7 +182,7 @@ class File:
     def op_name(self, index: int) -> str:
         """Return the name of an op, with its dialect."""
         op = self.dialects.ops[index]
-        return f"{self.dialect(op.dialect)}.{self.string(op.name)}"
+        return f"{self._dialect_names[op.dialect]}.{self.string(op.name)}"
 
     def decode(self, kind: EntryKind, index: int) -> Value | None:
         """Return a decoded attribute or type; ``None`` if its encoding is unknown.
@@ -228,9 +242,14 @@ class File:
         return found
 
     def _name(self, index: int) -> bytes:
-        found = self.raw_text(index)
+        entry = self.attributes[index]
+        known, found = self._names.get(index, (None, None))
+        if known is not entry:
+            found = self.raw_text(index)
+            # Kept, because the dictionaries of many arguments have the same names.
+            self._names[index] = entry, found
         if found is None:
-            raise self.attributes[index].malformed(f"attribute {index} is used as a name, but is not a string")
+            raise entry.malformed(f"attribute {index} is used as a name, but is not a string")
         return found
 
     def encode(self, kind: EntryKind, value: Value) -> Entry:

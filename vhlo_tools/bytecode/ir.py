@@ -168,18 +168,20 @@ class TableSizes:
     properties: int
 
 
-def decode_ir(reader: ByteReader, version: int, tables: TableSizes) -> Block:
+def decode_ir(reader: ByteReader, version: int, tables: TableSizes, *, bodies: bool = True) -> Block:
     """Decode the top level: a block that contains the module.
 
     Args:
         reader: The contents of the section.
         version: The version of the format.
         tables: The sizes of the tables, which bound every index.
+        bodies: Whether to decode the bodies of functions. Without them, the isolated regions of ops in the module are
+            passed over unread where the format gives their sizes, and these ops have no regions.
 
     Raises:
-        MalformedArtifactError: If the section is damaged.
+        MalformedArtifactError: If the section, as far as it is decoded, is damaged.
     """
-    decoder = _Decoder(reader, version, tables)
+    decoder = _Decoder(reader, version, tables, _DEEPEST if bodies else 1)
     block = decoder.block(0, 0)
     if decoder.position != len(decoder.data):
         raise decoder.malformed(f"{len(decoder.data) - decoder.position} bytes follow the program")
@@ -189,7 +191,7 @@ def decode_ir(reader: ByteReader, version: int, tables: TableSizes) -> Block:
 class _Decoder:
     """Decoder with copies of the primitives of :class:`ByteReader` for speed: a file of many ops is mostly IR."""
 
-    def __init__(self, reader: ByteReader, version: int, tables: TableSizes) -> None:
+    def __init__(self, reader: ByteReader, version: int, tables: TableSizes, deepest: int) -> None:
         self.start = reader.position
         # Indexing bytes is faster than indexing a view, and an IR section holds no constants.
         self.data = bytes(reader.take(reader.remaining))
@@ -197,6 +199,8 @@ class _Decoder:
         self.blocks = 0
         self.version = version
         self.tables = tables
+        # Isolated regions below this level are passed over.
+        self.deepest = deepest
         self.locations_optional = version >= OPTIONAL_LOCATIONS_SINCE
 
     def malformed(self, message: str) -> MalformedArtifactError:
@@ -408,6 +412,9 @@ class _Decoder:
         if number > len(self.data) - self.position:
             raise self.malformed(f"{number} regions where {len(self.data) - self.position} bytes remain")
         end = self.enter_section() if op.isolated and self.version >= _SECTIONS_SINCE else None
+        if end is not None and depth > self.deepest:
+            self.position = end
+            return
         regions = []
         # No comprehension here and in `region`, because it takes a stack frame of its own before Python 3.12.
         for _ in range(number):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Final
 
 from vhlo_tools.bytecode import File, Operation, Place
@@ -81,13 +82,15 @@ class Places:
         self._names: dict[int, str] = {}
         # An op, and the beginning of the paths of all ops in its region.
         self._region: tuple[Place | None, str] = (None, "")
-        self._function_ops = frozenset(
-            op for op in range(len(file.dialects.ops)) if file.op_name(op).startswith("vhlo.func_v")
-        )
         # By id() of ops, which live as long as the file.
         self._symbols: dict[int, str | None] = {}
         # For each function: its callers, and the locations of the calls.
         self._calls: dict[str, list[tuple[str | None, int]]] = {}
+
+    @cached_property
+    def _function_ops(self) -> frozenset[int]:
+        names = map(self._file.op_name, range(len(self._file.dialects.ops)))
+        return frozenset(index for index, name in enumerate(names) if name.startswith("vhlo.func_v"))
 
     def source(self, location: int) -> SourceLocation | None:
         """Return the first source location with a line in a location, in the order in which MLIR prints it."""

@@ -11,6 +11,7 @@ __all__ = ["ByteReader", "EntryReader"]
 
 # The PrefixVarInts of one byte: those with their lowest bit set.
 _SMALL: Final = bytes(range(1, 256, 2))
+_SHORT: Final = 64
 _HALVES: Final = bytes(each >> 1 for each in range(256))
 
 
@@ -64,6 +65,11 @@ class ByteReader:
             return int.from_bytes(self.take(8), "little")
         extra = (first & -first).bit_length() - 1
         return (int.from_bytes(self.take(extra), "little") << 8 | first) >> (extra + 1)
+
+    def small(self, number: int) -> bytes | None:
+        """Return the next PrefixVarInts as bytes if each of them has one, without reading them; ``None`` otherwise."""
+        data = bytes(self.data[self.position : min(self.end, self.position + number)])
+        return None if len(data) < number or data.translate(None, _SMALL) else data
 
     def varints(self, number: int) -> list[int]:
         """Read ``number`` PrefixVarInts; faster than one by one, above all if they are small."""
@@ -131,8 +137,12 @@ class ByteReader:
 
     def null_terminated(self, limit: int) -> str:
         """Read a string of at most ``limit`` bytes, terminated by a zero byte."""
-        window = bytes(self.data[self.position : min(self.end, self.position + limit + 1)])
-        length = window.find(0)
+        window, length = b"", -1
+        # Most are short.
+        for size in (min(_SHORT, limit), limit):
+            if length < 0:
+                window = bytes(self.data[self.position : min(self.end, self.position + size + 1)])
+                length = window.find(0)
         if length < 0:
             raise self.malformed(f"no end of the string within {limit} bytes")
         try:

@@ -20,7 +20,7 @@ def decode_strings(reader: ByteReader) -> list[bytes]:
     Raises:
         MalformedArtifactError: If the section is damaged.
     """
-    lengths = [reader.varint() for _ in range(reader.count("strings"))]
+    lengths = reader.varints(reader.count("strings"))
     if sum(lengths) != reader.remaining:
         raise reader.malformed(f"the strings announce {sum(lengths)} bytes, but {reader.remaining} remain")
     strings = []

@@ -107,8 +107,15 @@ class Introductions:
         return any(value.name == "integer_v1" and value.field("type") in types for value in values if value is not None)
 
     def _types_called(self, names: tuple[str, ...]) -> frozenset[int]:
-        values = ((index, self._file.decode("type", index)) for index in range(len(self._file.types)))
-        return frozenset(index for index, value in values if value and value.dialect == "vhlo" and value.name in names)
+        # Most types are passed over by their codes alone: an even byte begins a number of several bytes.
+        codes = {each.code << 1 | 1 for each in encodings_of("vhlo", "type").values() if each.name in names}
+        found = set()
+        for index, entry in enumerate(self._file.types):
+            if len(entry.data) and (entry.data[0] in codes or not entry.data[0] & 1):
+                value = self._file.decode("type", index)
+                if value and value.dialect == "vhlo" and value.name in names:
+                    found.add(index)
+        return frozenset(found)
 
     def of(self, kind: EntryKind, index: int) -> Needs:
         """Return the needs of an entry, including everything that it contains.

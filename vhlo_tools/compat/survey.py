@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from vhlo_tools.bytecode import Block, File, Operation, Place, Places, attributes_of, program_name, visit
@@ -85,15 +85,57 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """The facts about an op name of a file."""
+    """The facts about an op name of a file.
+
+    Attributes:
+        name: The name, with its dialect.
+        op: The op; ``None`` if it is unknown or of another dialect.
+        version: The version of the op.
+        since: The introductions of that version, and of those before it.
+        constraints: The constraints on these versions.
+        look: Whether uses of it may matter.
+        about_operands: Whether that depends on operands and results.
+        is_call: Whether it calls a function.
+        is_foreign: Whether its dialect is neither VHLO nor builtin.
+    """
 
     name: str
     op: Op | None
     version: OpVersion | None
+    since: frozenset[Version]
+    constraints: frozenset[Constraint]
     look: bool
     about_operands: bool
     is_call: bool
     is_foreign: bool
+
+
+# Names may come from hostile files.
+@lru_cache(maxsize=4096)
+def _known_facts(name: str) -> _Facts:
+    """Return what the specification says of an op name, whatever else the file has."""
+    specs = known_specification()
+    dialect, _, short = name.partition(".")
+    version = specs.op_versions.get(short) if dialect == "vhlo" else None
+    op = specs.op(version.op) if version else None
+    since, constraints = frozenset[Version](), frozenset[Constraint]()
+    if op is not None and version is not None:
+        number = version.number
+        since = frozenset({version.min, *(each.min for each in op.versions if each.number <= number)})
+        constraints = frozenset(each for each in op.constraints if min(each.versions) <= number)
+    foreign = dialect not in _KNOWN_DIALECTS
+    look = foreign or (dialect == "vhlo" and (op is None or len(op.versions) > 1 or bool(op.constraints)))
+    return _Facts(
+        name=name,
+        op=op,
+        version=version,
+        since=since,
+        constraints=constraints,
+        look=look or (version is not None and version.min > minimum_version()),
+        about_operands=op is not None and bool(op.constraints or any(step.removed or step.single for step in op.steps)),
+        is_call=dialect == "vhlo" and short.rpartition("_v")[0] in ("call", "composite"),
+        is_foreign=foreign,
+    )
 
 
 @dataclass(slots=True)
@@ -146,6 +188,10 @@ class Survey:
         return any(name.kind not in ("encoding", "dialect") for name in self.names)
 
     @cached_property
+    def _young_names(self) -> frozenset[str]:
+        return frozenset(name.name for name in self.names)
+
+    @cached_property
     def _young_types(self) -> bool:
         """Whether the tables contain types that not every version has."""
         return any(name.kind == "type" for name in self.names)
@@ -191,10 +237,9 @@ class Survey:
         for facts in self.op_names:
             if facts.is_foreign:
                 found.add(known_feature("mixed_dialects").introduced)
-            elif facts.op is not None and facts.version is not None:
-                number = facts.version.number
-                found |= {facts.version.min, *(each.min for each in facts.op.versions if each.number <= number)}
-                constraints |= {each for each in facts.op.constraints if min(each.versions) <= number}
+            elif facts.op is not None:
+                found |= facts.since
+                constraints |= facts.constraints
             elif facts.name.startswith("vhlo."):
                 found.add(self._future)
         newest = max(found)
@@ -279,32 +324,24 @@ class Survey:
         return self._introductions.has_integers_of(("i2_v1", "ui2_v1"))
 
     def _facts(self, name: str) -> _Facts:
-        dialect, _, short = name.partition(".")
-        version = self._specs.op_versions.get(short) if dialect == "vhlo" else None
-        op = self._specs.op(version.op) if version else None
-        foreign = dialect not in _KNOWN_DIALECTS
-        look = foreign or (dialect == "vhlo" and (op is None or len(op.versions) > 1 or bool(op.constraints)))
-        if version is not None and version.min > self._oldest:
-            look = True
-        if op is not None and version is not None and not self._could_matter(op, version):
-            look = False
-        base = short.rpartition("_v")[0]
-        about_operands = op is not None and bool(
-            op.constraints or any(step.removed or step.single for step in op.steps)
-        )
-        return _Facts(
-            name, op, version, look, about_operands, dialect == "vhlo" and base in ("call", "composite"), foreign
-        )
+        facts = _known_facts(name)
+        # A constraint on a type that the tables do not have cannot be broken.
+        if facts.look and facts.op is not None and facts.version is not None:
+            return facts if self._could_matter(facts.op, facts.version) else replace(facts, look=False)
+        return facts
 
     def _could_matter(self, op: Op, version: OpVersion) -> bool:
         """Return whether ``version`` of an op may be excluded from any older version of VHLO, judging by the tables."""
         if version.min > self._oldest or version.number > 1:
             return True
-        young = {name.name for name in self.names}
         for constraint in op.constraints:
             if version.number not in constraint.versions:
                 continue
-            if constraint.kind is not None and self._is_young_type(constraint.kind) and constraint.kind not in young:
+            if (
+                constraint.kind is not None
+                and self._is_young_type(constraint.kind)
+                and constraint.kind not in self._young_names
+            ):
                 continue
             return True
         return False

@@ -5,8 +5,10 @@ from __future__ import annotations
 import errno
 import glob
 import os
-from collections.abc import Iterator
-from fnmatch import fnmatch
+import re
+from collections.abc import Callable, Iterator
+from fnmatch import translate
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -90,6 +92,7 @@ def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterat
     while waiting:
         folder = waiting.pop()
         below: list[str] = []
+        inside, shown = os.path.relpath(folder, top), str(Path(folder))  # of which the second has no leading "./"
         try:
             entries = os.scandir(folder)
         except OSError:
@@ -98,7 +101,7 @@ def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterat
         with entries:
             backups = backups_in(folder, _is_program)
             for entry in sorted(entries, key=lambda each: each.name) if ordered else entries:
-                if exclude and _is_excluded(os.path.relpath(entry.path, top), exclude):
+                if exclude and _is_excluded(_joined(inside, entry.name), exclude):
                     continue
                 kind = _kind_of(entry)
                 if kind == "a folder":
@@ -107,8 +110,12 @@ def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterat
                 elif kind is not None:
                     _say_skipped(entry.path, kind)
                 elif entry.name not in backups and _is_program(entry.path):
-                    yield str(Path(entry.path))  # without a leading "./"
+                    yield _joined(shown, entry.name)
         waiting.extend(reversed(below))
+
+
+def _joined(folder: str, name: str) -> str:
+    return name if folder == os.curdir else os.path.join(folder, name)  # noqa: PTH118 - for each file of a store
 
 
 def _say_skipped(path: str, kind: str) -> None:
@@ -130,7 +137,14 @@ def _kind_of(entry: os.DirEntry[str]) -> str | None:
 
 
 def _is_excluded(path: str, exclude: tuple[str, ...]) -> bool:
-    return any(fnmatch(path, pattern) or fnmatch(Path(path).name, pattern) for pattern in exclude)
+    excludes = _matcher(exclude)
+    return bool(excludes(path) or excludes(os.path.basename(path)))  # noqa: PTH119 - for each file of a store
+
+
+@lru_cache
+def _matcher(patterns: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
+    """Return the match of a path with any of some globs; no globs match nothing."""
+    return re.compile("|".join(map(translate, patterns)) if patterns else r"(?!)").match
 
 
 def _is_program(path: str) -> bool:

@@ -58,14 +58,18 @@ def count_functions(checked: Checked) -> int | None:
     """
     from vhlo_tools.artifact import functions_in
 
-    return None if checked.artifact is None else sum(1 for _ in functions_in(checked.artifact.file))
+    return None if checked.artifact is None else sum(1 for _ in functions_in(checked.artifact.file, bodies=False))
 
 
 def _private_functions(artifact: Artifact) -> set[str]:
     from vhlo_tools.artifact import functions_in
 
     file = artifact.file
-    return {each.name for each in functions_in(file) if file.text(each.attributes.get("sym_visibility")) == _PRIVATE}
+    return {
+        each.name
+        for each in functions_in(file, bodies=False)
+        if file.text(each.attributes.get("sym_visibility")) == _PRIVATE
+    }
 
 
 def _input(entry: Alias | Donor) -> str:
