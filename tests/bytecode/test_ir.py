@@ -149,3 +149,26 @@ def test_arguments_without_a_location_need_a_version_that_has_them() -> None:
     assert read(encode_ir(block, 4), version=4) == block
     with pytest.raises(ValueError, match="which version 3 of the format requires"):
         encode_ir(block, 3)
+
+
+def isolated(*regions: Region) -> Operation:
+    return Operation(0, 0, regions=list(regions), isolated=True)
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_an_outline_has_no_bodies_of_functions(version: int) -> None:
+    body = Region([Block([BlockArgument(1, 2)], [Operation(1, 2, results=(1,), operands=(0,))] * 30)])
+    loop = Operation(1, 2, regions=[Region([Block(operations=[Operation(1, 2)])])])
+    functions = [isolated(body), Operation(1, 3), isolated(body, Region()), loop]
+    block = Block(operations=[isolated(Region([Block(operations=functions)]))])
+    data = encode_ir(block, version)
+    outline = decode_ir(ByteReader(memoryview(data)), version, TABLES, bodies=False)
+    assert read(data, version=version) == block
+    if version < 2:
+        # Without the sizes of bodies, nothing can be passed over.
+        assert outline == block
+        return
+    kept = [Operation(0, 0, isolated=True), Operation(1, 3), Operation(0, 0, isolated=True), loop]
+    assert outline == Block(operations=[isolated(Region([Block(operations=kept)]))])
+    with pytest.raises(MalformedArtifactError):
+        decode_ir(ByteReader(memoryview(data[:-1])), version, TABLES, bodies=False)

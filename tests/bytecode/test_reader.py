@@ -77,6 +77,10 @@ def test_a_string_ends_within_its_limit() -> None:
     assert ByteReader(memoryview(b"abc\0def")).null_terminated(3) == "abc"
     with pytest.raises(MalformedArtifactError, match="no end of the string within 2 bytes"):
         ByteReader(memoryview(b"abc\0")).null_terminated(2)
+    for length in (63, 64, 65, 66, 300):
+        assert ByteReader(memoryview(b"a" * length + b"\0b")).null_terminated(300) == "a" * length
+        with pytest.raises(MalformedArtifactError, match=f"no end of the string within {length} bytes"):
+            ByteReader(memoryview(b"a" * (length + 1) + b"\0")).null_terminated(length)
     with pytest.raises(MalformedArtifactError, match="not UTF-8"):
         ByteReader(memoryview(b"\xff\0")).null_terminated(9)
 
