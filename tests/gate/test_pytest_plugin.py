@@ -5,6 +5,7 @@ In this process it would import jaxlib anew for each run, which its dialects do 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -71,6 +72,12 @@ def test_targets(vhlo_check):
 
 def test_known(vhlo_check):
     assert vhlo_check("known.mlir", "1.3.0") == []
+
+def test_moved(vhlo_check):
+    assert vhlo_check("folder/moved.mlir", "1.3.0") == []
+
+def test_copied(vhlo_check):
+    vhlo_check("folder/copy.mlir", "1.3.0")
 
 def test_warned_of(vhlo_check):
     assert [each.level for each in vhlo_check("warned.mlir", "1.3.0")] == ["warning"]
@@ -153,7 +160,14 @@ def with_settings(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, st
     folder = tmp_path_factory.mktemp("settings")
     entry = {"file": "known.mlir", "target": "1.3.0", "feature": "tan", "op": "stablehlo.tan", "function": "main"}
     entry |= {"path": "@main/stablehlo.tan", "source": "model.py"}
-    write(folder / "known.json", json.dumps({"format": 1, "findings": [entry | {"count": 1}]}))
+    moved, copied = blocked(9), blocked(8)
+    mark = {"file": "old.mlir", "content": hashlib.sha256(moved.encode()).hexdigest(), "functions": 1}
+    there = {"file": "known.mlir", "content": hashlib.sha256(copied.encode()).hexdigest(), "functions": 1}
+    known = [entry | {"count": 1}, entry | {"file": "old.mlir", "count": 1}]
+    write(folder / "known.json", json.dumps({"format": 2, "programs": [there, mark], "findings": known}))
+    (folder / "folder").mkdir()
+    write(folder / "folder" / "moved.mlir", moved)
+    write(folder / "folder" / "copy.mlir", copied)
     write(folder / "vhlo-tools.toml", SETTINGS)
     write(folder / "known.mlir", blocked(8))
     write(folder / "warned.mlir", blocked(8))
@@ -170,7 +184,9 @@ def test_targets_of_the_command_line_of_pytest_and_of_the_settings(with_settings
 
 def test_levels_and_the_baseline_of_the_settings_hold(with_settings: list[dict[str, str]]) -> None:
     for failed in with_settings:
-        assert not failed.keys() & {"test_known", "test_warned_of"}
+        assert not failed.keys() & {"test_known", "test_moved", "test_warned_of"}
+        # What is known of a program that is still there is not known of its copy.
+        assert "test_copied" in failed
         assert "test_of_no_file" in failed
 
 

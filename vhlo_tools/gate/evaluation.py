@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.compat import expansion_policy
-from vhlo_tools.errors import SettingsError
+from vhlo_tools.errors import MalformedArtifactError, SettingsError
 from vhlo_tools.findings import Finding
-from vhlo_tools.formats import programs_at
+from vhlo_tools.formats import programs_at, read_bytes
 from vhlo_tools.gate.baseline import Baseline, ProgramMark
 from vhlo_tools.gate.changes import Change
 from vhlo_tools.gate.contents import Content, ReadOther, read_ahead
@@ -22,6 +23,7 @@ from vhlo_tools.gate.regressions import changed_facts, regressions, split_known
 from vhlo_tools.gate.revision import Revision
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import resolve_named
+from vhlo_tools.remote import place
 from vhlo_tools.report import Answer, Question, Scope, Verdict
 
 if TYPE_CHECKING:
@@ -183,7 +185,11 @@ class Gate:
             InvalidProgramError: If it is not a valid program.
             MalformedArtifactError: If it is a damaged artifact.
         """
-        return self._verdicts(self._examiner.examine(program, questions, name=name), questions, path or _STANDARD)
+        examination = self._examiner.examine(program, questions, name=name)
+        if path is not None and self.baseline is not None and examination.functions is not None:
+            # By what it holds, the baseline finds a program that has moved.
+            examination = replace(examination, digest=_digest_at(path))
+        return self._verdicts(examination, questions, path or _STANDARD)
 
     @property
     def _examiner(self) -> Examiner:
@@ -241,6 +247,15 @@ class Gate:
             target = resolve_named(spelling, settings.targets, as_of=settings.as_of, provider=self._provider)
             self._resolved[spelling, reading] = Question(target, reading)
         return self._resolved[spelling, reading]
+
+
+def _digest_at(path: str) -> bytes | None:
+    """Return SHA-256 of a file; ``None`` for a folder, and for what cannot be read any more."""
+    try:
+        where = place(path)
+        return None if isinstance(where, Path) and not where.is_file() else digest_of(read_bytes(where))
+    except (OSError, MalformedArtifactError):
+        return None
 
 
 def _name(path: str) -> str:
