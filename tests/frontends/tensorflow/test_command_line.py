@@ -112,3 +112,35 @@ def test_nothing_is_said_where_nothing_is_wrong(saved: Path, tmp_path: Path) -> 
         [*command, "-o", str(tmp_path / "o")], capture_output=True, text=True, env=environment, check=False
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def save_scaled(path: Path, size: int, factor: float) -> None:
+    class Model(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([size], tf.float32, name="x")])
+        def scaled(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {"y": x * factor}
+
+    model = Model()
+    tf.saved_model.save(model, str(path), signatures={"serving_default": model.scaled})
+
+
+def test_check_against_a_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def found() -> dict[str, list[str]]:
+        folders = sorted(each.name for each in tmp_path.iterdir() if each.name != ".git")
+        main(["check", *folders, "--target", "1.0.0", "--against", "HEAD", "--output-format", "json"])
+        files = json.loads(capsys.readouterr().out)["files"]
+        return {file["path"]: [each["feature"] for each in file["findings"]] for file in files}
+
+    monkeypatch.chdir(tmp_path)
+    for name in ("same", "tuned", "wider"):
+        save_scaled(tmp_path / name, 4, 2)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "all"]):
+        subprocess.run([*git, *command], check=True)
+    assert found() == {}
+    save_scaled(tmp_path / "tuned", 4, 3)
+    save_scaled(tmp_path / "wider", 8, 2)
+    save_scaled(tmp_path / "new", 4, 2)
+    assert found() == {"new": [], "tuned": [], "wider": ["regression_signature"]}
