@@ -170,6 +170,7 @@ class Survey:
         self._structures = Structures(file)
         self._places = Places(file, name)
         self._found: dict[tuple[object, ...], _Found] = {}
+        self._by_location: dict[int, _Found] = {}
         self._counts: tuple[_Counts, _Counts] = ({}, {})
 
     @cached_property
@@ -222,7 +223,7 @@ class Survey:
         every = self._found.values()
         written, read = (frozenset(use for found in every for use in found[side]) for side in (0, 1))
         names = self._introductions.all_of("type", types)
-        held = frozenset(self._use(name, "warning", self._oldest) for name in names.checked | names.unchecked)
+        held = frozenset(_use(name, "warning", self._oldest) for name in names.checked | names.unchecked)
         return written | held, read | held
 
     @cached_property
@@ -289,7 +290,7 @@ class Survey:
         missing = (
             each for each in sorted(self.names, key=lambda each: (each.since, each.name)) if each.name not in seen
         )
-        return written, (*read, *(self._use(name, "warning", self._oldest) for name in missing))
+        return written, (*read, *(_use(name, "warning", self._oldest) for name in missing))
 
     def _counted(self, counts: _Counts) -> Iterator[Use]:
         for (use, name, function, source), found in counts.items():
@@ -376,13 +377,16 @@ class Survey:
             if location is not None:
                 names |= self._introductions.of("attribute", location).unchecked
             if names:
-                uses = tuple(self._use(name, "warning", self._oldest) for name in _ordered(names))
+                uses = tuple(_use(name, "warning", self._oldest) for name in _ordered(names))
                 self._note((uses, uses), around, self.op_names[around.op.name] if around else None, count)
 
     def _located(self, location: int) -> _Found:
-        names = self._introductions.of("attribute", location).unchecked
-        uses = tuple(self._use(name, "warning", self._oldest) for name in _ordered(names)) if names else ()
-        return uses, uses
+        found = self._by_location.get(location)
+        if found is None:
+            names = self._introductions.of("attribute", location).unchecked
+            uses = tuple(_use(name, "warning", self._oldest) for name in _ordered(names))
+            found = self._by_location[location] = uses, uses
+        return found
 
     def _note(self, found: _Found, place: Place | None, facts: _Facts | None, count: int = 1) -> None:
         """Count uses by their content, function and source line; the path of the first of each is kept."""
@@ -417,7 +421,7 @@ class Survey:
         if facts.is_foreign:
             mixed = known_feature("mixed_dialects")
             dialect = facts.name.partition(".")[0]
-            use = self._use(Name(f"{mixed.id} {dialect}", mixed.kind, mixed.introduced), "warning", self._oldest)
+            use = _use(Name(f"{mixed.id} {dialect}", mixed.kind, mixed.introduced), "warning", self._oldest)
             written.append(use)
             read.append(use)
         if facts.version is not None and facts.look:
@@ -426,8 +430,8 @@ class Survey:
             read += own
         elif facts.version is None and facts.name.startswith("vhlo."):
             unknown = Name(facts.name, "op", self._future)
-            written.append(self._use(unknown, "error", self._oldest))
-            read.append(self._use(unknown, "error", self._oldest))
+            written.append(_use(unknown, "error", self._oldest))
+            read.append(_use(unknown, "error", self._oldest))
         types = self._introductions.all_of("type", {*operands, *op.results})
         names: dict[tuple[Name, Level], Version] = {}
         self._gather(names, types, self._oldest)
@@ -436,7 +440,7 @@ class Survey:
             if needs.checked or needs.unchecked:
                 self._gather(names, needs, self._floor(facts, key))
         for (name, level), floor in sorted(names.items()):
-            use = self._use(name, "warning" if facts.version is None else level, floor)
+            use = _use(name, "warning" if facts.version is None else level, floor)
             if use.floor < use.since:
                 written.append(use)
             read.append(use)
@@ -482,13 +486,17 @@ class Survey:
             read.append(Use(feature, "error", "op", what, version.min, self._oldest))
         return written, read
 
-    def _use(self, name: Name, level: Level, floor: Version) -> Use:
-        base = name.name.partition(".")[0].partition(" ")[0]
-        features = (feature for feature in self._specs.features_of(base) if feature.introduced == name.since)
-        known = self._specs.feature(base) or next(features, None)
-        read_since = known.read_since if known else None
-        named = known.id if known else name.name
-        return Use(named, level, name.kind, name.name, name.since, floor, read_since=read_since)
+
+# Names may come from hostile files.
+@lru_cache(maxsize=4096)
+def _use(name: Name, level: Level, floor: Version) -> Use:
+    specs = known_specification()
+    base = name.name.partition(".")[0].partition(" ")[0]
+    features = (feature for feature in specs.features_of(base) if feature.introduced == name.since)
+    known = specs.feature(base) or next(features, None)
+    read_since = known.read_since if known else None
+    named = known.id if known else name.name
+    return Use(named, level, name.kind, name.name, name.since, floor, read_since=read_since)
 
 
 def _ordered(names: Iterable[Name]) -> Iterator[Name]:
