@@ -20,12 +20,14 @@ class Bucket:
         url: The URL of the place, which ends with a slash.
         faults: What goes wrong between the store and this process; of no effect on memory.
         keeps_conditions: Whether the store honours the conditions of writes.
+        is_simple: Whether the server is an emulator that leaves things out, see ``store_servers``.
     """
 
     kind: str
     url: Url
     faults: Faults
     keeps_conditions: bool
+    is_simple: bool = False
 
     def __truediv__(self, key: str) -> Url:
         return self.url.with_key(self.url.key + key)

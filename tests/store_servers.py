@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -22,6 +23,8 @@ BUCKET = "programs"
 _ACCOUNT = "devstoreaccount1"
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _AZURITE = "azurite@3.35.0"
+#: The command of Google's own server for tests (googleapis/storage-testbench), which is on no package index.
+_TESTBENCH = os.environ.get("VHLO_TOOLS_GCS_TESTBENCH")
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Server:
         settings: Returns the environment variables that lead clients to a port.
         fill: Makes the bucket, with those variables set.
         keeps_conditions: Whether it honours the conditions of writes.
+        is_simple: Whether it says no generation with the bytes of an object, and cuts keys at an escaped semicolon.
     """
 
     scheme: str
@@ -41,6 +45,7 @@ class Server:
     settings: Callable[[int], dict[str, str]]
     fill: Callable[[int], None]
     keeps_conditions: bool = True
+    is_simple: bool = False
 
 
 def _azurite(port: int, folder: Path) -> list[str]:
@@ -85,6 +90,12 @@ def _fill_azure(port: int) -> None:
         client.create_container(BUCKET)
 
 
+def _gcs(port: int, folder: Path) -> list[str]:
+    if _TESTBENCH is not None:
+        return [*shlex.split(_TESTBENCH), "localhost", str(port), "10"]
+    return [sys.executable, "-m", "gcp_storage_emulator", "start", "--port", str(port), "--in-memory"]
+
+
 def _fill_gcs(port: int) -> None:
     address = f"http://127.0.0.1:{port}/storage/v1/b?project=tests"
     with urlopen(
@@ -113,12 +124,11 @@ SERVERS = {
     ),
     "gcs": Server(
         "gs",
-        lambda port, folder: [
-            sys.executable, "-m", "gcp_storage_emulator", "start", "--port", str(port), "--in-memory"
-        ],
+        _gcs,
         lambda port: {"STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{port}"},
         _fill_gcs,
-        keeps_conditions=False,
+        keeps_conditions=_TESTBENCH is not None,
+        is_simple=_TESTBENCH is None,
     ),
 }  # fmt: skip
 

@@ -190,7 +190,8 @@ def _honours(store: Store, url: Url) -> bool:
     if key not in _HONOURED:
         trial = url.parent / f".vhlo-trial-{os.urandom(8).hex()}"
         try:
-            store.put(trial, b"", Condition("0" * 32), {}, None)
+            # Not of zeros: for Google, generation 0 is that of no object.
+            store.put(trial, b"", Condition("1" * 18), {}, None)
         except (ConditionError, FileNotFoundError):
             _HONOURED[key] = True
         else:

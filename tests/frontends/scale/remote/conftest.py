@@ -52,7 +52,7 @@ def make_bucket(ports: Callable[[str], int], monkeypatch: pytest.MonkeyPatch) ->
                 monkeypatch.setenv(name, value)
             url = place(f"{server.scheme}://{BUCKET}/{uuid4().hex}/")
             assert isinstance(url, Url)
-            return Bucket(kind, url, faults, server.keeps_conditions)
+            return Bucket(kind, url, faults, server.keeps_conditions, server.is_simple)
 
         forget_connections()
         yield make
