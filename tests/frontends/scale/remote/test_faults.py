@@ -157,7 +157,9 @@ def test_no_account(make_bucket: Callable[[str], Bucket], monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:{port}", "http://no-such-host.invalid:{port}"])
-def test_a_store_that_cannot_be_reached(s3: Bucket, monkeypatch: pytest.MonkeyPatch, address: str, pauses: list[float]) -> None:
+def test_a_store_that_cannot_be_reached(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch, address: str, pauses: list[float]
+) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", address.format(port=free_port()))
     before = time.monotonic()
     with pytest.raises(StoreError, match="cannot be reached: check the network"):
