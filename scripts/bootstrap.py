@@ -43,10 +43,22 @@ UV_SETTINGS = {
     "trusted-host": "UV_INSECURE_HOST",
 }
 # Settings of pip that do not change what is installed; those of its files are listed themselves.
-INDIFFERENT = set(
-    "cache-dir config-file default-timeout disable-pip-version-check no-cache-dir no-color no-input "
-    "no-python-version-warning progress-bar quiet retries root-user-action timeout verbose".split()
-)
+INDIFFERENT = {
+    "cache-dir",
+    "config-file",
+    "default-timeout",
+    "disable-pip-version-check",
+    "no-cache-dir",
+    "no-color",
+    "no-input",
+    "no-python-version-warning",
+    "progress-bar",
+    "quiet",
+    "retries",
+    "root-user-action",
+    "timeout",
+    "verbose",
+}
 FAILED = 2  # as the tool's own exit code for "could not do it"; 1 would say that something was found
 
 
