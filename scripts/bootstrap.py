@@ -4,7 +4,7 @@
 It needs nothing but the standard library, and the interpreter that runs it becomes the environment's. Standard output
 belongs to the command; progress goes to standard error.
 
-``VHLO_TOOLS_UV`` may name a program uv, which then installs in place of pip, from where pip would: it takes a fifth of
+``VHLO_TOOLS_UV`` may name a program uv, which then installs in place of pip, from where pip would, in a fraction of
 the time.
 """
 
