@@ -131,7 +131,8 @@ def proxied(port: int) -> Iterator[tuple[int, Faults]]:
         server.daemon_threads = True
         # Threads that wait for clients' next requests end with the process.
         server.block_on_close = False
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        # So often it looks whether it shall end, for which each test waits.
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield server.server_port, faults

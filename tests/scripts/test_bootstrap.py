@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from bootstrap import LOCK_NAME, STAMP_NAME, Stamp, wanted_stamp
+from bootstrap import LOCK_NAME, STAMP_NAME, Stamp, uv_settings, wanted_stamp
+from uv import find_uv_bin
 
 pytestmark = pytest.mark.one_python
 
@@ -45,6 +46,12 @@ def build_editable(directory, config_settings=None, metadata_directory=None):
 TOOL = "import sys\ndef main():\n    print('tool', sys.argv[1:])\n"
 
 
+def without_variables() -> dict[str, str]:
+    """Return this process's environment variables without those of the project, and without a network."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("VHLO_TOOLS_")}
+    return {**inherited, "PIP_NO_INDEX": "1"}
+
+
 class Checkout:
     """A project with the scripts under test."""
 
@@ -60,8 +67,7 @@ class Checkout:
         return self.root / ".venv"
 
     def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("VHLO_TOOLS_")}
-        environment = {**inherited, "PIP_NO_INDEX": "1", **variables}
+        environment = {**without_variables(), **variables}
         command = [str(self.root / "scripts" / "vhlo"), *arguments]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd="/", env=environment, text=True, stdout=pipe, stderr=pipe)
@@ -144,7 +150,7 @@ def test_the_life_of_an_environment(checkout: Checkout, path_without_python: str
 
     # An extra is added once, and stays when the bare package is wanted.
     bootstrap = [sys.executable, str(checkout.root / "scripts" / "bootstrap.py"), "--venv", str(checkout.venv)]
-    subprocess.run([*bootstrap, "--extra", "dev", "vhlo"], check=True, env={**os.environ, "PIP_NO_INDEX": "1"})
+    subprocess.run([*bootstrap, "--extra", "dev", "vhlo"], check=True, env=without_variables())
     stamp = Stamp.read(checkout.venv)
     assert stamp is not None
     assert stamp.extras == {"dev"}
@@ -186,6 +192,46 @@ def test_a_failing_install_is_told_without_a_traceback_and_is_repaired(checkout:
     assert "Traceback" not in err
     (checkout.root / "pyproject.toml").write_text(PYPROJECT)
     assert checkout.vhlo()[:2] == (0, "tool []\n")
+
+
+def test_uv_installs_in_place_of_pip(checkout: Checkout) -> None:
+    uv = {"VHLO_TOOLS_UV": find_uv_bin()}
+    (checkout.root / "pyproject.toml").write_text(PYPROJECT.replace("[]", '["no-such-requirement"]', 1))
+    code, out, err = checkout.vhlo(**uv)
+    assert (code, out) == (2, "")
+    assert "vhlo_tools: uv could not install the package" in err
+    assert "Traceback" not in err
+    (checkout.root / "pyproject.toml").write_text(PYPROJECT)
+    assert checkout.vhlo(**uv)[:2] == (0, "tool []\n")
+    # What uv cannot be told is left to pip.
+    (checkout.root / "pyproject.toml").write_text(f"{PYPROJECT}# more\n")
+    code, out, err = checkout.vhlo(**uv, PIP_PLATFORM="any")
+    assert "pip installs, for uv knows nothing like its settings platform" in err
+
+
+def test_uv_is_told_what_pip_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in tuple(os.environ):
+        if name.startswith("PIP_"):
+            monkeypatch.delenv(name)
+    file = tmp_path / "pip.conf"
+    file.write_text(
+        "[global]\nindex-url = https://a.invalid/simple\nfind-links = /one\n  /two\n[install]\nno-index = no\n"
+    )
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(file))
+    monkeypatch.setenv("PIP_CONSTRAINT", "a.txt")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://b.invalid/simple")
+    monkeypatch.setenv("PIP_NO_INPUT", "1")
+    told = uv_settings(sys.executable)
+    assert told is not None
+    expected = {
+        "DEFAULT_INDEX": "https://b.invalid/simple",
+        "FIND_LINKS": "/one,/two",
+        "CONSTRAINT": "a.txt",
+        "NO_INDEX": "no",
+    }
+    assert {name: told[f"UV_{name}"] for name in expected} == expected
+    monkeypatch.setenv("PIP_NO_BINARY", ":all:")
+    assert uv_settings(sys.executable) is None
 
 
 def test_a_machine_without_a_fitting_python(checkout: Checkout, path_without_python: str) -> None:

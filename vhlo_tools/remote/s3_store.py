@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import Any, Final
 
 import s3fs
+from botocore.parsers import ResponseParserError
 from fsspec.asyn import sync
 from fsspec.config import conf
 
@@ -25,8 +26,9 @@ _CONFIG: Final = {
     "connect_timeout": 10,
     "read_timeout": 60,
 }
-#: How often a body is read anew that broke off, which botocore does not do.
-_BODIES: Final = 4
+#: The seconds before each new request for what botocore does not repeat: a body that broke off, and an answer that
+#: cannot be parsed, as some stores send when they are busy.
+_PAUSES: Final = (0.4, 0.8, 1.6)
 #: The parts that are on their way at the same time.
 _UNDER_WAY: Final = 4
 _PAGE: Final = 1000
@@ -43,6 +45,8 @@ class S3Store:
         self._files = s3fs.S3FileSystem(
             use_listings_cache=False, skip_instance_cache=True, config_kwargs={**_CONFIG, **given}
         )
+        # s3fs would repeat five times what botocore has repeated six times already.
+        self._files.retries = 1
 
     @property
     def is_conditional(self) -> bool | None:
@@ -65,17 +69,17 @@ class S3Store:
         condition = {"IfMatch": token} if token else {}
 
         async def read() -> tuple[dict[str, Any], bytes]:
-            for left in reversed(range(_BODIES)):
-                found = await self._files._call_s3(
+            for pause in (*_PAUSES, None):
+                found = await self._request(
                     "get_object", Bucket=url.bucket, Key=url.key, Range=f"bytes={start}-{start + size - 1}", **condition
                 )
                 try:
                     async with found["Body"] as body:
                         return found, await body.read()
                 except Exception:
-                    if not left:
+                    if pause is None:
                         raise
-                    await asyncio.sleep(0.2 * 2 ** (_BODIES - left))
+                    await asyncio.sleep(pause)
             raise AssertionError
 
         try:
@@ -126,11 +130,21 @@ class S3Store:
         named = {} if key is None else {"Key": url.key}
 
         async def call() -> Any:
-            return await self._files._call_s3(method, Bucket=url.bucket, **named, **arguments)
+            return await self._request(method, Bucket=url.bucket, **named, **arguments)
 
         if "Body" not in arguments:
             count()
         return self._run(url, call)
+
+    async def _request(self, method: str, **arguments: Any) -> Any:
+        for pause in (*_PAUSES, None):
+            try:
+                return await self._files._call_s3(method, **arguments)
+            except ResponseParserError:
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
+        raise AssertionError
 
     def _run(self, url: Url, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         try:
@@ -140,7 +154,7 @@ class S3Store:
 
     def begin(self, url: Url, method: str, **arguments: Any) -> Future[Any]:
         """Begin a request, and return where its answer will be."""
-        work = self._files._call_s3(method, Bucket=url.bucket, Key=url.key, **arguments)
+        work = self._request(method, Bucket=url.bucket, Key=url.key, **arguments)
         return asyncio.run_coroutine_threadsafe(work, self._files.loop)
 
 

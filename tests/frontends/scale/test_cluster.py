@@ -146,7 +146,11 @@ def test_the_status_of_a_store(cluster: LocalProcesses, tmp_path: Path, capfd: p
     assert said[: len(said) // 2] == said[len(said) // 2 :]
 
 
-def test_no_scheduler_at_the_address(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_scheduler_at_the_address(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Instead of ten seconds: none will answer.
+    monkeypatch.setattr("vhlo_tools.migration.cluster._ANSWERED", 1.0)
     filled(tmp_path / "store", 1)
     assert main(["migrate", str(tmp_path / "store"), "--target", TARGET, "--dask", "tcp://127.0.0.1:1"]) == 2
     assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capfd.readouterr().err

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -69,6 +71,23 @@ def bucket(request: pytest.FixtureRequest, make_bucket: Callable[[str], Bucket])
 def s3(make_bucket: Callable[[str], Bucket]) -> Bucket:
     """A place in moto's S3 server."""
     return make_bucket("s3")
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds between requests and their repetitions: the libraries of all stores wait in this way.
+
+    They are noted, and not waited for: what fails here fails by the number of a request, at whatever time it comes.
+    """
+    noted: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float, *result: Any) -> Any:
+        noted.append(seconds)
+        return await sleep(0, *result)
+
+    monkeypatch.setattr(asyncio, "sleep", note)
+    return noted
 
 
 @pytest.fixture(scope="session")

@@ -192,6 +192,7 @@ def test_verified(store: Bucket) -> None:
     assert [each.verified for each in records] == ["same program"]
 
 
+@pytest.mark.usefixtures("pauses")
 def test_one_request_in_ten_fails(store: Bucket) -> None:
     expected = filled(store, 20)
     store.faults.every = 10

@@ -131,6 +131,7 @@ def test_a_store_without_conditions_is_said_to_be_one(bucket: Bucket, caplog: py
     assert keys_under(bucket) == ["new"]
 
 
+@pytest.mark.usefixtures("pauses")
 @pytest.mark.parametrize("size", [10, 20 * MEGABYTE])
 def test_an_object_that_appears_meanwhile_is_not_replaced(bucket: Bucket, size: int) -> None:
     """Both a check before the object appears, and the condition that the store looks at."""
@@ -148,6 +149,7 @@ def test_an_object_that_appears_meanwhile_is_not_replaced(bucket: Bucket, size: 
     assert open_object(url) == b"somebody else's"
 
 
+@pytest.mark.usefixtures("pauses")
 @pytest.mark.parametrize("size", [10, 20 * MEGABYTE])
 def test_a_failure_leaves_nothing_behind(bucket: Bucket, size: int) -> None:
     def chunks() -> Iterator[bytes]:
