@@ -32,6 +32,7 @@ from distributed import get_task_stream
 from machine_parts import disk_factor
 from process_accounts import Account, accounts_of, accounts_of_session, named_accounts, observed_load
 from simulate_cluster import Machine, Parts, simulate
+from store_servers import BUCKET, SERVERS, started
 
 import vhlo_tools as vt
 from vhlo_tools.executors import connected
@@ -40,6 +41,8 @@ from vhlo_tools.migration import Migration
 WORKERS: Final = 4
 #: Files of a calibrating run, which is made on one worker, and of the run before it, in which the worker imports.
 CALIBRATING, COLD = 2_000, 320
+#: Objects of a run in a store.
+STORED: Final = 640
 _CORES: Final = os.cpu_count() or 1
 # Workers say what their threads took.
 ENVIRONMENT["PYTHONPATH"] += os.pathsep + str(Path(__file__).parent)
@@ -54,7 +57,7 @@ def run_one(store: Path) -> dict[str, float]:
 
 
 def run_on(
-    cluster: LocalProcesses, store: Path, meanwhile: Callable[[int, Any], None] = lambda number, client: None
+    cluster: LocalProcesses, store: Path | str, meanwhile: Callable[[int, Any], None] = lambda number, client: None
 ) -> dict[str, Any]:
     """Migrate a store on a cluster, and return the parts of it.
 
@@ -126,7 +129,7 @@ def put_accounts() -> Iterator[dict[str, float]]:
     found = {"seconds": 0.0, "number": 0, **asdict(Account())}
     put = Migration._put  # the measured part itself
 
-    def accounted(migration: Migration, batch: list[Any]) -> list[Any]:
+    def accounted(migration: Migration, batch: list[Any]) -> Any:
         before, began = Account.of_this_thread(), time.perf_counter()
         records = put(migration, batch)
         found["seconds"] += time.perf_counter() - began
@@ -135,7 +138,7 @@ def put_accounts() -> Iterator[dict[str, float]]:
             found[name] += value
         return records
 
-    Migration._put = accounted  # type: ignore[method-assign]
+    Migration._put = accounted  # type: ignore[assignment,method-assign]
     try:
         yield found
     finally:
@@ -181,7 +184,7 @@ def parts_of(run: dict[str, Any], listing: float) -> Parts:
     )
 
 
-def listing_seconds(store: Path) -> float:
+def listing_seconds(store: Path | str) -> float:
     """Return the seconds that it takes to list a file of a store and to see what it is."""
     from vhlo_tools.migration.store_files import found_at  # the measured part itself, which no door exports
 
@@ -219,6 +222,19 @@ class Measurements:
         pair = {"cold": cold, "one": one, "four": four, "disk": disk_factor(self._folder, WORKERS)}
         self.found.setdefault("pairs", []).append(pair)
 
+    def stored(self) -> dict[str, Any]:
+        """Measure a run on one worker in a store: moto's S3 server, which does not keep up with more."""
+        (folder := self._folder / "moto").mkdir()
+        with started("s3", folder) as port:
+            settings = SERVERS["s3"].settings(port)
+            os.environ.update(settings)
+            with self._cluster(1, settings) as cluster:
+                run_on(cluster, _uploaded(self._folder / "cold", COLD))
+                store = _uploaded(self._folder / "warm", STORED)
+                found = {**run_on(cluster, store), "listing": listing_seconds(store)}
+        self.found["stored"] = found
+        return found
+
     def four(self, files: int) -> dict[str, Any]:
         """Measure a run on four workers."""
         # A cluster of its own for each, so that the memory of its scheduler is that of one run.
@@ -239,10 +255,10 @@ class Measurements:
         return self._run("one process", files, run_one)
 
     @contextmanager
-    def _cluster(self, workers: int) -> Iterator[LocalProcesses]:
+    def _cluster(self, workers: int, settings: dict[str, str] | None = None) -> Iterator[LocalProcesses]:
         self._clusters += 1
         (folder := self._folder / str(self._clusters)).mkdir()
-        with running_cluster(folder, workers) as cluster:
+        with running_cluster(folder, workers, settings) as cluster:
             yield cluster
 
     def _run(self, name: str, files: int, run: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
@@ -257,6 +273,17 @@ class Measurements:
             f"  {name}: {found['files']} files in {found['seconds']:.1f} s, digests equal: {found['equal']}", flush=True
         )
         return found
+
+
+def _uploaded(folder: Path, files: int) -> str:
+    """Write a store behind a URL, and return it."""
+    import boto3
+
+    client = boto3.client("s3")
+    for path in map(Path, filled(folder, files)):
+        client.put_object(Bucket=BUCKET, Key=f"{folder.name}/{path.name}", Body=path.read_bytes())
+    client.close()
+    return f"s3://{BUCKET}/{folder.name}"
 
 
 def show(runs: list[dict[str, Any]]) -> None:
@@ -280,21 +307,28 @@ def calibrated(pair: dict[str, Any]) -> Parts:
     return replace(parts, startup=max(0.0, cold["worker"]["cpu"] + cold["worker_loop"]["cpu"] - usual))
 
 
-def confirm(pairs: list[dict[str, Any]]) -> bool:
-    """Print what a simulation of each run on four workers says beside it; return whether the median is within 20 %."""
-    print(f"{'files':>7} {'foreign':>8} {'disk':>6} {'simulated, s':>13} {'measured, s':>12} ratio")
-    ratios = []
+def compared(pairs: list[dict[str, Any]]) -> Iterator[dict[str, float]]:
+    """Yield what a simulation of each run on four workers says, beside what was measured."""
     for pair in pairs:
         run = pair["four"]
         machine = Machine(_CORES, run["foreign"], pair["disk"])
-        said = simulate(calibrated(pair), files=run["files"], workers=WORKERS, machine=machine).seconds
-        ratios.append(said / run["seconds"])
+        said = simulate(calibrated(pair), files=run["files"], workers=WORKERS, machine=machine)
+        found = {"files": run["files"], "foreign": run["foreign"], "disk": pair["disk"]}
+        yield {**found, "simulated": said.seconds, "measured": run["seconds"]}
+
+
+def confirm(pairs: list[dict[str, Any]]) -> bool:
+    """Print simulations beside what was measured; return whether their median is within 20 % of it."""
+    print(f"{'files':>7} {'foreign':>8} {'disk':>6} {'simulated, s':>13} {'measured, s':>12} ratio")
+    ratios = []
+    for each in compared(pairs):
+        ratios.append(each["simulated"] / each["measured"])
         print(
-            f"{run['files']:>7} {machine.foreign:>8.2f} {machine.disk:>6.2f} {said:>13.1f} {run['seconds']:>12.1f} "
-            f"{ratios[-1]:.2f}"
+            f"{each['files']:>7} {each['foreign']:>8.2f} {each['disk']:>6.2f} {each['simulated']:>13.1f} "
+            f"{each['measured']:>12.1f} {ratios[-1]:.2f}"
         )
     print(f"median {statistics.median(ratios):.2f}")
-    return abs(statistics.median(ratios) - 1) <= 0.2
+    return bool(abs(statistics.median(ratios) - 1) <= 0.2)
 
 
 def main() -> int:
@@ -322,6 +356,7 @@ def main() -> int:
                 for number in (arguments.few, arguments.files):
                     measurements.disturbed(number)
                 measurements.alone(arguments.files)
+                measurements.stored()
         measured = measurements.found
     if arguments.json:
         arguments.json.write_text(json.dumps(measured))
@@ -329,7 +364,9 @@ def main() -> int:
     if arguments.parts:
         arguments.parts.write_text(json.dumps(parts.as_json()))
     show(measured["runs"])
-    print(json.dumps(parts.as_json()))
+    print("small files, on one worker:", json.dumps(parts.as_json()))
+    if "stored" in measured:
+        print("small objects, on one worker:", json.dumps(parts_of(measured["stored"], 0.0).as_json()))
     equal = all(run["equal"] for run in measured["runs"])
     confirmed = confirm(measured["pairs"])
     return 0 if equal and (confirmed or not arguments.confirm) else 1

@@ -38,7 +38,7 @@ def disk_factor(folder: Path, writers: int) -> float:
         each.join()
     alone = [seconds for turns in found for seconds in turns[0]]
     together = [seconds for turns in found for seconds in turns[1]]
-    return statistics.median(together) / statistics.median(alone)
+    return float(statistics.median(together) / statistics.median(alone))
 
 
 def _write(folder: Path, number: int, barrier: Any, answers: Any) -> None:

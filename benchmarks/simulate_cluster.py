@@ -18,7 +18,7 @@ import math
 import random
 import statistics
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Self
@@ -27,7 +27,7 @@ __all__ = ["Machine", "Outcome", "Parts", "simulate"]
 
 #: The batches in progress for each worker, as vhlo_tools.executors.workers has them.
 AHEAD: Final = 3
-#: The batches that the scheduler gives a worker with one thread: ``distributed.scheduler.worker-saturation``, rounded up.
+#: The batches that the scheduler gives a worker with one thread: its ``worker-saturation``, rounded up.
 IN_HAND: Final = 2
 
 _Process = Generator["tuple[str, Any]", None, None]
@@ -172,11 +172,7 @@ class _Events:
             if at == end == math.inf:
                 return
             self.now = min(at, end)
-            if end < at and self._cores:
-                ended = self._cores.end(self.now)
-            else:
-                ended = [heapq.heappop(self._queue)[2]]
-            for process in ended:
+            for process in self._cores.end(self.now) if self._cores and end < at else [heapq.heappop(self._queue)[2]]:
                 self._resume(process)
 
     def _resume(self, process: _Process) -> None:
@@ -199,8 +195,8 @@ class _Doer:
         self._asking: deque[_Process] = deque()
         self.busy = 0.0
 
-    def does(self, cpu: float, wait: float = 0.0) -> _Process:
-        """Wait until it is free; then let it use a core, and wait for something else."""
+    def does(self, cpu: float, wait: float = 0.0, dead: float = 0.0) -> _Process:
+        """Wait until it is free; then let it use a core, wait for something else, and be no more for a while."""
         while self._is_busy:
             yield "await", self._asking
         self._is_busy = True
@@ -209,6 +205,8 @@ class _Doer:
         if wait:
             yield "seconds", wait
         self.busy += self._events.now - began
+        if dead:
+            yield "seconds", dead
         self._is_busy = False
         if self._asking:
             self._events.start(self._asking.popleft())
@@ -284,9 +282,8 @@ class _Simulation:
             yield from worker.loop.does(self._parts.worker_loop / 3 + startup)
             if (yield from self._worked(worker)):
                 break
-            # Its successor comes when its death is noticed, and the batch is given to whoever is free.
+            # The batch is given to whoever is free.
             self.redone += 1
-            yield "seconds", self._detection
             self._vacate(worker)
         yield from worker.loop.does(self._parts.worker_loop / 3)
         yield from self.scheduler.does(passing)
@@ -313,7 +310,8 @@ class _Simulation:
         share = self._random.random() if dies else 1.0
         if self._machine is not None:
             wait *= self._machine.disk
-        yield from worker.thread.does(cpu * share, wait * share)
+        # Its successor comes when its death is noticed.
+        yield from worker.thread.does(cpu * share, wait * share, self._detection if dies else 0.0)
         worker.is_fresh = dies
         return not dies
 

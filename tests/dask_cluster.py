@@ -80,14 +80,17 @@ class LocalProcesses:
         with (self._folder / f"{name}.log").open("wb") as log:
             # In a group of its own, which a kill ends as a whole.
             self._processes[name] = subprocess.Popen(
-                command, env={**ENVIRONMENT, **self._settings}, cwd=self._folder, stdout=log, stderr=log, start_new_session=True
+                command,
+                env={**ENVIRONMENT, **self._settings},
+                cwd=self._folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
 
 @contextmanager
-def running_cluster(
-    folder: Path, workers: int, settings: Mapping[str, str] | None = None
-) -> Iterator[LocalProcesses]:
+def running_cluster(folder: Path, workers: int, settings: Mapping[str, str] | None = None) -> Iterator[LocalProcesses]:
     """Yield a cluster with a number of workers, named `worker0` and so on."""
     with dask.config.set({"distributed.comm.timeouts.connect": TIMEOUT}):
         cluster = LocalProcesses(folder, settings)

@@ -82,7 +82,7 @@ def test_a_client_that_is_gone_is_taken_over(store: Bucket) -> None:
     running = vt.migrate(str(store.url), TARGET)
     next(running)
     claimed = json.loads(bytes(open_object(store.url / ".vhlo-migration")))
-    running.close()
+    del running  # which ends it
     # As a client leaves it that was killed.
     write_object(store.url / ".vhlo-migration", [json.dumps({**claimed, "seen": time.time()}).encode()], force=True)
     with pytest.raises(vt.MigrationError, match="in use by another migration"):

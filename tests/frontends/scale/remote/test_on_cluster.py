@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import boto3
 import pyarrow.parquet as pq
 import pytest
 from cluster_stores import TARGET, filled, found_in
@@ -24,6 +25,7 @@ from vhlo_tools.executors import connected
 from vhlo_tools.migration import claim as claims
 from vhlo_tools.remote import objects_under, open_object, write_object
 
+#: Objects of which a cluster works on ten batches.
 NUMBER = 320
 
 #: Of connections to processes that were killed, in the library.
@@ -47,11 +49,15 @@ def cluster(store: Bucket, tmp_path: Path) -> Iterator[LocalProcesses]:
         yield found
 
 
-def uploaded(store: Bucket, folder: Path) -> dict[str, str]:
+def uploaded(store: Bucket, folder: Path, number: int) -> dict[str, str]:
     """Write objects, and return the SHA-256 that each has after a migration of the same files in one process."""
-    filled(folder, NUMBER)
+    filled(folder, number)
+    # One request for each object.
+    client = boto3.client("s3")
     for path in sorted(folder.rglob("*.mlirbc")):
-        write_object(store / path.name, [path.read_bytes()])
+        url = store / path.name
+        client.put_object(Bucket=url.bucket, Key=url.key, Body=path.read_bytes())
+    client.close()
     list(vt.migrate(folder, TARGET))
     return {str(store / Path(path).name): digest for path, digest in found_in(folder).items()}
 
@@ -63,15 +69,16 @@ def digests_of(store: Bucket) -> dict[str, str]:
 
 
 def rows_of(table: Path) -> dict[str, str]:
-    """Return the SHA-256 of each object, as a table has them; every object has one row."""
+    """Return the SHA-256 of each object, as a table has them: one row for each."""
     rows = pq.read_table(table).to_pylist()
     assert {row["status"] for row in rows} == {"moved", "blocked"}
-    assert len(rows) == NUMBER
-    return {row["path"]: row["new_digest"] or row["digest"] for row in rows}
+    found = {row["path"]: row["new_digest"] or row["digest"] for row in rows}
+    assert len(found) == len(rows)
+    return found
 
 
 def test_a_worker_is_killed_in_the_middle(store: Bucket, cluster: LocalProcesses, tmp_path: Path) -> None:
-    expected = uploaded(store, tmp_path / "files")
+    expected = uploaded(store, tmp_path / "files", NUMBER)
     table = tmp_path / "results.parquet"
     written: list[str] = []
 
@@ -92,7 +99,7 @@ def test_a_worker_is_killed_in_the_middle(store: Bucket, cluster: LocalProcesses
 def test_another_client_resumes_without_a_journal(
     store: Bucket, cluster: LocalProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = uploaded(store, tmp_path / "files")
+    expected = uploaded(store, tmp_path / "files", NUMBER // 2)
     command = ["migrate", str(store.url), "--target", TARGET, "--dask", cluster.address, "--output-format"]
     (tmp_path / "elsewhere").mkdir()
     with subprocess.Popen(
@@ -102,7 +109,7 @@ def test_another_client_resumes_without_a_journal(
         env={**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)},
     ) as killed:
         assert killed.stdout is not None
-        for _ in range(NUMBER // 4):
+        for _ in range(NUMBER // 8):
             assert killed.stdout.readline()
         killed.send_signal(signal.SIGKILL)
     assert not list((tmp_path / "elsewhere").iterdir())
