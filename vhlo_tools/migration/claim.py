@@ -8,6 +8,7 @@ batch may take longer than a client may be silent. What became of each object, t
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import secrets
@@ -72,7 +73,8 @@ class Claim:
 
     def __init__(self, folder: Url, settings: MigrationSettings, *, restart: bool = False) -> None:
         self.url = folder / NAME if folder.is_prefix else folder
-        self._client = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._process = os.getpid()
+        self._client = f"{socket.gethostname()}:{self._process}:{secrets.token_hex(4)}"
         self._settings = settings.pinned()
         found, self._stamp = self._found(restart=restart)
         self.key = found.key if found else secrets.token_hex(4)
@@ -84,6 +86,8 @@ class Claim:
         self._ended = Event()
         self._keeper = Thread(target=self._keep, name="vhlo-claim", daemon=True)
         self._keeper.start()
+        # An iterator that nobody ended is closed when there are neither threads nor connections any more.
+        atexit.register(self.leave)
 
     def check(self) -> None:
         """Find out whether this client may go on, without a request.
@@ -111,16 +115,20 @@ class Claim:
         self._stamp = None
 
     def leave(self) -> None:
-        """Let another client resume at once; nothing if the claim has ended."""
+        """Let another client resume at once; nothing if the claim has ended, or is that of a parent process."""
+        if os.getpid() != self._process:
+            return
         self._end()
         if self._stamp is not None and self._lost is None:
             with suppress(MigrationError, OSError):
                 self._write(0.0)
+        self._stamp = None
 
     def _end(self) -> None:
         self._ended.set()
         # What it has begun to write, it writes: its stamp is the one to replace.
         self._keeper.join()
+        atexit.unregister(self.leave)
 
     def _keep(self) -> None:
         """Renew the claim until it ends or is lost; what fails is tried again at the next turn."""

@@ -6,6 +6,9 @@ The times after which a claim is renewed, and after which its client is gone, ar
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -142,4 +145,25 @@ def test_a_claim_that_cannot_be_renewed(
         held.free.set()
     store.faults.first = lambda method, path: None
     time.sleep(GONE)
+    assert statuses(vt.migrate(str(store.url), TARGET)) == ["moved", "moved"]
+
+
+LEFT = """
+import sys
+import vhlo_tools as vt
+running = vt.migrate(sys.argv[1], sys.argv[2])
+print(next(running).status)
+"""
+
+
+def test_a_process_that_ends_in_the_middle_leaves_its_claim(
+    make_bucket: Callable[[str], Bucket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = filled(make_bucket("s3"), monkeypatch)
+    command = [sys.executable, "-c", LEFT, str(store.url), TARGET]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "moved\n", "")
+    # Nobody has to wait until it is gone.
+    assert json.loads(bytes(open_object(store.url / ".vhlo-migration")))["seen"] == 0
     assert statuses(vt.migrate(str(store.url), TARGET)) == ["moved", "moved"]
