@@ -81,8 +81,8 @@ class Claim:
         self.run = found.run + 1 if found else 1
         self._lost: MigrationError | None = None
         self._failure: OSError | None = None
-        self._write(time.time())
         self._renewed = time.monotonic()
+        self._write(time.time())
         self._ended = Event()
         self._keeper = Thread(target=self._keep, name="vhlo-claim", daemon=True)
         self._keeper.start()
