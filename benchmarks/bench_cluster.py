@@ -1,7 +1,10 @@
-"""Migrations on a Dask cluster of processes on this machine, of which some die, beside one process.
+"""Migrations on a Dask cluster of processes on this machine, of which some die, beside one process and a simulation.
 
 `bench_cluster.py` needs the environment of the extra `distributed`, `.venv-scale`. Printed are times, rates and the
-most memory of the client and of the scheduler; `--json FILE` keeps them for `simulate_cluster.py`.
+most memory of the client and of the scheduler; `--json FILE` keeps them, and `--parts FILE` what one worker takes, for
+`simulate_cluster.py`. `--confirm` makes pairs of runs by turns, one on one worker and one on four, and simulates each
+run on four with the parts that its pair has measured on one worker. Other work on the machine is measured during the
+run, and simulated with it.
 """
 
 from __future__ import annotations
@@ -14,10 +17,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,17 +27,25 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from cluster_stores import TARGET, filled, found_in, hold_memory
-from dask_cluster import LocalProcesses, running_cluster
+from dask_cluster import ENVIRONMENT, LocalProcesses, running_cluster
 from distributed import get_task_stream
-from simulate_cluster import Parts, simulate
+from machine_parts import disk_factor
+from process_accounts import Account, accounts_of, accounts_of_session, named_accounts, observed_load
+from simulate_cluster import Machine, Parts, simulate
+from store_servers import BUCKET, SERVERS, started
 
 import vhlo_tools as vt
 from vhlo_tools.executors import connected
+from vhlo_tools.migration import Migration
 
 WORKERS: Final = 4
-#: Files of a calibrating run, which is made on one worker.
-CALIBRATING: Final = 2_000
+#: Files of a calibrating run, which is made on one worker, and of the run before it, in which the worker imports.
+CALIBRATING, COLD = 2_000, 320
+#: Objects of a run in a store.
+STORED: Final = 640
 _CORES: Final = os.cpu_count() or 1
+# Workers say what their threads took.
+ENVIRONMENT["PYTHONPATH"] += os.pathsep + str(Path(__file__).parent)
 
 
 def run_one(store: Path) -> dict[str, float]:
@@ -47,7 +57,7 @@ def run_one(store: Path) -> dict[str, float]:
 
 
 def run_on(
-    cluster: LocalProcesses, store: Path, meanwhile: Callable[[int, Any], None] = lambda number, client: None
+    cluster: LocalProcesses, store: Path | str, meanwhile: Callable[[int, Any], None] = lambda number, client: None
 ) -> dict[str, Any]:
     """Migrate a store on a cluster, and return the parts of it.
 
@@ -57,20 +67,20 @@ def run_on(
         meanwhile: Is called with the number of files so far, and the client.
     """
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+
+    def accounts(client: Any) -> tuple[dict[str, Any], Any, dict[str, Account], Account]:
+        workers = client.run(named_accounts), client.run_on_scheduler(named_accounts)
+        return *workers, named_accounts(), sum(accounts_of().values(), accounts_of_session(cluster.leaders))
+
     with connected(cluster.address) as client:
-        usage = client.run(_processor_time), client.run_on_scheduler(_processor_time), time.process_time()
-        stream: AbstractContextManager[Any] = get_task_stream(client)
-        started = time.perf_counter()
+        before = accounts(client)
         number = 0
-        with stream as tasks:
+        with get_task_stream(client) as tasks, put_accounts() as puts, observed_load() as load:
+            started = time.perf_counter()
             for number, _ in enumerate(vt.migrate(store, TARGET, executor=client), 1):
                 meanwhile(number, client)
             seconds = time.perf_counter() - started
-        client_cpu = time.process_time() - usage[2]
-        scheduler_cpu = client.run_on_scheduler(_processor_time) - usage[1]
-        worker_cpu = {
-            name: each - usage[0][name] for name, each in client.run(_processor_time).items() if name in usage[0]
-        }
+        after = accounts(client)
         peak = client.run_on_scheduler(_peak)
     durations = [
         each["stop"] - each["start"]
@@ -78,17 +88,62 @@ def run_on(
         for each in task["startstops"]
         if each["action"] == "compute" and "_called" in task["key"]
     ]
+    worker, worker_loop = Account(), Account()
+    # Workers that have died or come meanwhile are not accounted for.
+    for name in before[0].keys() & after[0].keys():
+        # The second does the requests of the first to a store, which waits for it.
+        working, other = _parted(before[0][name], after[0][name], "Dask-Default-Threads", "fsspecIO")
+        worker, worker_loop = worker + working, worker_loop + other
+    client_main, client_loop = _parted(before[2], after[2], "MainThread")
+    scheduler, _ = _parted(before[1], after[1], "")
+    ours = after[3] - before[3]
     return {
         "seconds": seconds,
         "files": number,
         "batches": len(durations),
         "durations": durations,
-        "client_cpu": client_cpu,
-        "scheduler_cpu": scheduler_cpu,
-        "worker_cpu": sum(worker_cpu.values()),
+        "client": asdict(client_main),
+        "client_loop": asdict(client_loop),
+        "puts": puts,
+        "scheduler": asdict(scheduler),
+        "worker": asdict(worker),
+        "worker_loop": asdict(worker_loop),
+        "ours": asdict(ours),
+        "load": asdict(load),
+        "foreign": max(0.0, load.runnable - (ours.cpu + ours.queued) / load.seconds),
         "client_peak": _peak(),
         "scheduler_peak": peak,
     }
+
+
+def _parted(before: dict[str, Account], after: dict[str, Account], *names: str) -> tuple[Account, Account]:
+    """Return what the threads took whose names contain one of some words, and what the others did."""
+    parts = [Account(), Account()]
+    for each, account in after.items():
+        parts[not any(name in each for name in names)] += account - before.get(each, Account())
+    return parts[0], parts[1]
+
+
+@contextmanager
+def put_accounts() -> Iterator[dict[str, float]]:
+    """Yield what the client takes to put results in place: seconds in all, the number of batches, and the account."""
+    found = {"seconds": 0.0, "number": 0, **asdict(Account())}
+    put = Migration._put  # the measured part itself
+
+    def accounted(migration: Migration, batch: list[Any]) -> Any:
+        before, began = Account.of_this_thread(), time.perf_counter()
+        records = put(migration, batch)
+        found["seconds"] += time.perf_counter() - began
+        found["number"] += 1
+        for name, value in asdict(Account.of_this_thread() - before).items():
+            found[name] += value
+        return records
+
+    Migration._put = accounted  # type: ignore[assignment,method-assign]
+    try:
+        yield found
+    finally:
+        Migration._put = put  # type: ignore[method-assign]
 
 
 def disturbing(cluster: LocalProcesses, number: int) -> Callable[[int, Any], None]:
@@ -113,23 +168,24 @@ def parts_of(run: dict[str, Any], listing: float) -> Parts:
         run: The run.
         listing: The seconds that the client takes to list a file, and to add it to the journal.
     """
-    batches = run["batches"]
-    # The one worker is what the run waits for, so this includes what happens between two batches.
-    wall = run["seconds"] / batches
-    cpu = run["worker_cpu"] / batches
+    batches, puts, worker = run["batches"], run["puts"], run["worker"]
     files = run["files"] / batches
+    waited = sum(run["durations"]) - worker["cpu"] - worker["queued"]
     return Parts(
         files_per_batch=files,
         listing=listing,
-        client=max(0.0, run["client_cpu"] / batches - files * listing),
-        scheduler=run["scheduler_cpu"] / batches,
-        worker_cpu=cpu,
-        worker_wait=max(0.0, wall - cpu),
+        client=max(0.0, run["client"]["cpu"] / batches - files * listing),
+        client_wait=max(0.0, puts["seconds"] - puts["cpu"] - puts["queued"]) / batches,
+        client_loop=run["client_loop"]["cpu"] / batches,
+        scheduler=run["scheduler"]["cpu"] / batches,
+        worker_cpu=worker["cpu"] / batches,
+        worker_wait=max(0.0, waited) / batches,
+        worker_loop=run["worker_loop"]["cpu"] / batches,
         spread=statistics.pstdev(run["durations"]) / statistics.fmean(run["durations"]),
     )
 
 
-def listing_seconds(store: Path) -> float:
+def listing_seconds(store: Path | str) -> float:
     """Return the seconds that it takes to list a file of a store and to see what it is."""
     from vhlo_tools.migration.store_files import found_at  # the measured part itself, which no door exports
 
@@ -139,29 +195,6 @@ def listing_seconds(store: Path) -> float:
     return (time.process_time() - started) / number
 
 
-def disk_ratio(folder: Path) -> float:
-    """Return how much longer small files take to be on disk when so many write as there are workers."""
-
-    def write(number: int) -> None:
-        for index in range(200):
-            with (folder / f"{number}-{index}").open("wb") as file:
-                file.write(b"x" * 1_000)
-                file.flush()
-                os.fsync(file.fileno())
-
-    folder.mkdir()
-    started = time.perf_counter()
-    write(WORKERS)
-    between = time.perf_counter()
-    with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(write, range(WORKERS)))
-    return (time.perf_counter() - between) / (between - started)
-
-
-def _processor_time() -> float:
-    return time.process_time()
-
-
 def _peak() -> int:
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
@@ -169,84 +202,134 @@ def _peak() -> int:
     raise LookupError("VmHWM")
 
 
-def measure(few: int, many: int, repeats: int, folder: Path) -> dict[str, Any]:
-    """Make all runs."""
-    measured: dict[str, Any] = {"calibrating": [], "four": [], "disturbed": []}
+class Measurements:
+    """What was measured.
 
-    def fresh(number: int) -> tuple[Path, dict[str, str]]:
-        shutil.rmtree(folder / "store", ignore_errors=True)
-        expected = filled(folder / "store", number)
+    Args:
+        folder: A folder for stores, and for the files of clusters.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._clusters = 0
+        self.found: dict[str, Any] = {}
+
+    def pair(self, files: int) -> None:
+        """Measure the parts on one worker, then a run on four."""
+        with self._cluster(1) as cluster:
+            cold = self._run("cold", COLD, lambda store: run_on(cluster, store))
+            one = self._run("one worker", CALIBRATING, lambda store: run_on(cluster, store))
+        four = self.four(files)
+        pair = {"cold": cold, "one": one, "four": four, "disk": disk_factor(self._folder, WORKERS)}
+        self.found.setdefault("pairs", []).append(pair)
+
+    def stored(self) -> dict[str, Any]:
+        """Measure a run on one worker in a store: moto's S3 server, which does not keep up with more."""
+        (folder := self._folder / "moto").mkdir()
+        with started("s3", folder) as port:
+            settings = SERVERS["s3"].settings(port)
+            os.environ.update(settings)
+            with self._cluster(1, settings) as cluster:
+                run_on(cluster, _uploaded(self._folder / "cold", COLD))
+                store = _uploaded(self._folder / "warm", STORED)
+                found = {**run_on(cluster, store), "listing": listing_seconds(store)}
+        self.found["stored"] = found
+        return found
+
+    def four(self, files: int) -> dict[str, Any]:
+        """Measure a run on four workers."""
+        # A cluster of its own for each, so that the memory of its scheduler is that of one run.
+        with self._cluster(WORKERS) as cluster:
+            return self._run("four workers", files, lambda store: run_on(cluster, store))
+
+    def disturbed(self, files: int) -> dict[str, Any]:
+        """Measure a run on four workers of which one runs out of memory, one dies, and to which one is added."""
+        with self._cluster(WORKERS - 1) as cluster:
+            cluster.add("small", "--memory-limit", "400MB")
+            cluster.await_workers(WORKERS)
+            run = self._run("disturbed", files, lambda store: run_on(cluster, store, disturbing(cluster, files)))
+            run["ran_out"] = "exceeded 95% memory budget" in cluster.log("small")
+        return run
+
+    def alone(self, files: int) -> dict[str, Any]:
+        """Measure a run in this process."""
+        return self._run("one process", files, run_one)
+
+    @contextmanager
+    def _cluster(self, workers: int, settings: dict[str, str] | None = None) -> Iterator[LocalProcesses]:
+        self._clusters += 1
+        (folder := self._folder / str(self._clusters)).mkdir()
+        with running_cluster(folder, workers, settings) as cluster:
+            yield cluster
+
+    def _run(self, name: str, files: int, run: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+        store = self._folder / "store"
+        shutil.rmtree(store, ignore_errors=True)
+        expected = filled(store, files)
         os.sync()
-        return folder / "store", expected
-
-    def kept(name: str, run: dict[str, Any], store: Path, expected: dict[str, str]) -> None:
-        run["equal"] = found_in(store) == expected
-        measured[name].append(run)
-        print(f"  {name}: {run['files']} files in {run['seconds']:.1f} s, digests equal: {run['equal']}", flush=True)
-
-    measured["disk"] = [disk_ratio(folder / f"disk{turn}") for turn in range(3)]
-    (folder / "one").mkdir()
-    with running_cluster(folder / "one", 1) as cluster:
-        for _ in range(repeats):
-            store, expected = fresh(CALIBRATING)
-            measured.setdefault("listing", []).append(listing_seconds(store))
-            kept("calibrating", run_on(cluster, store), store, expected)
-    for number in (few, many):
-        for name in ("four", "disturbed"):
-            # A cluster of its own for each, so that the memory of its scheduler is that of one run.
-            (folder / f"{name}{number}").mkdir()
-            with running_cluster(folder / f"{name}{number}", WORKERS - (name == "disturbed")) as cluster:
-                store, expected = fresh(number)
-                if name == "disturbed":
-                    cluster.add("small", "--memory-limit", "400MB")
-                    cluster.await_workers(WORKERS)
-                    kept(name, run_on(cluster, store, disturbing(cluster, number)), store, expected)
-                    measured[name][-1]["ran_out"] = "exceeded 95% memory budget" in cluster.log("small")
-                else:
-                    kept(name, run_on(cluster, store), store, expected)
-    store, expected = fresh(many)
-    measured["alone"] = []
-    kept("alone", run_one(store), store, expected)
-    return measured
-
-
-def show(measured: dict[str, Any]) -> None:
-    """Print what was measured."""
-    print(f"{'run':<12} {'files':>7} {'s':>7} {'files/s':>8} {'batches':>8} {'ms/batch':>9} {'client':>8} scheduler")
-    for name in ("alone", "calibrating", "four", "disturbed"):
-        for run in measured[name]:
-            line = f"{name:<12} {run['files']:>7} {run['seconds']:>7.1f} {run['files'] / run['seconds']:>8.0f}"
-            if "durations" in run:
-                line += f" {run['batches']:>8} {statistics.median(run['durations']) * 1e3:>9.1f}"
-                line += f" {run['client_peak'] / 1e6:>5.0f} MB {run['scheduler_peak'] / 1e6:>6.0f} MB"
-            print(line)
-
-
-def calibrated(measured: dict[str, Any]) -> Parts:
-    """Return the parts that the runs on one worker give."""
-    listing = statistics.median(measured["listing"])
-    # Only the first run starts workers: it imports what the others find imported.
-    first, *others = (parts_of(run, listing) for run in measured["calibrating"])
-    parts = Parts.median(others)
-    startup = (first.worker_cpu - parts.worker_cpu) * measured["calibrating"][0]["batches"]
-    return replace(parts, startup=max(0.0, startup))
-
-
-def confirm(measured: dict[str, Any]) -> bool:
-    """Print what a simulation of the run on four workers says beside it; return whether they are within 20 %."""
-    parts = calibrated(measured)
-    print(json.dumps(parts.as_json()))
-    fine = True
-    for run in measured["four"]:
-        disk = statistics.median(measured["disk"])
-        said = simulate(parts, files=run["files"], workers=WORKERS, cores=_CORES, disk=disk).seconds
-        ratio = said / run["seconds"]
-        fine &= abs(ratio - 1) <= 0.2
+        listing = listing_seconds(store)
+        found = {**run(store), "listing": listing, "equal": found_in(store) == expected}
+        self.found.setdefault("runs", []).append({"name": name, **found})
         print(
-            f"{run['files']} files on {WORKERS} workers: simulated {said:.1f} s, measured {run['seconds']:.1f} s, "
-            f"ratio {ratio:.2f}"
+            f"  {name}: {found['files']} files in {found['seconds']:.1f} s, digests equal: {found['equal']}", flush=True
         )
-    return fine
+        return found
+
+
+def _uploaded(folder: Path, files: int) -> str:
+    """Write a store behind a URL, and return it."""
+    import boto3
+
+    client = boto3.client("s3")
+    for path in map(Path, filled(folder, files)):
+        client.put_object(Bucket=BUCKET, Key=f"{folder.name}/{path.name}", Body=path.read_bytes())
+    client.close()
+    return f"s3://{BUCKET}/{folder.name}"
+
+
+def show(runs: list[dict[str, Any]]) -> None:
+    """Print what was measured."""
+    titles = ("files", "s", "files/s", "batches", "ms/batch", "foreign", "client MB", "scheduler MB")
+    print(f"{'run':<12} " + " ".join(f"{each:>12}" for each in titles))
+    for run in runs:
+        cells = [f"{run['files']}", f"{run['seconds']:.1f}", f"{run['files'] / run['seconds']:.0f}"]
+        if "durations" in run:
+            cells += [f"{run['batches']}", f"{statistics.median(run['durations']) * 1e3:.0f}", f"{run['foreign']:.1f}"]
+            cells += [f"{run['client_peak'] / 1e6:.0f}", f"{run['scheduler_peak'] / 1e6:.0f}"]
+        print(f"{run['name']:<12} " + " ".join(f"{each:>12}" for each in cells))
+
+
+def calibrated(pair: dict[str, Any]) -> Parts:
+    """Return the parts that the runs of a pair on one worker give."""
+    one, cold = pair["one"], pair["cold"]
+    parts = parts_of(one, one["listing"])
+    # Only the first run starts a worker: it imports what the other finds imported.
+    usual = (parts.worker_cpu + parts.worker_loop) * cold["batches"]
+    return replace(parts, startup=max(0.0, cold["worker"]["cpu"] + cold["worker_loop"]["cpu"] - usual))
+
+
+def compared(pairs: list[dict[str, Any]]) -> Iterator[dict[str, float]]:
+    """Yield what a simulation of each run on four workers says, beside what was measured."""
+    for pair in pairs:
+        run = pair["four"]
+        machine = Machine(_CORES, run["foreign"], pair["disk"])
+        said = simulate(calibrated(pair), files=run["files"], workers=WORKERS, machine=machine)
+        found = {"files": run["files"], "foreign": run["foreign"], "disk": pair["disk"]}
+        yield {**found, "simulated": said.seconds, "measured": run["seconds"]}
+
+
+def confirm(pairs: list[dict[str, Any]]) -> bool:
+    """Print simulations beside what was measured; return whether their median is within 20 % of it."""
+    print(f"{'files':>7} {'foreign':>8} {'disk':>6} {'simulated, s':>13} {'measured, s':>12} ratio")
+    ratios = []
+    for each in compared(pairs):
+        ratios.append(each["simulated"] / each["measured"])
+        print(
+            f"{each['files']:>7} {each['foreign']:>8.2f} {each['disk']:>6.2f} {each['simulated']:>13.1f} "
+            f"{each['measured']:>12.1f} {ratios[-1]:.2f}"
+        )
+    print(f"median {statistics.median(ratios):.2f}")
+    return bool(abs(statistics.median(ratios) - 1) <= 0.2)
 
 
 def main() -> int:
@@ -254,25 +337,40 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--few", type=int, default=5_000, help="files of the smaller store (default 5000)")
     parser.add_argument("--files", type=int, default=20_000, help="files of the larger store (default 20000)")
-    parser.add_argument("--repeats", type=int, default=3, help="calibrating runs on one worker (default 3)")
+    parser.add_argument("--pairs", type=int, default=3, help="pairs of runs on one worker and on four (default 3)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured")
     parser.add_argument("--parts", type=Path, metavar="FILE", help="write the parts, for simulate_cluster.py")
     parser.add_argument("--from", dest="given", type=Path, metavar="FILE", help="measure nothing: read what was")
-    parser.add_argument("--confirm", action="store_true", help="compare with the simulation: exit code 1 beyond 20 %%")
+    parser.add_argument(
+        "--confirm", action="store_true", help="only the pairs, and the simulation beside: exit code 1 beyond 20 %%"
+    )
     arguments = parser.parse_args()
     if arguments.given:
         measured = json.loads(arguments.given.read_text())
     else:
         with tempfile.TemporaryDirectory() as folder:
-            measured = measure(arguments.few, arguments.files, arguments.repeats, Path(folder))
+            measurements = Measurements(Path(folder))
+            for _ in range(arguments.pairs):
+                measurements.pair(arguments.few)
+            if not arguments.confirm:
+                measurements.four(arguments.files)
+                for number in (arguments.few, arguments.files):
+                    measurements.disturbed(number)
+                measurements.alone(arguments.files)
+                measurements.stored()
+        measured = measurements.found
     if arguments.json:
         arguments.json.write_text(json.dumps(measured))
+    parts = Parts.median(map(calibrated, measured["pairs"]))
     if arguments.parts:
-        arguments.parts.write_text(json.dumps(calibrated(measured).as_json()))
-    show(measured)
-    equal = all(run["equal"] for runs in measured.values() for run in runs if isinstance(run, dict))
-    confirmed = confirm(measured) if arguments.confirm else True
-    return 0 if equal and confirmed else 1
+        arguments.parts.write_text(json.dumps(parts.as_json()))
+    show(measured["runs"])
+    print("small files, on one worker:", json.dumps(parts.as_json()))
+    if "stored" in measured:
+        print("small objects, on one worker:", json.dumps(parts_of(measured["stored"], 0.0).as_json()))
+    equal = all(run["equal"] for run in measured["runs"])
+    confirmed = confirm(measured["pairs"])
+    return 0 if equal and (confirmed or not arguments.confirm) else 1
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """A simulation of a migration on a cluster, event by event, from parts that were measured.
 
 What is simulated: the client lists files, submits batches up to its window of three for each worker, and puts results
-in place, one thing at a time; the scheduler passes each batch on and its result back, one at a time; a worker does one
-batch at a time, on a processor and then waiting for the disk; it may die, and its batch is done again. Where the
-processes share the cores of one machine, they take turns on them.
+in place, one thing at a time. Each message passes through the event loops of the client, the scheduler and the worker,
+each of which does one thing at a time. A worker has at most two batches, and does one, on a core and then waiting for
+the disk; it may die, and its batch is done again. Where the processes share the cores of one machine, each thread that
+can run has the same share of them, as the scheduler of a kernel aims at; threads of other work have theirs.
 
 `simulate_cluster.py --parts FILE --workers 100` simulates with what `bench_cluster.py --parts FILE` has measured.
 """
@@ -22,12 +23,12 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
-__all__ = ["Outcome", "Parts", "simulate"]
+__all__ = ["Machine", "Outcome", "Parts", "simulate"]
 
 #: The batches in progress for each worker, as vhlo_tools.executors.workers has them.
 AHEAD: Final = 3
-#: Seconds of a core until another process has its turn.
-TURN: Final = 0.01
+#: The batches that the scheduler gives a worker with one thread: its ``worker-saturation``, rounded up.
+IN_HAND: Final = 2
 
 _Process = Generator["tuple[str, Any]", None, None]
 
@@ -38,21 +39,27 @@ class Parts:
 
     Attributes:
         files_per_batch: The number of files in a batch.
-        listing: Of the client, to list a file and note it in the journal.
-        client: Of the client, to submit a batch, and to put its results in place.
-        scheduler: Of the scheduler, for a batch.
+        listing: Of the client's processor, to list a file and note it in the journal.
+        client: Of the client's processor, to submit a batch, and to put its results in place.
+        client_wait: What the client then waits for the disk, for a batch.
+        client_loop: Of the client's processor, for the messages of a batch.
+        scheduler: Of the scheduler's processor, for a batch.
         worker_cpu: Of the processor of a worker, for a batch.
-        worker_wait: What a worker waits, for a batch.
+        worker_wait: What a worker waits for the disk, for a batch.
+        worker_loop: Of the processor of a worker, for the messages of a batch.
         spread: The standard deviation of the time of a batch, as a fraction of it.
-        startup: Of the processor of a worker, before its first batch.
+        startup: Of the processor of a worker, before its first batch: imports.
     """
 
     files_per_batch: float
     listing: float
     client: float
+    client_wait: float
+    client_loop: float
     scheduler: float
     worker_cpu: float
     worker_wait: float
+    worker_loop: float
     spread: float
     startup: float = 0.0
 
@@ -65,6 +72,21 @@ class Parts:
     def as_json(self) -> dict[str, float]:
         """Return the parts as a JSON object."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A machine that all processes share.
+
+    Attributes:
+        cores: The number of its cores.
+        foreign: How many threads of other work run or wait for a core, on average.
+        disk: How many times as long a worker waits for the disk because the others do.
+    """
+
+    cores: int
+    foreign: float = 0.0
+    disk: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,57 +110,112 @@ class Outcome:
     workers: float
 
 
-class _Events:
-    """Processes that wait for time, for cores, and for each other."""
+class _Cores:
+    """Cores that processes share equally, at most one for each.
 
-    def __init__(self, cores: int | None) -> None:
+    Progress is counted by a clock of its own, which goes as fast as each process gets on: so a process ends when that
+    clock shows what it showed at its beginning and the seconds that it needs, whatever comes and goes meanwhile.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._clock = self._since = 0.0
+        self._running: list[tuple[float, int, _Process]] = []
+        self._number = 0
+
+    def add(self, now: float, seconds: float, process: _Process) -> None:
+        """Begin a process."""
+        self._set(now)
+        self._number += 1
+        heapq.heappush(self._running, (self._clock + seconds, self._number, process))
+
+    def end(self, now: float) -> list[_Process]:
+        """End the processes that have had what they need, and return them."""
+        self._set(now)
+        ended = []
+        while self._running and self._running[0][0] <= self._clock + 1e-9:
+            ended.append(heapq.heappop(self._running)[2])
+        return ended
+
+    def next_end(self, now: float) -> float:
+        """Return when the next process ends if none is added until then."""
+        return now + (self._running[0][0] - self._clock) / self._rate() if self._running else math.inf
+
+    def _set(self, now: float) -> None:
+        self._clock += (now - self._since) * self._rate()
+        self._since = now
+
+    def _rate(self) -> float:
+        return min(1.0, self._machine.cores / max(1e-9, len(self._running) + self._machine.foreign))
+
+
+class _Events:
+    """Processes that wait for time, for cores, and for each other.
+
+    A process yields ``("seconds", number)``, ``("core", seconds of it)`` or ``("await", where it is then found)``.
+    """
+
+    def __init__(self, machine: Machine | None) -> None:
         self.now = 0.0
+        self._cores = _Cores(machine) if machine else None
         self._queue: list[tuple[float, int, _Process]] = []
         self._number = 0
-        self._free = cores
-        self._waiting: deque[tuple[float, _Process]] = deque()
-        self.last = 0.0
 
     def start(self, process: _Process, after: float = 0.0) -> None:
         self._number += 1
         heapq.heappush(self._queue, (self.now + after, self._number, process))
 
     def run(self) -> None:
-        while self._queue:
-            self.now, _, process = heapq.heappop(self._queue)
-            self._resume(process)
+        while True:
+            end = self._cores.next_end(self.now) if self._cores else math.inf
+            at = self._queue[0][0] if self._queue else math.inf
+            if at == end == math.inf:
+                return
+            self.now = min(at, end)
+            for process in self._cores.end(self.now) if self._cores and end < at else [heapq.heappop(self._queue)[2]]:
+                self._resume(process)
 
     def _resume(self, process: _Process) -> None:
         for what, given in process:
-            if what == "seconds" or (what == "turn" and self._free is None):
-                self.start(process, given)
-            elif what == "turn":
-                self._waiting.append((given, process))
-                self._give()
-            elif what == "await":
+            if what == "await":
                 given.append(process)
+            elif what == "core" and self._cores:
+                self._cores.add(self.now, given, process)
+            else:
+                self.start(process, given)
             return
 
-    def _give(self) -> None:
-        while self._waiting and self._free:
-            self._free -= 1
-            seconds, process = self._waiting.popleft()
-            self.start(self._turn(seconds, process))
 
-    def _turn(self, seconds: float, process: _Process) -> _Process:
-        yield "seconds", seconds
-        assert self._free is not None
-        self._free += 1
-        self._give()
-        self.start(process)
+class _Doer:
+    """What does one thing at a time, in the order in which it is asked to."""
+
+    def __init__(self, events: _Events) -> None:
+        self._events = events
+        self._is_busy = False
+        self._asking: deque[_Process] = deque()
+        self.busy = 0.0
+
+    def does(self, cpu: float, wait: float = 0.0, dead: float = 0.0) -> _Process:
+        """Wait until it is free; then let it use a core, wait for something else, and be no more for a while."""
+        while self._is_busy:
+            yield "await", self._asking
+        self._is_busy = True
+        began = self._events.now
+        yield "core", cpu
+        if wait:
+            yield "seconds", wait
+        self.busy += self._events.now - began
+        if dead:
+            yield "seconds", dead
+        self._is_busy = False
+        if self._asking:
+            self._events.start(self._asking.popleft())
 
 
-def _on_core(seconds: float) -> _Process:
-    """Use a core for so long, turn by turn."""
-    while seconds > 0:
-        turn = min(seconds, TURN)
-        yield "turn", turn
-        seconds -= turn
+class _Worker:
+    def __init__(self, events: _Events) -> None:
+        self.thread, self.loop = _Doer(events), _Doer(events)
+        self.is_fresh = True
 
 
 class _Simulation:
@@ -147,105 +224,96 @@ class _Simulation:
         parts: Parts,
         files: int,
         workers: int,
-        cores: int | None,
+        machine: Machine | None,
         deaths: float,
         detection: float,
-        disk: float,
         seed: int,
     ) -> None:
         self._parts = parts
         self._left = self.batches = math.ceil(files / parts.files_per_batch)
-        self._workers = workers
-        self.events = _Events(cores)
-        self._deaths, self._detection, self._disk = deaths, detection, disk
+        self.events = _Events(machine)
+        self._machine = machine
+        self._deaths, self._detection = deaths, detection
         self._random = random.Random(seed)
         self._window = AHEAD * workers
-        # What waits: at the scheduler, for a worker, and for the client.
-        self._mail: deque[str] = deque()
-        self._ready = 0
+        self.client, self._client_loop, self.scheduler = (_Doer(self.events) for _ in range(3))
+        self.workers = [_Worker(self.events) for _ in range(workers)]
+        # Places for a batch at workers: those of workers that have none come first.
+        self._places = deque(self.workers * IN_HAND)
+        self._unplaced: deque[_Process] = deque()
         self._ended = 0
-        self._done = 0
-        self._idle_client: list[_Process] = []
-        self._idle_scheduler: list[_Process] = []
-        self._idle_workers: list[_Process] = []
+        self._awaiting: list[_Process] = []
         self.redone = 0
         self.finished = 0.0
-        self.busy = {"client": 0.0, "scheduler": 0.0, "workers": 0.0}
 
     def run(self) -> None:
-        self.events.start(self._client())
-        self.events.start(self._scheduler())
-        for _ in range(self._workers):
-            self.events.start(self._worker())
+        self.events.start(self._migration())
         self.events.run()
 
-    def _wake(self, idle: list[_Process]) -> None:
-        if idle:
-            self.events.start(idle.pop())
-
-    def _client(self) -> _Process:
+    def _migration(self) -> _Process:
         parts, pending = self._parts, 0
         while True:
             while pending < self._window and self._left:
                 self._left -= 1
                 pending += 1
-                yield from self._working("client", parts.listing * parts.files_per_batch)
-                self._mail.append("batch")
-                self._wake(self._idle_scheduler)
+                yield from self.client.does(parts.listing * parts.files_per_batch)
+                self.events.start(self._batch())
             if not pending:
                 self.finished = self.events.now
                 return
             while not self._ended:
-                yield "await", self._idle_client
+                yield "await", self._awaiting
             ended, self._ended = self._ended, 0
             for _ in range(ended):
                 pending -= 1
-                self._done += 1
-                yield from self._working("client", parts.client)
+                yield from self.client.does(parts.client, parts.client_wait)
 
-    def _scheduler(self) -> _Process:
+    def _batch(self) -> _Process:
+        """Go with a batch to a worker, and back with its results, which the client asks for when it hears of them."""
+        message, passing = self._parts.client_loop / 3, self._parts.scheduler / 4
+        yield from self._client_loop.does(message)
         while True:
-            while not self._mail:
-                yield "await", self._idle_scheduler
-            what = self._mail.popleft()
-            # One half when it comes, and one when its result does.
-            yield from self._working("scheduler", self._parts.scheduler / 2)
-            if what == "batch":
-                self._ready += 1
-                self._wake(self._idle_workers)
-            else:
-                self._ended += 1
-                self._wake(self._idle_client)
-
-    def _worker(self) -> _Process:
-        parts = self._parts
-        fresh = True
-        while True:
-            while not self._ready:
-                yield "await", self._idle_workers
-            self._ready -= 1
-            began = self.events.now
-            factor = self._drawn()
-            dies = self._random.random() < -math.expm1(-self._deaths * (parts.worker_cpu + parts.worker_wait) * factor)
-            share = self._random.random() if dies else 1.0
-            yield from _on_core((parts.startup if fresh else 0.0) + parts.worker_cpu * factor * share)
-            yield "seconds", parts.worker_wait * factor * share * self._disk
-            self.busy["workers"] += self.events.now - began
-            fresh = dies
-            if not dies:
-                self._mail.append("result")
-                self._wake(self._idle_scheduler)
-                continue
-            # Its successor comes when its death is noticed, and the batch is given to whoever is free.
+            yield from self.scheduler.does(passing)
+            while not self._places:
+                yield "await", self._unplaced
+            worker = self._places.popleft()
+            # It imports what comes with its first batch.
+            startup, worker.is_fresh = self._parts.startup if worker.is_fresh else 0.0, False
+            yield from worker.loop.does(self._parts.worker_loop / 3 + startup)
+            if (yield from self._worked(worker)):
+                break
+            # The batch is given to whoever is free.
             self.redone += 1
-            yield "seconds", self._detection
-            self._mail.append("batch")
-            self._wake(self._idle_scheduler)
+            self._vacate(worker)
+        yield from worker.loop.does(self._parts.worker_loop / 3)
+        yield from self.scheduler.does(passing)
+        self._vacate(worker)
+        yield from self._client_loop.does(message)
+        yield from self.scheduler.does(passing)
+        yield from worker.loop.does(self._parts.worker_loop / 3)
+        yield from self.scheduler.does(passing)
+        yield from self._client_loop.does(message)
+        self._ended += 1
+        if self._awaiting:
+            self.events.start(self._awaiting.pop())
 
-    def _working(self, who: str, seconds: float) -> _Process:
-        began = self.events.now
-        yield from _on_core(seconds)
-        self.busy[who] += self.events.now - began
+    def _vacate(self, worker: _Worker) -> None:
+        self._places.append(worker)
+        if self._unplaced:
+            self.events.start(self._unplaced.popleft())
+
+    def _worked(self, worker: _Worker) -> Generator[tuple[str, Any], None, bool]:
+        """Do a batch on a worker; return whether it has lived to the end of it."""
+        parts, factor = self._parts, self._drawn()
+        cpu, wait = parts.worker_cpu * factor, parts.worker_wait * factor
+        dies = self._random.random() < -math.expm1(-self._deaths * (cpu + wait))
+        share = self._random.random() if dies else 1.0
+        if self._machine is not None:
+            wait *= self._machine.disk
+        # Its successor comes when its death is noticed.
+        yield from worker.thread.does(cpu * share, wait * share, self._detection if dies else 0.0)
+        worker.is_fresh = dies
+        return not dies
 
     def _drawn(self) -> float:
         """Return a factor of the time of a batch: of a log-normal distribution with the mean 1."""
@@ -258,10 +326,9 @@ def simulate(
     *,
     files: int,
     workers: int,
-    cores: int | None = None,
+    machine: Machine | None = None,
     deaths: float = 0.0,
     detection: float = 30.0,
-    disk: float = 1.0,
     seed: int = 0,
 ) -> Outcome:
     """Simulate a migration.
@@ -270,22 +337,21 @@ def simulate(
         parts: What its parts take.
         files: The number of files.
         workers: The number of workers, each with one thread.
-        cores: The cores that all processes share; ``None`` if each has its own.
+        machine: The machine that all processes share; ``None`` if each has its own.
         deaths: Deaths of a worker per second of its work.
         detection: Seconds until the death of a worker is noticed and another one is there.
-        disk: How much longer a worker waits because the others use the same disk.
         seed: Of what is drawn.
     """
-    simulation = _Simulation(parts, files, workers, cores, deaths, detection, disk, seed)
+    simulation = _Simulation(parts, files, workers, machine, deaths, detection, seed)
     simulation.run()
-    seconds, busy = simulation.finished, simulation.busy
+    seconds = simulation.finished
     return Outcome(
         seconds,
         simulation.batches,
         simulation.redone,
-        busy["client"] / seconds,
-        busy["scheduler"] / seconds,
-        busy["workers"] / seconds / workers,
+        simulation.client.busy / seconds,
+        simulation.scheduler.busy / seconds,
+        sum(each.thread.busy for each in simulation.workers) / seconds / workers,
     )
 
 
@@ -301,16 +367,13 @@ def main() -> None:
     )
     parser.add_argument("--files", type=int, default=1_000_000, help="default 1000000")
     parser.add_argument("--workers", type=int, nargs="+", default=[10, 100, 1_000, 10_000])
-    parser.add_argument("--cores", type=int, help="that all processes share; by default each has its own")
     parser.add_argument("--deaths", type=float, default=0.0, metavar="RATE", help="of a worker, per hour of its work")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     parts = Parts(**json.loads(given.parts.read_text()))
     print(f"{'workers':>8} {'s':>9} {'files/s':>9} {'redone':>7} {'client':>7} {'scheduler':>9} {'workers':>8}")
     for workers in given.workers:
-        said = simulate(
-            parts, files=given.files, workers=workers, cores=given.cores, deaths=given.deaths / 3600, seed=given.seed
-        )
+        said = simulate(parts, files=given.files, workers=workers, deaths=given.deaths / 3600, seed=given.seed)
         print(
             f"{workers:>8} {said.seconds:>9.1f} {given.files / said.seconds:>9.0f} {said.redone:>7} "
             f"{said.client:>7.0%} {said.scheduler:>9.0%} {said.workers:>8.0%}"

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,10 +29,12 @@ class LocalProcesses:
 
     Args:
         folder: A folder for their logs and scratch files.
+        settings: Environment variables of the workers, beside those of this process.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
         self._folder = folder
+        self._settings = settings or {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         file = folder / "scheduler.json"
         self._start("scheduler", "scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
@@ -54,6 +56,11 @@ class LocalProcesses:
         """Kill a worker, with the nanny that would start it again."""
         os.killpg(self._processes.pop(name).pid, signal.SIGKILL)
 
+    @property
+    def leaders(self) -> list[int]:
+        """The processes that were started, each of which leads a session with those that it starts."""
+        return [each.pid for each in self._processes.values()]
+
     def log(self, name: str) -> str:
         """Return what a process has written."""
         return (self._folder / f"{name}.log").read_text(errors="replace")
@@ -73,15 +80,20 @@ class LocalProcesses:
         with (self._folder / f"{name}.log").open("wb") as log:
             # In a group of its own, which a kill ends as a whole.
             self._processes[name] = subprocess.Popen(
-                command, env=ENVIRONMENT, cwd=self._folder, stdout=log, stderr=log, start_new_session=True
+                command,
+                env={**ENVIRONMENT, **self._settings},
+                cwd=self._folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
 
 @contextmanager
-def running_cluster(folder: Path, workers: int) -> Iterator[LocalProcesses]:
+def running_cluster(folder: Path, workers: int, settings: Mapping[str, str] | None = None) -> Iterator[LocalProcesses]:
     """Yield a cluster with a number of workers, named `worker0` and so on."""
     with dask.config.set({"distributed.comm.timeouts.connect": TIMEOUT}):
-        cluster = LocalProcesses(folder)
+        cluster = LocalProcesses(folder, settings)
         try:
             for number in range(workers):
                 cluster.add(f"worker{number}")

@@ -156,3 +156,16 @@ def _intended(task: Task) -> vt.MigrationRecord:
     digest = hash_at(str(scratch))
     scratch.unlink()
     return vt.MigrationRecord(task.found.path, "moved", TARGET, digest=old, new_digest=digest)
+
+
+def test_two_calls_in_one_process(store: Path) -> None:
+    """The second is refused without touching the journal, whose lock would otherwise end with it."""
+    running = vt.migrate(store, TARGET)
+    next(running)
+    for restart in (False, True):
+        with pytest.raises(vt.MigrationError, match="is in use by another migration"):
+            next(vt.migrate(store, TARGET, restart=restart))
+    command = [sys.executable, "-m", "vhlo_tools.cli.main", "migrate", str(store), "--target", str(TARGET)]
+    other = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (other.returncode, "is in use by another migration" in other.stderr) == (2, True)
+    assert len(list(running)) == 11

@@ -151,7 +151,7 @@ def opened_migration(
     path = None if dry else journal or journal_path(settings)
     if path is not None and is_url(path):
         with _claimed(path, settings, restart=restart) as (claim, used):
-            yield Migration(settings, MIGRATION_TOOLS, used, claim.renew)
+            yield Migration(settings, MIGRATION_TOOLS, used, claim.check)
         return
     with Journal(path, settings, restart=restart) as used:
         try:

@@ -8,6 +8,7 @@ batch, unlike in a pool of processes, which breaks as a whole.
 from __future__ import annotations
 
 import asyncio
+import pickle
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Future
@@ -92,8 +93,13 @@ class Cluster:
     def submit(self, function: Callable[_P, _T], *arguments: _P.args, **options: _P.kwargs) -> Future[_T]:
         """Submit a call; its future raises :class:`BrokenExecutor` if all workers that were given it have died."""
         answer: Future[_T] = Future()
-        # A call is not pure: it writes files. Dask's own retries are for errors, which our functions return as results.
-        call = self._client.submit(_called, _release(), function, arguments, options, pure=False, retries=0)
+        from distributed.protocol.pickle import dumps
+
+        # As bytes: the scheduler would make objects of all arguments, and keep those of the last thousand calls of each
+        # worker. A call is not pure: it writes files. Dask's own retries are for errors, which our functions return as
+        # results.
+        packed = dumps((function, arguments, options))
+        call = self._client.submit(_called, _release(), packed, pure=False, retries=0)
         self._in_progress.add(call)
         # Not the executor of Dask, whose futures fail if a worker is lost between its result and the request for it.
         self._client.loop.add_callback(self._answer, call, answer)
@@ -132,13 +138,14 @@ def _release() -> str:
     return f"{release} (StableHLO {newest_version()})"
 
 
-def _called(expected: str, function: Callable[..., _T], arguments: tuple[Any, ...], options: dict[str, Any]) -> _T:
-    """Call a function on a worker, whose package must be that of the client."""
+def _called(expected: str, packed: bytes) -> Any:
+    """Call a function on a worker, whose package must be that of the client: what it was given it understands."""
     found = _release()
     if found != expected:
         raise WorkerError(
             f"a worker of the cluster has vhlo-tools {found}, and the client {expected}: install the same on all"
         )
+    function, arguments, options = pickle.loads(packed)
     return function(*arguments, **options)
 
 

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
 from itertools import chain
-from queue import SimpleQueue
-from typing import Generic, TypeVar
+from queue import Empty, SimpleQueue
+from typing import Final, Generic, TypeVar
 
 from vhlo_tools.errors import WorkerError
 from vhlo_tools.executors.workers import Workers
@@ -17,6 +17,9 @@ __all__ = ["work_through"]
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
+#: Seconds of waiting for a batch until the caller is asked whether to go on.
+_ASKED: Final = 1.0
+
 
 def work_through(
     workers: Workers,
@@ -24,6 +27,7 @@ def work_through(
     batches: Iterable[Sequence[_T]],
     *,
     lost: Callable[[Sequence[_T]], None] | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
     """Call ``function`` with every batch, and yield each batch with its results on completion.
 
@@ -36,11 +40,12 @@ def work_through(
         function: Returns a result for each item of a batch.
         batches: The batches.
         lost: Is called with the items whose processes crashed, before they are retried or given up.
+        check: Is called every second while no batch is completed; its error ends the work.
 
     Raises:
         WorkerError: If the processes crash and cannot be replaced.
     """
-    yield from _Execution(workers, function, iter(batches), lost).run()
+    yield from _Execution(workers, function, iter(batches), lost, check).run()
 
 
 class _Execution(Generic[_T, _R]):
@@ -50,8 +55,10 @@ class _Execution(Generic[_T, _R]):
         function: Callable[[Sequence[_T]], Sequence[_R]],
         batches: Iterator[Sequence[_T]],
         lost: Callable[[Sequence[_T]], None] | None,
+        check: Callable[[], None],
     ) -> None:
         self._workers = workers
+        self._check = check
         self._lost = lost
         self._function = function
         self._batches = batches
@@ -94,7 +101,12 @@ class _Execution(Generic[_T, _R]):
 
     def _ended(self) -> list[Future[Sequence[_R]]]:
         """Wait until a future in progress has ended, and return all that have."""
-        ended = [self._finished.get()]
+        ended: list[Future[Sequence[_R]]] = []
+        while not ended:
+            try:
+                ended.append(self._finished.get(timeout=_ASKED))
+            except Empty:
+                self._check()
         while not self._finished.empty():
             ended.append(self._finished.get())
         # Those of processes that have crashed are no longer in progress.

@@ -1,18 +1,21 @@
 """The claim of a migration on a store behind a URL: an object beside the programs, which every client finds.
 
 It holds the settings of the migration and the key by which objects name it, so that another client can resume, and the
-time at which its client was last at work, so that no two work at the same time. What became of each object, the object
-itself says: see :mod:`vhlo_tools.migration.object_results`.
+time at which its client was last at work, so that no two work at the same time. A thread renews that time, because a
+batch may take longer than a client may be silent. What became of each object, the object itself says: see
+:mod:`vhlo_tools.migration.object_results`.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import secrets
 import socket
 import time
 from contextlib import suppress
+from threading import Event, Thread
 from typing import Any, Final
 
 import msgspec
@@ -25,9 +28,9 @@ from vhlo_tools.remote import Stamp, Url, delete_object, read_object, write_obje
 __all__ = ["Claim"]
 
 _FORMAT: Final = 1
-#: A client renews its claim after so many seconds, and is gone if it has not for so many.
-_RENEWED: Final = 20.0
-_GONE: Final = 120.0
+#: A client renews its claim after so many seconds, and is gone if it has not for so many. Tests set them.
+_RENEWED = 20.0
+_GONE = 120.0
 _MOST: Final = 1 << 20
 
 
@@ -39,7 +42,7 @@ class _Claimed(msgspec.Struct, frozen=True):
         key: The key of the migration.
         run: The number of its runs.
         settings: Its settings, as they are pinned.
-        client: The client: its machine and its process.
+        client: The client: its machine, its process, and a random mark, for a process may run several migrations.
         seen: When it was last at work, in seconds since 1970.
     """
 
@@ -52,7 +55,7 @@ class _Claimed(msgspec.Struct, frozen=True):
 
 
 class Claim:
-    """The claim of one run of a migration.
+    """The claim of one run of a migration, which is kept by a thread until it ends.
 
     Args:
         folder: The prefix of the store, or the URL of the object itself.
@@ -64,54 +67,111 @@ class Claim:
         run: The number of this run.
 
     Raises:
-        MigrationError: If another client is at work, or an unfinished migration has other settings.
+        MigrationError: If another migration is at work, in this process too, or an unfinished one has other settings.
         StoreError: If the store cannot be used.
     """
 
     def __init__(self, folder: Url, settings: MigrationSettings, *, restart: bool = False) -> None:
         self.url = folder / NAME if folder.is_prefix else folder
-        self._client = f"{socket.gethostname()}:{os.getpid()}"
+        self._process = os.getpid()
+        self._client = f"{socket.gethostname()}:{self._process}:{secrets.token_hex(4)}"
         self._settings = settings.pinned()
-        found, stamp = self._found(restart=restart)
+        found, self._stamp = self._found(restart=restart)
         self.key = found.key if found else secrets.token_hex(4)
         self.run = found.run + 1 if found else 1
-        self._renewed = 0.0
-        self._stamp = stamp
-        self.renew()
+        self._lost: MigrationError | None = None
+        self._failure: OSError | None = None
+        self._renewed = time.monotonic()
+        self._write(time.time())
+        self._ended = Event()
+        self._keeper = Thread(target=self._keep, name="vhlo-claim", daemon=True)
+        self._keeper.start()
+        # An iterator that nobody ended is closed when there are neither threads nor connections any more.
+        atexit.register(self.leave)
 
-    def renew(self) -> None:
-        """Say that this client is at work, if it has not been said for a while.
+    def check(self) -> None:
+        """Find out whether this client may go on, without a request.
 
         Raises:
-            MigrationError: If another client has taken the migration over.
+            MigrationError: If another client has taken the migration over, or may have: the claim could not be renewed.
         """
-        if time.monotonic() - self._renewed < _RENEWED and self._renewed:
-            return
-        claimed = _Claimed(_FORMAT, self.key, self.run, self._settings, self._client, time.time())
-        data = json.dumps(msgspec.to_builtins(claimed), indent=1).encode()
-        try:
-            self._stamp = write_object(self.url, [data], replaces=self._stamp)
-        except (ObjectChangedError, FileExistsError) as error:
+        if self._lost is not None:
+            raise self._lost
+        # Before another client may begin: by its clock, from the last renewal that the store has.
+        silent = time.monotonic() - self._renewed
+        if silent > _GONE - _RENEWED:
             raise MigrationError(
-                f"another client has taken over the migration that {self.url} claims: this one ends; every object is "
-                f"whole"
-            ) from error
-        self._renewed = time.monotonic()
+                f"{self.url}, the claim of this migration, could not be renewed for {silent:.0f} s "
+                f"({self._failure or 'the store does not answer'}): another client may begin, so this one ends; every "
+                f"object is whole, and the same call resumes"
+            )
 
     def release(self) -> None:
         """End the claim: the migration is complete."""
+        self._end()
         if self._stamp is not None:
             with suppress(ObjectChangedError):
                 delete_object(self.url, replaces=self._stamp)
         self._stamp = None
 
     def leave(self) -> None:
-        """Let another client resume at once; nothing if the claim has ended."""
-        if self._stamp is None:
+        """Let another client resume at once; nothing if the claim has ended, or is that of a parent process."""
+        if os.getpid() != self._process:
             return
-        claimed = _Claimed(_FORMAT, self.key, self.run, self._settings, self._client, 0.0)
-        with suppress(ObjectChangedError, OSError):
-            write_object(self.url, [msgspec.json.encode(claimed)], replaces=self._stamp)
+        self._end()
+        if self._stamp is not None and self._lost is None:
+            with suppress(MigrationError, OSError):
+                self._write(0.0)
+        self._stamp = None
+
+    def _end(self) -> None:
+        self._ended.set()
+        # What it has begun to write, it writes: its stamp is the one to replace.
+        self._keeper.join()
+        atexit.unregister(self.leave)
+
+    def _keep(self) -> None:
+        """Renew the claim until it ends or is lost; what fails is tried again at the next turn."""
+        while not self._ended.wait(_RENEWED):
+            began = time.monotonic()
+            try:
+                self._write(time.time())
+            except MigrationError as error:
+                self._lost = error
+                return
+            except OSError as error:
+                self._failure = error
+            else:
+                self._renewed = began
+
+    def _write(self, seen: float) -> None:
+        """Write the claim in place of what this client knows of it.
+
+        Raises:
+            MigrationError: If another client has taken the migration over.
+            StoreError: If it cannot be written.
+        """
+        claimed = _Claimed(_FORMAT, self.key, self.run, self._settings, self._client, seen)
+        data = json.dumps(msgspec.to_builtins(claimed), indent=1).encode()
+        try:
+            self._stamp = write_object(self.url, [data], replaces=self._stamp)
+        except (ObjectChangedError, FileExistsError) as error:
+            there = self._own()
+            if there is None:
+                raise MigrationError(
+                    f"another client has taken over the migration that {self.url} claims: this one ends; every object "
+                    f"is whole"
+                ) from error
+            # The answer to an earlier request was lost, and the request was done.
+            self._stamp = write_object(self.url, [data], replaces=there)
+
+    def _own(self) -> Stamp | None:
+        """Return the version of the claim that is there if this client has written it."""
+        with suppress(FileNotFoundError, msgspec.DecodeError):
+            data, stamp = read_object(self.url, head=_MOST)
+            if msgspec.json.decode(bytes(data), type=_Claimed).client == self._client:
+                return stamp
+        return None
 
     def _found(self, *, restart: bool) -> tuple[_Claimed | None, Stamp | None]:
         """Return the claim that is there, if this client may resume it, and its version."""
@@ -128,7 +188,7 @@ class Claim:
                 f"{self.url} is not the claim of a migration ({error}): --restart (restart=True) replaces it"
             ) from error
         age = time.time() - found.seen
-        if age < _GONE and found.client != self._client:
+        if age < _GONE:
             raise MigrationError(
                 f"{self.url} is in use by another migration, of the client {found.client}, which was at work "
                 f"{max(age, 0):.0f} s ago: wait until it has ended, or {_GONE:.0f} s after it was stopped"

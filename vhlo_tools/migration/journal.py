@@ -21,7 +21,7 @@ from vhlo_tools.documents import read_json
 from vhlo_tools.errors import MigrationError
 from vhlo_tools.formats import Kind
 from vhlo_tools.migration.file_record import MigrationRecord
-from vhlo_tools.migration.journal_file import NAME, damaged, discard_unusable, prepare, reset, unusable
+from vhlo_tools.migration.journal_file import NAME, damaged, discard_unusable, hold, let_go, prepare, reset, unusable
 from vhlo_tools.migration.part_files import remove_parts
 from vhlo_tools.migration.places import Places, base_of, resolved
 from vhlo_tools.migration.request import MigrationSettings
@@ -116,7 +116,7 @@ class Journal:
         run: The number of this run of the migration, from 1.
 
     Raises:
-        MigrationError: If another process uses the journal; if it belongs to a migration with other settings; if the
+        MigrationError: If another migration uses the journal; if it belongs to a migration with other settings; if the
             file at ``path`` is not a journal; or if it cannot be written.
     """
 
@@ -132,6 +132,14 @@ class Journal:
         self._given = identity
         self._places = Places.of(settings)
         self._follows_outside = settings.follow_outside
+        self._held = None if path is None else hold(path)
+        try:
+            self._open(path, settings, restart=restart)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _open(self, path: str | None, settings: MigrationSettings, *, restart: bool) -> None:
         if restart and path is not None:
             discard_unusable(path)
         try:
@@ -200,6 +208,12 @@ class Journal:
     def close(self) -> None:
         """Close the journal; its file is kept."""
         self._database.close()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._held is not None:
+            let_go(self._held)
+        self._held = None
 
     def remove(self) -> None:
         """Delete the journal."""
@@ -207,7 +221,7 @@ class Journal:
             # While the lock is held; the write-ahead log after the database.
             Path(self.path).unlink(missing_ok=True)
             Path(f"{self.path}-wal").unlink(missing_ok=True)
-        self._database.close()
+        self.close()
 
     def conclude(self) -> None:
         """Mark the migration as completed, and keep the journal as a record."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from vhlo_tools.errors import MigrationError
 from vhlo_tools.mapping import open_regular
 
-__all__ = ["NAME", "damaged", "discard_unusable", "prepare", "reset", "unusable"]
+__all__ = ["NAME", "damaged", "discard_unusable", "hold", "let_go", "prepare", "reset", "unusable"]
 
 #: The name of the journal in the store, or in the folder of the results.
 NAME: Final = ".vhlo-migration"
@@ -31,6 +33,35 @@ CREATE TABLE IF NOT EXISTS files (
 );
 CREATE INDEX IF NOT EXISTS outside ON files (source) WHERE is_outside;
 """
+
+
+# The journals that are open in this process. A lock of POSIX is that of a process, and ends when any descriptor of the
+# file is closed in it: so a second migration here must not so much as open the file.
+_HELD: Final[set[str]] = set()
+_HOLDING: Final = Lock()
+
+
+def hold(path: str) -> str:
+    """Take a journal for one migration of this process.
+
+    Returns:
+        What :func:`let_go` takes.
+
+    Raises:
+        MigrationError: If another migration of this process has it.
+    """
+    held = os.path.realpath(path)
+    with _HOLDING:
+        if held in _HELD:
+            raise MigrationError(_used(path))
+        _HELD.add(held)
+    return held
+
+
+def let_go(held: str) -> None:
+    """Let another migration of this process take a journal."""
+    with _HOLDING:
+        _HELD.discard(held)
 
 
 def prepare(database: sqlite3.Connection) -> None:
@@ -123,7 +154,7 @@ def unusable(path: str | None, error: sqlite3.Error) -> str:
             f"end the migration with that vhlo_tools, or discard the journal with --restart (restart=True)"
         )
     if getattr(error, "sqlite_errorname", "") in _IN_USE:
-        return f"{path} is in use by another migration: wait until it has ended"
+        return _used(path)
     if getattr(error, "sqlite_errorname", "") == "SQLITE_ERROR":
         # A table or a column is missing.
         return damaged(path, error)
@@ -132,3 +163,7 @@ def unusable(path: str | None, error: sqlite3.Error) -> str:
     if path is not None and Path(path).name == NAME:
         return damaged(path, error)
     return f"{path} is not a journal of a migration ({error}): --journal FILE (journal=) uses another file"
+
+
+def _used(path: str | None) -> str:
+    return f"{path} is in use by another migration: wait until it has ended"

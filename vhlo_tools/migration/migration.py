@@ -43,7 +43,7 @@ class Migration:
         settings: The settings of the migration.
         tools: The operations on one program.
         journal: The journal, which must remain open during the migration.
-        renew: Is called after every batch, and says elsewhere that the migration is at work.
+        check: Is called often, and ends the migration by an error if it must not go on.
 
     Attributes:
         files: The number of files to process that have been found so far.
@@ -51,9 +51,9 @@ class Migration:
     """
 
     def __init__(
-        self, settings: MigrationSettings, tools: Tools, journal: Journal, renew: Callable[[], None] | None = None
+        self, settings: MigrationSettings, tools: Tools, journal: Journal, check: Callable[[], None] = lambda: None
     ) -> None:
-        self._renew = renew
+        self._check = check
         self._settings = settings
         self._tools = tools
         self._journal = journal
@@ -118,6 +118,7 @@ class Migration:
     def _listed(self) -> Iterator[Task]:
         """Add the files of the store to the journal, and yield those to process in place, each once."""
         for found in _found_in_batches(found_at(self._settings)):
+            self._check()
             tasks = self._journal.add(found)
             self.files += len(tasks)
             self.size += sum(task.found.stamp.size for task in tasks if task.found.stamp)
@@ -139,12 +140,12 @@ class Migration:
         self._is_listed = True
 
     def _worked(self, workers: Workers, work: Work, tasks: Iterator[Task]) -> Iterator[MigrationRecord]:
-        for batch, results in work_through(workers, work, self._in_batches(workers, tasks), lost=self._remove_parts):
+        batches = self._in_batches(workers, tasks)
+        for batch, results in work_through(workers, work, batches, lost=self._remove_parts, check=self._check):
             if results is None:
                 results = [self._crashed(task) for task in batch]
             records = self._put(list(zip(batch, results, strict=True)))
-            if self._renew is not None:
-                self._renew()
+            self._check()
             self._begun.difference_update(task.number for task in batch)
             yield from records
 

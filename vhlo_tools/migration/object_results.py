@@ -18,7 +18,7 @@ from vhlo_tools.stores import Stamp, hash_at, object_url
 if TYPE_CHECKING:
     from vhlo_tools.remote import Stamp as ObjectStamp
 
-__all__ = ["BEFORE", "MIGRATION", "ObjectResult", "digest_before", "keep_object"]
+__all__ = ["BEFORE", "MIGRATION", "ObjectResult", "digest_before", "digest_of_source", "keep_object"]
 
 #: The names in the metadata for the key of the migration, and for the SHA-256 of what was replaced. Azure takes only
 #: what is an identifier of C#.
@@ -94,6 +94,19 @@ def digest_before(version: ObjectStamp, key: str) -> str | None:
 
     said = metadata_of(version)
     return (said.get(BEFORE) or None) if said.get(MIGRATION) == key else None
+
+
+def digest_of_source(url: str, key: str) -> str | None:
+    """Return the SHA-256 of what an object was made from, if a migration has written it; ``None`` otherwise.
+
+    Args:
+        url: Its URL.
+        key: The key of the migration.
+    """
+    from vhlo_tools.remote import stamp_of
+
+    there = stamp_of(object_url(url))
+    return digest_before(there, key) if there else None
 
 
 def keep_object(backup: str, data: Buffer) -> None:

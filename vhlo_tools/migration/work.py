@@ -37,7 +37,14 @@ from vhlo_tools.formats import (
 from vhlo_tools.mapping import Chunk, slices, view
 from vhlo_tools.migration.file_record import MigrationRecord, Status
 from vhlo_tools.migration.journal import Task
-from vhlo_tools.migration.object_results import BEFORE, MIGRATION, ObjectResult, digest_before, keep_object
+from vhlo_tools.migration.object_results import (
+    BEFORE,
+    MIGRATION,
+    ObjectResult,
+    digest_before,
+    digest_of_source,
+    keep_object,
+)
 from vhlo_tools.migration.part_files import part_path
 from vhlo_tools.migration.request import MigrationSettings, StoredProgram, Tools
 from vhlo_tools.migration.store_files import FoundFile
@@ -109,10 +116,14 @@ class Work:
         try:
             kind, data, there = _read(found.source, found.path)
             reading = False
-            if (Stamp.of_object(there) if there else Stamp.of(found.source)) != found.stamp:
+            is_other = (Stamp.of_object(there) if there else Stamp.of(found.source)) != found.stamp
+            if is_other and not (there and digest_before(there, self.key)):
                 return PreparedFile(replace(record, status="changed", reason=CHANGED))
             record = replace(record, kind=kind, size=len(data), digest=_digest([view(data)]))
             before = StoredProgram.of(found.path, kind, data, there)
+            # An object may have been moved since it was listed: by a worker that was lost with the answer.
+            if is_other and not _is_at(before, self.settings.target):
+                return PreparedFile(replace(record, status="changed", reason=CHANGED))
             version = before.opened.version if before.opened is not None else None
             if version != record.version:
                 record = replace(record, version=version)
@@ -132,7 +143,7 @@ class Work:
         chunks: _Chunks | None
         if opened is not None and _is_at(before, settings.target):
             if not beside:
-                return PreparedFile(self._moved_before(record, before))
+                return PreparedFile(self._moved_before(record, before, found.destination))
             chunks = [view(before.data)]
         elif self.dry and not self._is_tried(task):
             chunks = None
@@ -164,12 +175,14 @@ class Work:
                 return PreparedFile(replace(record, status="current", output=found.destination if beside else None))
         return self._placed(task, record, chunks, beside=beside)
 
-    def _moved_before(self, record: MigrationRecord, before: StoredProgram) -> MigrationRecord:
+    def _moved_before(self, record: MigrationRecord, before: StoredProgram, destination: str) -> MigrationRecord:
         """Return the record of what is at the target: an object says if this migration moved it before."""
         was = digest_before(before.version, self.key) if before.version else None
         if was is None:
             return replace(record, status="current")
-        return replace(record, status="moved", digest=was, new_size=record.size, new_digest=record.digest)
+        suffix = self.settings.backup
+        record = replace(record, status="moved", backup=destination + suffix if suffix else None)
+        return replace(record, digest=was, new_size=record.size, new_digest=record.digest)
 
     def _stored(
         self,
@@ -194,6 +207,8 @@ class Work:
                     keep_object(record.backup or "", before.data)
             stamp = result.write(None if beside else before.version, force=self.settings.force)
         except ObjectChangedError:
+            if self._is_written(record, found.destination, result):
+                return PreparedFile(replace(record, new_size=result.size, new_digest=result.digest))
             return PreparedFile(replace(record, status="changed", reason=CHANGED, backup=None, old_version=None))
         except FileExistsError as error:
             return PreparedFile(self._refused(record, str(error.filename), result))
@@ -201,10 +216,19 @@ class Work:
 
     def _refused(self, record: MigrationRecord, there: str, result: ObjectResult) -> MigrationRecord:
         """Return the record of a file whose result, or backup, has the URL of an object that is there."""
+        if there == record.output and record.status == "moved" and self._is_written(record, there, result):
+            return replace(record, new_size=result.size, new_digest=result.digest)
         if there == record.output and hash_at(there) == result.digest_of_chunks():
             return replace(record, status="current")
         reason = f"{there} exists and is another object: --force (force=True) replaces a result"
         return replace(record, status="blocked", reason=reason, backup=None, old_version=None)
+
+    def _is_written(self, record: MigrationRecord, there: str, result: ObjectResult) -> bool:
+        """Return whether an object is the result already, of this migration.
+
+        A worker has written it that was lost with the answer, or is not as dead as it seems.
+        """
+        return digest_of_source(there, self.key) == record.digest and hash_at(there) == result.digest_of_chunks()
 
     def _is_tried(self, task: Task) -> bool:
         """Return whether a plan converts a file too: to measure the time, or to compare it with an existing result."""

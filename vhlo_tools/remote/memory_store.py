@@ -35,12 +35,15 @@ class MemoryStore:
 
     def read(self, url: Url, start: int, size: int, token: str | None) -> tuple[bytes, Stamp]:
         """Return up to ``size`` bytes at an offset."""
-        file = self._found(url)
-        before = _stamp(file)
-        found = bytes(file.getbuffer()[start : start + size])
-        # It may have been written while it was copied, or be another object now.
-        if _stamp(self._found(url)) != before or token not in (None, before.token):
-            raise ConditionError(f"{url}: the condition does not hold")
+        while True:
+            file = self._found(url)
+            before = _stamp(file)
+            if token not in (None, before.token):
+                raise ConditionError(f"{url}: the condition does not hold")
+            found = bytes(file.getbuffer()[start : start + size])
+            # It may have been written while it was copied, or be another object now.
+            if _stamp(self._found(url)) == before:
+                break
         count(read=len(found))
         return found, before
 

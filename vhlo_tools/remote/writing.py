@@ -68,13 +68,16 @@ def write_object(
     """
     store = store_of(url.as_object())
     condition = Condition(replaces.token) if replaces else ANY if force else NEW
-    old = _old(store, url, condition)
+    # Who has read an object knows what a write keeps of it: then the store alone looks whether it is still there.
+    old = replaces if replaces and replaces.kept else _old(store, url, condition)
     if not condition.always:
         _require_conditions(store, url, condition)
     mark = os.urandom(16).hex()
     try:
         return _write(store, url, _parts(chunks), condition, {**(metadata or {}), MARK: mark}, old)
-    except ConditionError:
+    except (ConditionError, FileNotFoundError) as error:
+        if isinstance(error, FileNotFoundError) and condition.token is None:
+            raise
         with suppress(FileNotFoundError):
             there = store.stamp(url)
             if metadata_of(there).get(MARK) == mark:
@@ -129,6 +132,9 @@ def _write(
     second = next(parts, None)
     if second is None:
         return store.put(url, first, condition, metadata, old)
+    if not condition.always:
+        # Before gigabytes are sent.
+        _old(store, url, condition)
     upload = store.upload(url, condition, metadata, old)
     try:
         upload.add(first)

@@ -167,3 +167,16 @@ def test_nothing_of_the_work_stays_at_the_scheduler(cluster: LocalProcesses, cli
         while other.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
             assert time.monotonic() < deadline
             time.sleep(0.1)
+
+
+def test_the_scheduler_makes_no_objects_of_what_is_passed_on(client: Any, tmp_path: Path) -> None:
+    """It keeps the last thousand messages to each worker, and would keep the objects with them."""
+    filled(tmp_path / "store", 400)
+
+    def held() -> int:
+        import gc
+
+        return sum(str(type(each).__module__).startswith("vhlo_tools.migration") for each in gc.get_objects())
+
+    list(vt.migrate(tmp_path / "store", TARGET, executor=client))
+    assert client.run_on_scheduler(held) == 0

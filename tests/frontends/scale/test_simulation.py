@@ -10,10 +10,21 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 
-from simulate_cluster import Parts, simulate
+from simulate_cluster import Machine, Parts, simulate
 
 #: Parts of which the workers are the slowest.
-PARTS = Parts(32, 0.00001, 0.001, 0.001, 0.06, 0.04, 0.0)
+PARTS = Parts(
+    files_per_batch=32,
+    listing=0.00001,
+    client=0.001,
+    client_wait=0.0,
+    client_loop=0.0,
+    scheduler=0.001,
+    worker_cpu=0.06,
+    worker_wait=0.04,
+    worker_loop=0.0,
+    spread=0.0,
+)
 
 
 def test_workers_share_the_work() -> None:
@@ -34,10 +45,30 @@ def test_what_one_process_does_is_the_limit_of_many_workers() -> None:
 
 
 def test_cores_and_a_disk_are_shared() -> None:
-    on_two = simulate(PARTS, files=32_000, workers=20, cores=2)
+    on_two = simulate(PARTS, files=32_000, workers=20, machine=Machine(2))
     assert on_two.seconds == pytest.approx(1_000 * (0.06 + 0.001 + 0.001 + 32 * 0.00001) / 2, rel=0.05)
-    disk = simulate(PARTS, files=32_000, workers=4, disk=3.0)
+    disk = simulate(PARTS, files=32_000, workers=4, machine=Machine(64, disk=3.0))
     assert disk.seconds == pytest.approx(1_000 * (0.06 + 3 * 0.04) / 4, rel=0.05)
+
+
+def test_other_work_has_its_share_of_the_cores() -> None:
+    busy = replace(PARTS, worker_wait=0.0, client=0.0, listing=0.0, scheduler=0.0)
+    # Each of two workers and of six others has a quarter of a core.
+    shared = simulate(busy, files=32_000, workers=2, machine=Machine(2, foreign=6))
+    assert shared.seconds == pytest.approx(1_000 * 0.06 / 2 * 4, rel=0.02)
+    # Where there are enough cores, nobody waits for another.
+    assert simulate(busy, files=32_000, workers=2, machine=Machine(8, foreign=6)).seconds == pytest.approx(30, rel=0.02)
+
+
+def test_a_core_is_no_faster_for_one_process() -> None:
+    alone = simulate(replace(PARTS, worker_wait=0.0), files=3_200, workers=1, machine=Machine(2))
+    assert alone.seconds == pytest.approx(100 * 0.06, rel=0.02)
+
+
+def test_workers_import_what_they_need_once() -> None:
+    calm = simulate(PARTS, files=3_200, workers=4)
+    fresh = simulate(replace(PARTS, startup=2.0), files=3_200, workers=4)
+    assert fresh.seconds == pytest.approx(calm.seconds + 2.0, rel=0.05)
 
 
 def test_batches_of_workers_that_die_are_done_again() -> None:

@@ -15,7 +15,11 @@ from store_buckets import Bucket
 from store_servers import SERVERS
 
 import vhlo_tools as vt
+from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.cli.main import main
+from vhlo_tools.migration import Journal
+from vhlo_tools.migration.store_files import found_at
+from vhlo_tools.migration.work import Work
 from vhlo_tools.remote import Url, metadata_of, objects_under, open_object, read_object, stamp_of, write_object
 
 FROM, TARGET = "1.9.0", "1.1.0"
@@ -165,6 +169,39 @@ def test_an_object_that_somebody_replaces_is_left_to_them(store: Bucket, monkeyp
     found = statuses(vt.migrate(str(url), TARGET))
     assert found == {str(url): "changed"}
     assert open_object(url) == b"of somebody else"
+
+
+@pytest.mark.parametrize("moment", ["before it is read again", "before it is written again"])
+@pytest.mark.parametrize("name", ["0.mlirbc", "text.mlir"])
+def test_work_that_was_done_without_an_answer(store: Bucket, name: str, moment: str) -> None:
+    """A worker is lost after it has written a result, or goes on beside the one that does its work again."""
+    artifact = vt.serialize(EXAMPLES / "saxpy.mlir", FROM)
+    data = (EXAMPLES / "saxpy.mlir").read_bytes() if name == "text.mlir" else bytes(artifact)
+    write_object(store / name, [data])
+    settings = vt.migration.MigrationSettings((str(store.url),), vt.Version(TARGET), backup=".bak")
+    with Journal(None, settings) as journal:
+        (task,) = journal.add(list(found_at(settings)))
+        done = Work(settings, MIGRATION_TOOLS, "0123abcd", 1, dry=False)
+        if moment == "before it is read again":
+            (first,) = done([task])
+        else:
+            answers: list[Any] = []
+            patch = pytest.MonkeyPatch()
+
+            def other(*arguments: Any, **options: Any) -> Any:
+                patch.undo()
+                answers.append(done([task])[0])
+                return real(*arguments, **options)
+
+            tool = "serialize" if name == "text.mlir" else "retarget"
+            real = getattr(vt, tool)
+            patch.setattr(f"vhlo_tools.api.migration_tools.{tool}", other)
+        (again,) = done([task])
+    if moment == "before it is written again":
+        (first,) = answers
+    assert first.record.status == again.record.status == "moved"
+    assert (first.record.digest, first.record.new_digest) == (again.record.digest, again.record.new_digest)
+    assert (first.record.new_size, first.record.backup) == (again.record.new_size, again.record.backup)
 
 
 def test_backups(store: Bucket) -> None:

@@ -1,0 +1,150 @@
+"""What threads took of the cores, and what they waited for them, as Linux accounts for it.
+
+The scheduler of the kernel counts for each thread the time on a core, and the time in which it could run and none was
+free. What is left of a span of time is waiting for something else: the disk, a message, a lock. So a measurement on a
+machine that others use can say what was waited for.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+__all__ = ["Account", "Load", "accounts_of", "accounts_of_session", "named_accounts", "observed_load"]
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a thread, or several, took until a moment or between two.
+
+    Attributes:
+        cpu: Seconds on a core.
+        queued: Seconds of waiting for a core.
+        waits: How often they waited for something else.
+        turns: How often a core was taken from them.
+    """
+
+    cpu: float = 0.0
+    queued: float = 0.0
+    waits: int = 0
+    turns: int = 0
+
+    def __add__(self, other: Account) -> Account:
+        return Account(
+            self.cpu + other.cpu, self.queued + other.queued, self.waits + other.waits, self.turns + other.turns
+        )
+
+    def __sub__(self, other: Account) -> Account:
+        return Account(
+            self.cpu - other.cpu, self.queued - other.queued, self.waits - other.waits, self.turns - other.turns
+        )
+
+    @classmethod
+    def of_task(cls, folder: Path) -> Self:
+        """Return that of a thread, by its folder in ``/proc``."""
+        cpu, queued, _ = (folder / "schedstat").read_text().split()
+        lines = (folder / "status").read_text().splitlines()
+        waits, turns = (int(line.split()[1]) for line in lines if "voluntary_ctxt_switches" in line)
+        return cls(int(cpu) / 1e9, int(queued) / 1e9, waits, turns)
+
+    @classmethod
+    def of_this_thread(cls) -> Self:
+        """Return that of the calling thread."""
+        return cls.of_task(Path("/proc/thread-self"))
+
+
+def accounts_of(process: int | str = "self") -> dict[str, Account]:
+    """Return the accounts of the threads of a process, by their numbers; none of a process that has ended."""
+    found = {}
+    with suppress(FileNotFoundError):
+        for folder in Path(f"/proc/{process}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found[folder.name] = Account.of_task(folder)
+    return found
+
+
+def named_accounts() -> dict[str, Account]:
+    """Return the accounts of the threads of this process that Python has started, summed by their names."""
+    names = {str(each.native_id): each.name for each in threading.enumerate()}
+    found: dict[str, Account] = {}
+    for number, account in accounts_of().items():
+        name = names.get(number, "other")
+        found[name] = found.get(name, Account()) + account
+    return found
+
+
+def accounts_of_session(leaders: Iterator[int] | list[int]) -> Account:
+    """Return the sum of the accounts of all processes in the sessions that some processes lead."""
+    sessions = set(leaders)
+    total = Account()
+    for process in Path("/proc").iterdir():
+        if not process.name.isdecimal():
+            continue
+        with suppress(FileNotFoundError, ProcessLookupError):
+            # The name, which may have spaces, stands in parentheses before.
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) in sessions:
+                total = sum(accounts_of(process.name).values(), total)
+    return total
+
+
+@dataclass(slots=True)
+class Load:
+    """What a machine did between two moments, all processes together.
+
+    Attributes:
+        runnable: How many threads had a core or waited for one, on average.
+        busy: Seconds of its cores that were used.
+        idle: Seconds of its cores that were not.
+        stolen: Seconds of its cores that other machines had, on the hardware that they share.
+        seconds: The seconds in between.
+    """
+
+    runnable: float = 0.0
+    busy: float = 0.0
+    idle: float = 0.0
+    stolen: float = 0.0
+    seconds: float = 0.0
+
+
+#: Counts the threads that could run, without itself, until its input ends.
+_COUNT: Final = """
+import select, sys
+total = number = 0
+with open("/proc/stat", "rb", buffering=0) as file:
+    while not select.select([sys.stdin], [], [], 0.02)[0]:
+        file.seek(0)
+        total += int(file.read().partition(b"procs_running ")[2].split()[0]) - 1
+        number += 1
+print(total / max(1, number))
+"""
+
+
+@contextmanager
+def observed_load() -> Iterator[Load]:
+    """Yield what says, after the block, what the machine did in it."""
+    load = Load()
+    command = [sys.executable, "-I", "-S", "-c", _COUNT]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as counter:
+        before, began = _ticks(), time.perf_counter()
+        try:
+            yield load
+        finally:
+            load.seconds = time.perf_counter() - began
+            user, nice, system, idle, waiting, hard, soft, stolen = (
+                (new - old) / os.sysconf("SC_CLK_TCK") for old, new in zip(before, _ticks(), strict=True)
+            )
+            load.busy, load.idle, load.stolen = user + nice + system + hard + soft, idle + waiting, stolen
+            load.runnable = float(counter.communicate()[0])
+
+
+def _ticks() -> list[int]:
+    return [int(each) for each in Path("/proc/stat").read_text().split(maxsplit=9)[1:9]]
