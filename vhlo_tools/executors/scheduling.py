@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
-from itertools import chain
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
@@ -24,6 +23,7 @@ def work_through(
     batches: Iterable[Sequence[_T]],
     *,
     lost: Callable[[Sequence[_T]], None] | None = None,
+    may_begin: Callable[[], bool] = lambda: True,
 ) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
     """Call ``function`` with every batch, and yield each batch with its results on completion.
 
@@ -36,11 +36,12 @@ def work_through(
         function: Returns a result for each item of a batch.
         batches: The batches.
         lost: Is called with the items whose processes crashed, before they are retried or given up.
+        may_begin: Returns whether another batch may be begun while others are in progress.
 
     Raises:
         WorkerError: If the processes crash and cannot be replaced.
     """
-    yield from _Execution(workers, function, iter(batches), lost).run()
+    yield from _Execution(workers, function, iter(batches), lost, may_begin).run()
 
 
 class _Execution(Generic[_T, _R]):
@@ -50,15 +51,19 @@ class _Execution(Generic[_T, _R]):
         function: Callable[[Sequence[_T]], Sequence[_R]],
         batches: Iterator[Sequence[_T]],
         lost: Callable[[Sequence[_T]], None] | None,
+        may_begin: Callable[[], bool],
     ) -> None:
         self._workers = workers
         self._lost = lost
+        self._may_begin = may_begin
         self._function = function
         self._batches = batches
         self._pending: dict[Future[Sequence[_R]], Sequence[_T]] = {}
         self._finished: SimpleQueue[Future[Sequence[_R]]] = SimpleQueue()
         # Items in progress when a process crashed, each to be retried alone.
         self._suspects: deque[Sequence[_T]] = deque()
+        # Items of batches that were lost on a cluster, to be retried beside other batches.
+        self._again: deque[Sequence[_T]] = deque()
         # The item that was alone in progress when a process crashed.
         self._accused: Sequence[_T] | None = None
 
@@ -107,7 +112,7 @@ class _Execution(Generic[_T, _R]):
             if len(batch) == 1:
                 yield batch, None
             else:
-                self._batches = chain([[item] for item in batch], self._batches)
+                self._again.extend([item] for item in batch)
 
     def _tell(self, lost: list[Sequence[_T]]) -> None:
         if self._lost is not None:
@@ -118,10 +123,16 @@ class _Execution(Generic[_T, _R]):
         if self._suspects:
             # Alone, to identify the item that crashes its process.
             return [] if self._pending else self._submit(self._suspects.popleft())
-        while len(self._pending) < self._workers.window and (batch := next(self._batches, None)) is not None:
+        while len(self._pending) < self._workers.window and (batch := self._next()) is not None:
             if lost := self._submit(batch):
                 return lost
         return []
+
+    def _next(self) -> Sequence[_T] | None:
+        """Return the batch to begin now, if there is one."""
+        if self._again:
+            return self._again.popleft()
+        return next(self._batches, None) if not self._pending or self._may_begin() else None
 
     def _submit(self, batch: Sequence[_T]) -> list[Sequence[_T]]:
         try:
@@ -147,7 +158,7 @@ class _Execution(Generic[_T, _R]):
     def _renew(self) -> None:
         if not self._workers.renewable:
             raise WorkerError(
-                "a process of the given executor crashed, and only the owner of the executor can restart it; the same "
-                "call with a new executor resumes the migration"
+                "a process of the given executor crashed, and only the owner of the executor can restart it: repeat "
+                "the call with a new executor, by which a migration is resumed"
             )
         self._workers.renew()
