@@ -16,9 +16,9 @@ from typing import Final
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
 from vhlo_tools.gate.examination import digest_of, os_message
-from vhlo_tools.gate.listing import ListedFile
 from vhlo_tools.mapping import FileRange
 from vhlo_tools.remote import Url, is_url, place
+from vhlo_tools.stores import ListedFile
 
 __all__ = ["Content", "ReadOther", "read_ahead", "unread"]
 

@@ -19,12 +19,13 @@ from vhlo_tools.gate.examination import Examination, Examiner, digest_of
 from vhlo_tools.gate.examinations import Examinations, Request
 from vhlo_tools.gate.findings_cache import FindingsCache
 from vhlo_tools.gate.levels import apply_levels
-from vhlo_tools.gate.listing import STANDARD, ListedFile, Listing
+from vhlo_tools.gate.listing import STANDARD, Listing
 from vhlo_tools.gate.regressions import changed_facts, regressions, split_known
 from vhlo_tools.gate.revision import Revision
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import resolve_named
 from vhlo_tools.report import Answer, Question, Scope, Verdict
+from vhlo_tools.stores import ListedFile
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource

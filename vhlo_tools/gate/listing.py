@@ -5,34 +5,19 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Final
 
 from vhlo_tools.errors import SettingsError
-from vhlo_tools.formats import objects_at, programs_at
 from vhlo_tools.gate.settings import Settings
-from vhlo_tools.remote import Url, place
+from vhlo_tools.stores import ListedFile, listed_at
 
-__all__ = ["STANDARD", "ListedFile", "Listing"]
+__all__ = ["STANDARD", "Listing"]
 
 #: The path that stands for standard input.
 STANDARD: Final = "-"
 #: A store of no more files is known as a whole before its report begins.
 _HEAD: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class ListedFile:
-    """A file.
-
-    Attributes:
-        path: Its path as the user named it, or as it was found below that; relative to the working directory, or a URL.
-        size: Its size in bytes; 0 if it is unknown.
-    """
-
-    path: str
-    size: int = 0
 
 
 class Listing:
@@ -89,7 +74,7 @@ def _members(path: str, settings: Settings) -> Iterator[ListedFile]:
     """
     if path == STANDARD:
         return iter([ListedFile(path)])
-    members = _found_at(path, settings.pruned)
+    members = listed_at(path, settings.pruned)
     first = next(members, None)
     if first is None:
         raise SettingsError(f"{path}: not a file, not a folder with programs, and not a glob that matches a file")
@@ -97,21 +82,6 @@ def _members(path: str, settings: Settings) -> Iterator[ListedFile]:
     if first.path == path and not settings.force_exclude:
         return chain([first], members)
     return (each for each in chain([first], members) if not settings.is_excluded(each.path))
-
-
-def _found_at(path: str, exclude: tuple[str, ...]) -> Iterator[ListedFile]:
-    where = place(path)
-    if isinstance(where, Url):
-        # Their listing says how large objects are.
-        return (ListedFile(str(each.url), each.stamp.size) for each in objects_at(where, exclude))
-    return (ListedFile(each, _size_of(each)) for each in programs_at(path, exclude))
-
-
-def _size_of(path: str) -> int:
-    try:
-        return os.stat(path).st_size  # noqa: PTH116 - for each file
-    except OSError:
-        return 0  # its examination says why
 
 
 def _once(files: Iterable[ListedFile]) -> Iterator[ListedFile]:
