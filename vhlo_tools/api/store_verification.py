@@ -55,7 +55,7 @@ class _Comparison:
 
     def _one(self, task: _Task) -> PairRecord:
         started = time.perf_counter()
-        record = PairRecord(task.pair.path, "unreadable", task.pair.before, task.pair.after)
+        record = _recorded(task.pair, "unreadable")
         try:
             record = self._compared(task, record)
         except (MalformedArtifactError, InvalidProgramError) as error:
@@ -72,9 +72,9 @@ class _Comparison:
     def _compared(self, task: _Task, record: PairRecord) -> PairRecord:
         pair = task.pair
         if task.after is None:
-            return replace(record, status="missing", size=pair.size)
+            return replace(record, status="missing")
         if task.before is None:
-            return replace(record, status="added", new_size=pair.size)
+            return replace(record, status="added")
         try:
             name = pair.before
             before = _opened(task.before, name)
@@ -99,6 +99,12 @@ class _Comparison:
         proof = self.prover.prove(before, after, (before.name, after.name))
         status = _STATUSES[proof.verdict]
         return replace(record, status=status, verified=proof.verdict if status == "same" else None, reason=proof.reason)
+
+
+def _recorded(pair: Pair, status: PairStatus, reason: str | None = None) -> PairRecord:
+    """Return the record of a pair as far as its listing says."""
+    sizes = {"size": pair.old_size, "new_size": pair.new_size}
+    return PairRecord(pair.path, status, pair.before, pair.after, reason=reason, **sizes)
 
 
 def _opened(path: str, name: str | None) -> StoredProgram:
@@ -144,8 +150,7 @@ class StoreVerification:
         tasks = (_Task(each, _absolute(each.before), _absolute(each.after)) for each in self.pairs)
         batches = in_batches(tasks, workers, size_of=lambda task: task.pair.size, found=lambda: self.pairs.number)
         for task, record in work_in_order(workers, self._work, batches):
-            pair = task.pair
-            yield record or PairRecord(pair.path, "failed", pair.before, pair.after, reason=_CRASHED)
+            yield record or _recorded(task.pair, "failed", _CRASHED)
 
 
 def _absolute(path: str | None) -> str | None:

@@ -38,13 +38,20 @@ class Pair:
         path: Its path relative to the second store, or to the first if it is only there.
         before: Its path or URL in the first store.
         after: Its path or URL in the second store.
-        size: The size of both in bytes, as far as known.
+        old_size: The size of the first in bytes; 0 if it is unknown.
+        new_size: The size of the second in bytes.
     """
 
     path: str
     before: str | None
     after: str | None
-    size: int = 0
+    old_size: int = 0
+    new_size: int = 0
+
+    @property
+    def size(self) -> int:
+        """The size of both in bytes."""
+        return self.old_size + self.new_size
 
 
 class Pairs:
@@ -99,9 +106,9 @@ class Pairs:
                 partners = _partners(database, path)
                 database.executemany(_PAIRED, ([os.fsencode(partner)] for partner, _ in partners))
                 for _, before in partners:
-                    yield self._counted(Pair(path, before.path, file.path, before.size + file.size))
+                    yield self._counted(Pair(path, before.path, file.path, before.size, file.size))
                 if not partners:
-                    yield self._counted(Pair(path, None, file.path, file.size))
+                    yield self._counted(Pair(path, None, file.path, new_size=file.size))
             for path, where, size in database.execute(_LEFT):
                 yield self._counted(Pair(os.fsdecode(path), os.fsdecode(where), None, size))
             self.is_complete = True
