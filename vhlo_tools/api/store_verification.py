@@ -103,8 +103,9 @@ class _Comparison:
 
 def _recorded(pair: Pair, status: PairStatus, reason: str | None = None) -> PairRecord:
     """Return the record of a pair as far as its listing says."""
-    sizes = {"size": pair.old_size, "new_size": pair.new_size}
-    return PairRecord(pair.path, status, pair.before, pair.after, reason=reason, **sizes)
+    return PairRecord(
+        pair.path, status, pair.before, pair.after, size=pair.old_size, new_size=pair.new_size, reason=reason
+    )
 
 
 def _opened(path: str, name: str | None) -> StoredProgram:

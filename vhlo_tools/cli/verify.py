@@ -150,7 +150,7 @@ def verify(
         return verify_stores(
             source,
             after,
-            how,
+            prover,
             exclude=exclude,
             jobs=jobs,
             dask=dask,
