@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import tracemalloc
@@ -158,6 +159,7 @@ def test_memory_does_not_grow_with_the_store(tmp_path: Path, elsewhere: Executor
         try:
             answers = gate.answers(gate.listing([str(top)]), read_nothing, executor=elsewhere)
             assert all(answer.ok for answer in islice(answers, number))
+            gc.collect()
             # The table of names that pathlib interns grows by steps, and not with the names that are in use.
             others = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(False, "*pathlib*")])
             held.append(sum(each.size for each in others.statistics("filename")))

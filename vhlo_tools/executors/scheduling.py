@@ -72,20 +72,24 @@ class _Execution(Generic[_T, _R]):
             lost = self._fill()
             if not self._pending and not lost and not self._suspects:
                 return
-            done = self._ended() if self._pending and not lost else []
-            for future in done:
+            done = self._ended() if self._pending and not lost else deque()
+            has_ended = bool(done)
+            while done:
+                # Results are not held longer than they are needed.
+                future = done.popleft()
                 batch = self._pending.pop(future)
                 try:
                     results = future.result()
                 except BrokenExecutor:
                     lost.append(batch)
                     continue
+                del future
                 yield batch, results
             if lost and self._workers.isolates:
                 yield from self._divided(lost)
             elif lost:
                 # A batch that was never submitted to a running process cannot have crashed it.
-                alone = bool(done) and len(lost) == 1 and len(lost[0]) == 1 and not self._pending
+                alone = has_ended and len(lost) == 1 and len(lost[0]) == 1 and not self._pending
                 yield from self._saved(lost)
                 self._renew()
                 self._tell(lost)
@@ -97,13 +101,13 @@ class _Execution(Generic[_T, _R]):
                 else:
                     self._suspects.extend([item] for batch in lost for item in batch)
 
-    def _ended(self) -> list[Future[Sequence[_R]]]:
+    def _ended(self) -> deque[Future[Sequence[_R]]]:
         """Wait until a future in progress has ended, and return all that have."""
         ended = [self._finished.get()]
         while not self._finished.empty():
             ended.append(self._finished.get())
         # Those of processes that have crashed are no longer in progress.
-        return [each for each in ended if each in self._pending]
+        return deque(each for each in ended if each in self._pending)
 
     def _divided(self, lost: list[Sequence[_T]]) -> Iterator[tuple[Sequence[_T], None]]:
         """Retry each item of the batches that were lost by itself; yield those that were by themselves already."""
