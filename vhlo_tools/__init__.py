@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.externalization import Constant, Externalized, Extracted
     from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
+    from vhlo_tools.gate import check_store
     from vhlo_tools.migration import MigrationRecord, MigrationSummary
     from vhlo_tools.stores import PairRecord, StoreFile
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
@@ -185,6 +186,7 @@ else:
                 "Finding",
                 "SourceLocation",
             ),
+            "gate": ("check_store",),
             "migration": (
                 "MigrationRecord",
                 "MigrationSummary",
@@ -267,6 +269,7 @@ __all__ = [
     "WorkerError",
     "check",
     "check_golden",
+    "check_store",
     "constants",
     "deserialize",
     "diff",

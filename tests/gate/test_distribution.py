@@ -108,6 +108,25 @@ def test_what_programs_were_is_sent(folder: Path, elsewhere: Executor) -> None:
     assert found[0] == found[1]
 
 
+def test_stores_are_checked_from_python(folder: Path, elsewhere: Executor) -> None:
+    (folder / "scratch").mkdir()
+    write(folder / "scratch" / "text.mlir", blocked(1))
+    expected = list(Gate(SETTINGS).answers(Gate(SETTINGS).files(["."])[:-1], read_nothing))
+    assert len(expected) > 30
+    for given in ({}, {"jobs": 2}, {"executor": elsewhere}):
+        found = list(vt.check_store(".", ["1.3.0", vt.Version("1.9.0")], exclude=["scratch/"], **given))
+        assert found == expected
+    (answer,) = vt.check_store([Path("bytes0.mlirbc")], readable_by="1.3.0", executor=elsewhere)
+    assert "tan" in {finding.feature for _, finding in answer.findings}
+    for paths, target, error in (
+        ("missing", "1.3.0", vt.SettingsError),
+        (".", "elsewhere==1.0", vt.UnknownTargetError),
+        (".", (), ValueError),
+    ):
+        with pytest.raises(error):
+            vt.check_store(paths, target, executor=elsewhere)
+
+
 def test_a_process_that_crashes_belongs_to_whoever_started_it(folder: Path) -> None:
     write(folder / "deadly.mlir", GOOD)
     questions = (Question(resolve_target("1.3.0")),)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.reading import find_settings, load_settings, read_settings
     from vhlo_tools.gate.revision import Revision
     from vhlo_tools.gate.settings import COMMAND_LINE, Override, Settings, key_of
+    from vhlo_tools.gate.store_check import check_store
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
@@ -29,5 +30,6 @@ else:
             "reading": ("find_settings", "load_settings", "read_settings"),
             "revision": ("Revision",),
             "settings": ("COMMAND_LINE", "Override", "Settings", "key_of"),
+            "store_check": ("check_store",),
         },
     )

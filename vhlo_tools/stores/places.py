@@ -56,9 +56,11 @@ def is_store(path: str) -> bool:
     """Return whether a path stands for many programs: a folder, a prefix of keys, or a glob that is no file's name."""
     where = place(path)
     if isinstance(where, Url):
-        from vhlo_tools.remote import stamp_of
+        from vhlo_tools.remote import is_glob, objects_under, stamp_of
 
-        return where.is_prefix or stamp_of(where) is None
+        if where.is_prefix:
+            return True
+        return stamp_of(where) is None and (is_glob(where) or any(objects_under(where.with_key(f"{where.key}/"))))
     if is_saved_model(where):
         return False
     return where.is_dir() or (glob.has_magic(str(where)) and not where.exists())
