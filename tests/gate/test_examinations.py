@@ -131,6 +131,38 @@ def test_equal_programs_are_sent_once(folder: Path) -> None:
     assert found[6].error is not None
 
 
+@pytest.mark.usefixtures("soon")
+def test_what_waits_for_a_program_that_takes_long_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known programs, and those equal to one that is being examined, need no process, and yet are not all held."""
+    monkeypatch.setattr(examinations, "waiting_results", lambda workers: 6)
+    cache = FindingsCache()
+    known = [f"bytes{number}.mlirbc" for number in range(10)]
+    list(Examinations(Tracing(), cache).of(requests(*known), len(known)))
+    paths = [
+        "text0.mlir",
+        "bytes10.mlirbc",
+        *known * 5,
+        "text1.mlir",
+        *known * 5,
+        "bytes11.mlirbc",
+        *["text2.mlir"] * 50,
+    ]
+    expected = list(Examinations(Tracing(), FindingsCache()).of(requests(*paths), len(paths)))
+    begun = 0
+
+    def counted() -> Iterator[Request]:
+        nonlocal begun
+        for request in requests(*paths):
+            begun += 1
+            yield request
+
+    found = []
+    for each in Examinations(Tracing(), cache, jobs=2).of(counted(), len(paths)):
+        found.append(each)
+        assert begun - len(found) <= 7
+    assert found == expected
+
+
 def test_files_are_read_in_order_and_no_further_than_needed(folder: Path) -> None:
     write(folder / "big.mlir", f"// {'x' * (1 << 21)}\n{GOOD}")
     paths = ["missing", "big.mlir", "bytes0.mlirbc"]
