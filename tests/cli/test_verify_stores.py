@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
+import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -147,6 +150,32 @@ def test_options_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", *files, "-o", "report.txt"]) == 0
     assert Path("report.txt").read_text().startswith("new/bytes.mlirbc computes the same as old/bytes.mlirbc")
     assert capsys.readouterr().out == ""
+
+
+def test_memory_does_not_grow_with_the_stores(tmp_path: Path) -> None:
+    """What is held when the last record comes is no more for ten times as many pairs."""
+    program = Path("old/bytes.mlirbc").read_bytes()
+    held: list[int] = []
+    # The first run has imports.
+    for number in (300, 300, 3000):
+        for store in ("one", "other"):
+            for each in range(number):
+                path = tmp_path / f"{store}{len(held)}" / f"{each // 100}" / f"{each:05}.mlirbc"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(program)
+        tracemalloc.start()
+        try:
+            records = vt.verify_stores(tmp_path / f"one{len(held)}", tmp_path / f"other{len(held)}")
+            assert all(record.verified == "same bytes" for record in islice(records, number))
+            gc.collect()
+            # The table of names that pathlib interns grows by steps, and not with the names that are in use.
+            others = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(False, "*pathlib*")])
+            held.append(sum(each.size for each in others.statistics("filename")))
+            assert next(records, None) is None
+        finally:
+            tracemalloc.stop()
+    # One path for each pair would be more.
+    assert held[2] < held[1] + 100_000, held
 
 
 def _die(self: object, tasks: Sequence[store_verification._Task]) -> list[vt.PairRecord]:
