@@ -27,7 +27,7 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from cluster_stores import TARGET, filled, found_in, hold_memory
-from dask_cluster import ENVIRONMENT, LocalProcesses, running_cluster
+from dask_cluster import SETTINGS, LocalProcesses, running_cluster
 from distributed import get_task_stream
 from machine_parts import disk_factor
 from process_accounts import Account, accounts_of, accounts_of_session, named_accounts, observed_load
@@ -45,7 +45,7 @@ CALIBRATING, COLD = 2_000, 320
 STORED: Final = 640
 _CORES: Final = os.cpu_count() or 1
 # Workers say what their threads took.
-ENVIRONMENT["PYTHONPATH"] += os.pathsep + str(Path(__file__).parent)
+SETTINGS["PYTHONPATH"] += os.pathsep + str(Path(__file__).parent)
 
 
 def run_one(store: Path) -> dict[str, float]:

@@ -21,7 +21,7 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from cluster_stores import TARGET, filled
-from dask_cluster import ENVIRONMENT, running_cluster
+from dask_cluster import SETTINGS, running_cluster
 
 WORKERS: Final = 4
 #: The setting for Dask's logs, among them the messages that each connection has sent last.
@@ -53,7 +53,7 @@ def measured(folder: Path, files: int, moments: list[int], settings: dict[str, s
     filled(folder / "store", files)
     with running_cluster(folder, WORKERS, settings) as cluster:
         command = [sys.executable, "-c", _CLIENT, cluster.address, str(folder / "store"), TARGET, *map(str, moments)]
-        environment = {**ENVIRONMENT, **settings}
+        environment = {**os.environ, **SETTINGS, **settings}
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
 

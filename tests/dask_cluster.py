@@ -18,10 +18,10 @@ __all__ = ["LocalProcesses", "running_cluster"]
 
 ROOT = Path(__file__).parents[1]
 #: Workers find the modules of the tests too.
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
+SETTINGS = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
 #: Seconds until a worker that was killed is given up, instead of 30: the machine is this one.
 TIMEOUT = "3s"
-ENVIRONMENT["DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"] = TIMEOUT
+SETTINGS["DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"] = TIMEOUT
 
 
 class LocalProcesses:
@@ -77,15 +77,11 @@ class LocalProcesses:
 
     def _start(self, name: str, *arguments: str) -> None:
         command = [sys.executable, "-m", "dask", *arguments, "--no-dashboard"]
+        environment = {**os.environ, **SETTINGS, **self._settings}
         with (self._folder / f"{name}.log").open("wb") as log:
             # In a group of its own, which a kill ends as a whole.
             self._processes[name] = subprocess.Popen(
-                command,
-                env={**ENVIRONMENT, **self._settings},
-                cwd=self._folder,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
+                command, env=environment, cwd=self._folder, stdout=log, stderr=log, start_new_session=True
             )
 
 

@@ -69,7 +69,7 @@ _MARKER: Final = re.compile(
 _FILE: Final = re.compile(r"(?:#|//) (\S+\.[a-z_]+)\n")
 _EXIT_CODE: Final = "echo $?"
 #: What is said of progress in a log, if the machine is slow.
-_PROGRESS: Final = re.compile(r"^vhlo: \d+ of \d+ files .*\n", re.MULTILINE)
+_PROGRESS: Final = re.compile(r"^vhlo: \d+ (?:of \d+ )?files\b.*\n", re.MULTILINE)
 #: Commands that need a process of their own, or more than one program.
 _OF_A_SHELL: Final = re.compile(r"vhlo (?:opt|translate|shims) |(?!vhlo )|.*[|<>;&*`]")
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from corpus import EXAMPLES, FEATURES
 
+import vhlo_tools as vt
 from vhlo_tools.cli.main import main
+from vhlo_tools.gate.examination import Examination, Examiner, Task
 
-__all__ = ["GOOD", "blocked", "check", "check_json", "write"]
+__all__ = ["GOOD", "DeadlyExaminer", "blocked", "check", "check_json", "fill_with_kinds", "write"]
 
 GOOD = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }\n"
 
@@ -44,3 +52,35 @@ def check(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str
 def check_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
     """Run ``vhlo check --output-format json``, and return what it printed."""
     return json.loads(check(capsys, *arguments, "--output-format", "json")[1])
+
+
+def fill_with_kinds(folder: Path) -> None:
+    """Fill a folder with programs of many kinds, some of them equal, some damaged."""
+    for number in range(12):
+        write(folder / f"text{number}.mlir", blocked(number + 1))
+        vt.serialize(blocked(50 + number)).save(folder / f"bytes{number}.mlirbc")
+    for number in range(3):
+        (folder / f"copy{number}.mlirbc").write_bytes((folder / "bytes0.mlirbc").read_bytes())
+        # Each finding is at a place in the file, whose name it has.
+        write(folder / f"named{number}.mlir", re.sub(r" loc\(.*\)", "", blocked(1)))
+        write(folder / f"bad{number}.mlir", "nonsense")
+    (folder / "cut.mlirbc").write_bytes((folder / "bytes0.mlirbc").read_bytes()[:100])
+    for path in sorted([*EXAMPLES.glob("*.mlir"), *FEATURES.glob("t*.mlir")])[:12]:
+        (folder / path.name).write_bytes(path.read_bytes())
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlyExaminer(Examiner):
+    """Kills its process at some programs."""
+
+    mark: str = "deadly"
+    times: int = 99
+
+    def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
+        for task in tasks:
+            killed = Path(f"{task.path}.killed")
+            done = len(killed.read_text()) if killed.exists() else 0
+            if self.mark in task.path and done < self.times:
+                killed.write_text("x" * (done + 1))
+                os.kill(os.getpid(), signal.SIGKILL)
+        return Examiner.__call__(self, tasks)

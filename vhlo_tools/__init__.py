@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         store_status,
         strip,
         verify,
+        verify_stores,
     )
     from vhlo_tools.artifact import Artifact
     from vhlo_tools.differencing import Difference
@@ -86,8 +87,9 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.externalization import Constant, Externalized, Extracted
     from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
+    from vhlo_tools.gate import check_store
     from vhlo_tools.migration import MigrationRecord, MigrationSummary
-    from vhlo_tools.stores import StoreFile
+    from vhlo_tools.stores import PairRecord, StoreFile
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
     from vhlo_tools.version import Version
 
@@ -128,6 +130,7 @@ else:
                 "store_status",
                 "strip",
                 "verify",
+                "verify_stores",
             ),
             "artifact": ("Artifact",),
             "differencing": ("Difference",),
@@ -183,11 +186,12 @@ else:
                 "Finding",
                 "SourceLocation",
             ),
+            "gate": ("check_store",),
             "migration": (
                 "MigrationRecord",
                 "MigrationSummary",
             ),
-            "stores": ("StoreFile",),
+            "stores": ("PairRecord", "StoreFile"),
             "verification": (
                 "Drawing",
                 "Tolerance",
@@ -242,6 +246,7 @@ __all__ = [
     "MigrationSummary",
     "MissingExtraError",
     "ObjectChangedError",
+    "PairRecord",
     "ParallelExecutable",
     "Probe",
     "ProbeSite",
@@ -264,6 +269,7 @@ __all__ = [
     "WorkerError",
     "check",
     "check_golden",
+    "check_store",
     "constants",
     "deserialize",
     "diff",
@@ -288,4 +294,5 @@ __all__ = [
     "store_status",
     "strip",
     "verify",
+    "verify_stores",
 ]

@@ -94,6 +94,28 @@ def test_an_item_that_was_not_even_begun_has_done_no_harm() -> None:
     assert worked(Pretended(REFUSED, REFUSED, REFUSED), "a") == [("a", "A")]
 
 
+def test_on_a_cluster_what_was_lost_is_retried_whatever_waits_for_it() -> None:
+    workers: Any = Pretended(DIES, window=1)
+    workers.isolates = True
+    held: list[str] = []
+    results = work_through(workers, lambda batch: list(batch), map(list, ["ab", "c"]), may_begin=lambda: "b" in held)
+    held.extend(each for batch, _ in results for each in batch)
+    assert held == ["a", "b", "c"]
+    assert workers.begun == [["a", "b"], ["a"], ["b"], ["c"]]
+    assert workers.renewed == 0
+
+
+def test_no_batch_is_begun_while_none_may_be() -> None:
+    workers: Any = Pretended(window=3)
+    begun = []
+    for batch, _ in work_through(
+        workers, lambda batch: list(batch), ([each] for each in "abc"), may_begin=lambda: False
+    ):
+        begun.append((batch, len(workers.begun)))
+    # One at a time, for otherwise the work would never end.
+    assert begun == [(["a"], 1), (["b"], 2), (["c"], 3)]
+
+
 def test_processes_of_somebody_else_are_not_renewed() -> None:
     workers = Pretended(DIES)
     workers.renewable = False

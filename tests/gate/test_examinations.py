@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, FEATURES
-from gate_programs import GOOD, blocked, check, write
+from gate_programs import GOOD, DeadlyExaminer, blocked, check, fill_with_kinds, write
 
-import vhlo_tools as vt
 from vhlo_tools.api import resolve_target
 from vhlo_tools.gate import examinations
 from vhlo_tools.gate.contents import read_ahead
@@ -29,17 +25,7 @@ QUESTIONS = (Question(resolve_target("1.3.0")),)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with programs of many kinds, some of them equal, some damaged."""
     monkeypatch.chdir(tmp_path)
-    for number in range(12):
-        write(tmp_path / f"text{number}.mlir", blocked(number + 1))
-        vt.serialize(blocked(50 + number)).save(tmp_path / f"bytes{number}.mlirbc")
-    for number in range(3):
-        (tmp_path / f"copy{number}.mlirbc").write_bytes((tmp_path / "bytes0.mlirbc").read_bytes())
-        # Each finding is at a place in the file, whose name it has.
-        write(tmp_path / f"named{number}.mlir", re.sub(r" loc\(.*\)", "", blocked(1)))
-        write(tmp_path / f"bad{number}.mlir", "nonsense")
-    (tmp_path / "cut.mlirbc").write_bytes((tmp_path / "bytes0.mlirbc").read_bytes()[:100])
-    for path in sorted([*EXAMPLES.glob("*.mlir"), *FEATURES.glob("t*.mlir")])[:12]:
-        (tmp_path / path.name).write_bytes(path.read_bytes())
+    fill_with_kinds(tmp_path)
     return tmp_path
 
 
@@ -66,23 +52,6 @@ def requests(*paths: str) -> Iterator[Request]:
     return (Request(each, QUESTIONS, each.path) for each in read_ahead(paths, lambda path: None))
 
 
-@dataclass(frozen=True, slots=True)
-class Deadly(Examiner):
-    """Kills its process at some programs."""
-
-    mark: str = "deadly"
-    times: int = 99
-
-    def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
-        for task in tasks:
-            killed = Path(f"{task.path}.killed")
-            done = len(killed.read_text()) if killed.exists() else 0
-            if self.mark in task.path and done < self.times:
-                killed.write_text("x" * (done + 1))
-                os.kill(os.getpid(), signal.SIGKILL)
-        return Examiner.__call__(self, tasks)
-
-
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize(("times", "dies"), [(99, True), (1, False)])
 def test_a_program_that_kills_its_process_is_unreadable_and_the_others_are_not(
@@ -98,7 +67,7 @@ def test_a_program_that_kills_its_process_is_unreadable_and_the_others_are_not(
         "deadly copy.mlir",
         *(f"bytes{number}.mlirbc" for number in range(12)),
     ]
-    run = Examinations(Deadly(times=times), FindingsCache(), jobs=2)
+    run = Examinations(DeadlyExaminer(times=times), FindingsCache(), jobs=2)
     found = dict(zip(paths, run.of(requests(*paths), len(paths)), strict=True))
     assert [path for path, each in found.items() if each.error is not None] == [
         "deadly.mlir",
@@ -160,6 +129,38 @@ def test_equal_programs_are_sent_once(folder: Path) -> None:
     assert {each.name for each in folder.glob("copy*.process")} == set()
     assert [str(each.findings[0][0].location) for each in found[4:6]] == ["named0.mlir:3:8", "named1.mlir:3:8"]
     assert found[6].error is not None
+
+
+@pytest.mark.usefixtures("soon")
+def test_what_waits_for_a_program_that_takes_long_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known programs, and those equal to one that is being examined, need no process, and yet are not all held."""
+    monkeypatch.setattr(examinations, "waiting_results", lambda workers: 6)
+    cache = FindingsCache()
+    known = [f"bytes{number}.mlirbc" for number in range(10)]
+    list(Examinations(Tracing(), cache).of(requests(*known), len(known)))
+    paths = [
+        "text0.mlir",
+        "bytes10.mlirbc",
+        *known * 5,
+        "text1.mlir",
+        *known * 5,
+        "bytes11.mlirbc",
+        *["text2.mlir"] * 50,
+    ]
+    expected = list(Examinations(Tracing(), FindingsCache()).of(requests(*paths), len(paths)))
+    begun = 0
+
+    def counted() -> Iterator[Request]:
+        nonlocal begun
+        for request in requests(*paths):
+            begun += 1
+            yield request
+
+    found = []
+    for each in Examinations(Tracing(), cache, jobs=2).of(counted(), len(paths)):
+        found.append(each)
+        assert begun - len(found) <= 7
+    assert found == expected
 
 
 def test_files_are_read_in_order_and_no_further_than_needed(folder: Path) -> None:

@@ -18,6 +18,7 @@ from vhlo_tools.cli import check_settings, check_text, options
 from vhlo_tools.cli.echo import echo, has_colours
 from vhlo_tools.cli.progress import Progress, shown_progress
 from vhlo_tools.dialect import explanation_of, known_explanations, known_features
+from vhlo_tools.executors import AnyExecutor
 from vhlo_tools.files import write_atomically
 from vhlo_tools.formats import Buffer
 from vhlo_tools.gate import (
@@ -27,6 +28,7 @@ from vhlo_tools.gate import (
     Gate,
     KeyPlace,
     Levels,
+    Listing,
     Revision,
     Settings,
     changes_since,
@@ -92,6 +94,7 @@ def _settings_options(function: _F) -> _F:
                 type=click.IntRange(min=1),
                 help="The most processes, by default one for each core; few programs are checked in one.",
             ),
+            options.dask_option,
             click.option("--cache-dir", metavar="DIR", help="Keep findings in DIR, by default .vhlo-cache."),
             click.option(
                 "--no-cache",
@@ -163,6 +166,7 @@ def check(
     update_baseline: bool,
     fail_on_stale: bool,
     jobs: int | None,
+    dask: str | None,
     cache_dir: str | None,
     no_cache: bool,
     quiet: bool,
@@ -207,8 +211,14 @@ def check(
         raise click.UsageError("--update-baseline needs the findings of all programs: leave out --against")
     gate = Gate(settings, _baseline(settings, update_baseline), provider=provider, trusted=trusted)
     renderer = render_statistics if statistics else render
-    run = _Run(gate, jobs or _cores(), _cache(settings, cache_dir, no_cache=no_cache))
-    summary = run.report(None if output == options.STANDARD else output, renderer, quiet=quiet)
+    if dask is not None and cache_dir is not None:
+        raise click.UsageError(
+            "--dask and --cache-dir exclude each other: this process does not read what it could know"
+        )
+    cache = _cache(settings, cache_dir, no_cache=no_cache or dask is not None)
+    with options.cluster(dask) as client:
+        run = _Run(gate, jobs or _cores(), cache, client)
+        summary = run.report(None if output == options.STANDARD else output, renderer, quiet=quiet)
     if gate.baseline is not None and update_baseline:
         gate.baseline.write()
         _say(f"the findings were written to {gate.baseline.path}")
@@ -285,31 +295,46 @@ class _Run:
     gate: Gate
     jobs: int
     cache: FindingsCache
+    executor: AnyExecutor | None = None
 
     def report(self, output: str | None, renderer: Renderer, *, quiet: bool) -> Summary:
         """Check the programs and write the report; other messages go to stderr."""
         gate, against = self.gate, self.gate.settings.against
-        files = gate.files(gate.settings.paths)
-        if not files:
+        listing = gate.listing(gate.settings.paths)
+        if not listing.head():
             _say("no programs to check: all are excluded")
         colour = output is None and has_colours()
-        scope = replace(gate.scope(files), quiet=quiet, colour=colour)
         if against is None:
-            return self._written(
-                scope, gate.answers(files, _read_standard, jobs=self.jobs, cache=self.cache), output, renderer
-            )
+            # Others begin while files are being found; here, their number says how many processes are worth while.
+            found = listing if self.executor is not None else None
+            files = found or [each.path for each in listing]
+            scope = replace(gate.scope(files), quiet=quiet, colour=colour)
+            answers = gate.answers(files, _read_standard, jobs=self.jobs, cache=self.cache, executor=self.executor)
+            return self._written(scope, answers, output, renderer, found)
+        paths = [each.path for each in listing]
         with Revision(against) as revision:
-            changes = changes_since(revision, files)
+            changes = changes_since(revision, paths)
             changed = [each.path for each in changes]
-            scope = replace(scope, paths=changed, against=against, unchanged=len(files) - len(changed))
-            answers = gate.answers_against(revision, changes, _read_standard, jobs=self.jobs, cache=self.cache)
+            scope = replace(gate.scope(paths), quiet=quiet, colour=colour)
+            scope = replace(scope, paths=changed, against=against, unchanged=len(paths) - len(changed))
+            answers = gate.answers_against(
+                revision, changes, _read_standard, jobs=self.jobs, cache=self.cache, executor=self.executor
+            )
             return self._written(scope, answers, output, renderer)
 
-    def _written(self, scope: Scope, answers: Iterator[Answer], output: str | None, renderer: Renderer) -> Summary:
+    def _written(
+        self,
+        scope: Scope,
+        answers: Iterator[Answer],
+        output: str | None,
+        renderer: Renderer,
+        listing: Listing | None = None,
+    ) -> Summary:
         summary = Summary()
         with self._progress(output) as progress:
-            progress.expect(len(scope.paths), len(scope.paths))
-            counted = summary.counting(_advancing(answers, progress))
+            if listing is None:
+                progress.expect(len(scope.paths), len(scope.paths))
+            counted = summary.counting(_advancing(answers, progress, listing))
             rendered = renderer(self.gate.settings.output_format, scope, counted)
             pieces = (each.encode("utf-8", "backslashreplace") for each in rendered)
             if output is None:
@@ -328,9 +353,12 @@ class _Run:
         return shown_progress(bar=not shows_report, soon=_LONG)
 
 
-def _advancing(answers: Iterable[Answer], progress: Progress) -> Iterator[Answer]:
+def _advancing(answers: Iterable[Answer], progress: Progress, files: Listing | None) -> Iterator[Answer]:
+    """Yield answers, and tell the display of progress, for which every file counts the same."""
     for answer in answers:
         yield answer
+        if files is not None:
+            progress.expect(files.number, files.number, more=not files.is_complete)
         progress.advance(1, ok=answer.ok)
 
 

@@ -106,7 +106,7 @@ def status(
 @click.argument("results", metavar="RESULTS")
 @options.format_option
 def report(results: str, output_format: str) -> None:
-    """Summarize RESULTS, a Parquet file that `vhlo migrate` or `vhlo store status` has written, or a folder of them.
+    """Summarize RESULTS, a Parquet file that `vhlo migrate`, `store status` or `verify` wrote, or a folder of them.
 
     Files and bytes by status and by version, features by the number of files with findings, the most frequent
     reasons, and the time that files took. Needs the extra `distributed`. Exit code 2: RESULTS cannot be read.

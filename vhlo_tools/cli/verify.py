@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import reduce, wraps
@@ -15,6 +16,7 @@ from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.handler_option import handler_option, load_handlers
 from vhlo_tools.cli.run import input_option, read_inputs
+from vhlo_tools.cli.verify_stores import FORMATS, are_stores, verify_stores
 
 if TYPE_CHECKING:
     from vhlo_tools.verification import Comparison, Drawing, Tolerance, VerificationReport
@@ -89,7 +91,28 @@ def _gathered(function: _F, options: Sequence[Callable[[Any], Any]], name: str, 
 @options.timeout_option
 @options.provider_option
 @options.trusted_option
-@options.format_option
+@click.option(
+    "--exclude", multiple=True, metavar="GLOB", help="Of stores: files or folders to exclude. May be repeated."
+)
+@click.option(
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Of stores: the number of processes; by default one for each core.",
+)
+@options.dask_option
+@click.option(
+    "--output-format",
+    "--format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="Of stores: jsonl has a line for each pair; parquet is a table for other programs, and needs -o FILE and the "
+    "extra `distributed`.",
+)
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the report to FILE, replacing its content, instead of stdout."
+)
 def verify(
     source: str,
     after: str,
@@ -103,12 +126,43 @@ def verify(
     timeout: float | None,
     provider: str | None,
     trusted: bool,
+    exclude: tuple[str, ...],
+    jobs: int | None,
+    dask: str | None,
     output_format: str,
+    output: str | None,
 ) -> int:
     """Run BEFORE and AFTER on the same inputs and compare their outputs: exit code 1 if they differ too much.
 
     Programs with aliases are run again, with every aliased input donated.
+
+    If BEFORE and AFTER are stores (folders, prefixes of URLs, or globs), every program is compared with the one of the
+    same relative path; a NAME.mlirbc that `vhlo migrate` wrote for another program, with that. They are run only if the
+    library does not read the same program from both. Exit code 1: a program differs, is missing or was added, or cannot
+    be verified; 2: one cannot be read.
     """
+    if are_stores(source, after):
+        if inputs or handlers or bisect:
+            raise click.UsageError("-i, --handler and --bisect are for two programs: for stores, leave them out")
+        prover = api.Prover(
+            drawing.seed, rounds, drawing, tolerance, engine, timeout, provider=provider, trusted=trusted
+        )
+        return verify_stores(
+            source,
+            after,
+            prover,
+            exclude=exclude,
+            jobs=jobs,
+            dask=dask,
+            output_format=output_format,
+            output=output,
+        )
+    if output_format not in ("text", "json"):
+        raise click.UsageError(f"--output-format {output_format} is for stores: for two programs, give text or json")
+    if exclude or jobs is not None or dask is not None:
+        raise click.UsageError("--exclude, --jobs and --dask are for stores: give two folders, prefixes or globs")
+    if output is not None:
+        options.check_output(output, force=True, binary=False)
     programs = [options.read_program(each) for each in (source, after)]
     values = read_inputs(inputs)
     report = api.verify(
@@ -127,10 +181,11 @@ def verify(
         provider=provider,
         trusted=trusted,
     )
-    if output_format == "json":
-        options.echo_json(_as_json(report))
+    said = json.dumps(_as_json(report), indent=2, default=str) if output_format == "json" else str(report)
+    if output is None:
+        echo(said)
     else:
-        echo(report)
+        options.write_output(output, [f"{said}\n".encode("utf-8", "backslashreplace")], force=True, binary=False)
     return 0 if report.passed else 1
 
 

@@ -118,7 +118,7 @@ class Cluster:
             answer.set_exception(
                 WorkerError(
                     "the scheduler of the cluster has dropped the work: it was restarted, or the connection was lost; "
-                    "the same call resumes"
+                    "repeat the call, by which a migration is resumed"
                 ).with_traceback(error.__traceback__)
             )
         except Exception as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future
-from itertools import chain
 from queue import Empty, SimpleQueue
 from typing import Final, Generic, TypeVar
 
@@ -28,6 +27,7 @@ def work_through(
     *,
     lost: Callable[[Sequence[_T]], None] | None = None,
     check: Callable[[], None] = lambda: None,
+    may_begin: Callable[[], bool] = lambda: True,
 ) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
     """Call ``function`` with every batch, and yield each batch with its results on completion.
 
@@ -41,11 +41,12 @@ def work_through(
         batches: The batches.
         lost: Is called with the items whose processes crashed, before they are retried or given up.
         check: Is called every second while no batch is completed; its error ends the work.
+        may_begin: Returns whether another batch may be begun while others are in progress.
 
     Raises:
         WorkerError: If the processes crash and cannot be replaced.
     """
-    yield from _Execution(workers, function, iter(batches), lost, check).run()
+    yield from _Execution(workers, function, iter(batches), lost, check, may_begin).run()
 
 
 class _Execution(Generic[_T, _R]):
@@ -56,16 +57,20 @@ class _Execution(Generic[_T, _R]):
         batches: Iterator[Sequence[_T]],
         lost: Callable[[Sequence[_T]], None] | None,
         check: Callable[[], None],
+        may_begin: Callable[[], bool],
     ) -> None:
         self._workers = workers
         self._check = check
         self._lost = lost
+        self._may_begin = may_begin
         self._function = function
         self._batches = batches
         self._pending: dict[Future[Sequence[_R]], Sequence[_T]] = {}
         self._finished: SimpleQueue[Future[Sequence[_R]]] = SimpleQueue()
         # Items in progress when a process crashed, each to be retried alone.
         self._suspects: deque[Sequence[_T]] = deque()
+        # Items of batches that were lost on a cluster, to be retried beside other batches.
+        self._again: deque[Sequence[_T]] = deque()
         # The item that was alone in progress when a process crashed.
         self._accused: Sequence[_T] | None = None
 
@@ -74,20 +79,24 @@ class _Execution(Generic[_T, _R]):
             lost = self._fill()
             if not self._pending and not lost and not self._suspects:
                 return
-            done = self._ended() if self._pending and not lost else []
-            for future in done:
+            done = self._ended() if self._pending and not lost else deque()
+            has_ended = bool(done)
+            while done:
+                # Results are not held longer than they are needed.
+                future = done.popleft()
                 batch = self._pending.pop(future)
                 try:
                     results = future.result()
                 except BrokenExecutor:
                     lost.append(batch)
                     continue
+                del future
                 yield batch, results
             if lost and self._workers.isolates:
                 yield from self._divided(lost)
             elif lost:
                 # A batch that was never submitted to a running process cannot have crashed it.
-                alone = bool(done) and len(lost) == 1 and len(lost[0]) == 1 and not self._pending
+                alone = has_ended and len(lost) == 1 and len(lost[0]) == 1 and not self._pending
                 yield from self._saved(lost)
                 self._renew()
                 self._tell(lost)
@@ -99,9 +108,9 @@ class _Execution(Generic[_T, _R]):
                 else:
                     self._suspects.extend([item] for batch in lost for item in batch)
 
-    def _ended(self) -> list[Future[Sequence[_R]]]:
+    def _ended(self) -> deque[Future[Sequence[_R]]]:
         """Wait until a future in progress has ended, and return all that have."""
-        ended: list[Future[Sequence[_R]]] = []
+        ended = deque[Future[Sequence[_R]]]()
         while not ended:
             try:
                 ended.append(self._finished.get(timeout=_ASKED))
@@ -110,7 +119,7 @@ class _Execution(Generic[_T, _R]):
         while not self._finished.empty():
             ended.append(self._finished.get())
         # Those of processes that have crashed are no longer in progress.
-        return [each for each in ended if each in self._pending]
+        return deque(each for each in ended if each in self._pending)
 
     def _divided(self, lost: list[Sequence[_T]]) -> Iterator[tuple[Sequence[_T], None]]:
         """Retry each item of the batches that were lost by itself; yield those that were by themselves already."""
@@ -119,7 +128,7 @@ class _Execution(Generic[_T, _R]):
             if len(batch) == 1:
                 yield batch, None
             else:
-                self._batches = chain([[item] for item in batch], self._batches)
+                self._again.extend([item] for item in batch)
 
     def _tell(self, lost: list[Sequence[_T]]) -> None:
         if self._lost is not None:
@@ -130,10 +139,16 @@ class _Execution(Generic[_T, _R]):
         if self._suspects:
             # Alone, to identify the item that crashes its process.
             return [] if self._pending else self._submit(self._suspects.popleft())
-        while len(self._pending) < self._workers.window and (batch := next(self._batches, None)) is not None:
+        while len(self._pending) < self._workers.window and (batch := self._next()) is not None:
             if lost := self._submit(batch):
                 return lost
         return []
+
+    def _next(self) -> Sequence[_T] | None:
+        """Return the batch to begin now, if there is one."""
+        if self._again:
+            return self._again.popleft()
+        return next(self._batches, None) if not self._pending or self._may_begin() else None
 
     def _submit(self, batch: Sequence[_T]) -> list[Sequence[_T]]:
         try:
@@ -159,7 +174,7 @@ class _Execution(Generic[_T, _R]):
     def _renew(self) -> None:
         if not self._workers.renewable:
             raise WorkerError(
-                "a process of the given executor crashed, and only the owner of the executor can restart it; the same "
-                "call with a new executor resumes the migration"
+                "a process of the given executor crashed, and only the owner of the executor can restart it: repeat "
+                "the call with a new executor, by which a migration is resumed"
             )
         self._workers.renew()

@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.findings_cache import FindingsCache
     from vhlo_tools.gate.keys import KeyPlace, read_levels, read_patterns, settings_schema
     from vhlo_tools.gate.levels import KINDS, LEVELS, Levels, LevelSetting
+    from vhlo_tools.gate.listing import Listing
     from vhlo_tools.gate.reading import find_settings, load_settings, read_settings
     from vhlo_tools.gate.revision import Revision
     from vhlo_tools.gate.settings import COMMAND_LINE, Override, Settings, key_of
+    from vhlo_tools.gate.store_check import check_store
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
@@ -24,8 +26,10 @@ else:
             "findings_cache": ("FindingsCache",),
             "keys": ("KeyPlace", "read_levels", "read_patterns", "settings_schema"),
             "levels": ("KINDS", "LEVELS", "LevelSetting", "Levels"),
+            "listing": ("Listing",),
             "reading": ("find_settings", "load_settings", "read_settings"),
             "revision": ("Revision",),
             "settings": ("COMMAND_LINE", "Override", "Settings", "key_of"),
+            "store_check": ("check_store",),
         },
     )

@@ -106,7 +106,8 @@ class Baseline:
         """
         name = file if is_url(file) else os.path.relpath(file, self.path.parent).replace(os.sep, "/")
         owner = self._owner(name, mark)
-        self._asked |= {(name, question.spelling), (owner, question.spelling)}
+        # Of the programs without known findings, of which there may be very many, nobody asks.
+        self._asked |= {(each, question.spelling) for each in (name, owner) if each in self._files}
         new, known = [], []
         for finding in findings:
             if finding.level == "note":

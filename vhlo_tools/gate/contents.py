@@ -17,9 +17,10 @@ from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
 from vhlo_tools.gate.examination import digest_of, os_message
 from vhlo_tools.mapping import FileRange
-from vhlo_tools.remote import Url, place
+from vhlo_tools.remote import Url, is_url, place
+from vhlo_tools.stores import ListedFile
 
-__all__ = ["Content", "read_ahead"]
+__all__ = ["Content", "ReadOther", "read_ahead", "unread"]
 
 #: The most threads: two hash on two cores while two wait for the disk.
 _THREADS: Final = 4
@@ -39,6 +40,7 @@ class Content:
         digest: Their SHA-256; ``None`` for a folder, for a large object behind a URL, and if the file cannot be read.
         error: The reason why it cannot be read, if so.
         detached: Whether it does not come from the file ``path``, but from ``read``.
+        size: The size in bytes, if it has not been read.
     """
 
     path: str
@@ -46,6 +48,7 @@ class Content:
     digest: bytes | None = None
     error: str | None = None
     detached: bool = False
+    size: int = 0
 
 
 #: Reads what stands for a path; ``None`` if that is the file of this name.
@@ -70,6 +73,31 @@ def read_ahead(paths: Iterable[str], read: ReadOther) -> Iterator[Content]:
                 yield waiting.popleft().result()
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
+
+
+def unread(files: Iterable[ListedFile], read: ReadOther) -> Iterator[Content]:
+    """Yield files in order, whose contents other processes read; only what they cannot read has been read.
+
+    Args:
+        files: The files.
+        read: As for :func:`read_ahead`.
+    """
+    for file in files:
+        given, error = _given(file.path, read)
+        if error is None and given is None and _is_here(file.path):
+            given, error = _given(file.path, lambda path: read_bytes(place(path)))
+        if error is not None or given is not None:
+            yield _content(file.path, given, error)
+        else:
+            yield Content(file.path, size=file.size)
+
+
+def _is_here(path: str) -> bool:
+    """Return whether only this process has an object."""
+    if not is_url(path):
+        return False
+    where = place(path)
+    return isinstance(where, Url) and where.kind == "memory"
 
 
 def _given(path: str, read: ReadOther) -> tuple[Buffer | None, Exception | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,29 +10,32 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.compat import expansion_policy
-from vhlo_tools.errors import MalformedArtifactError, SettingsError
+from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.executors import AnyExecutor
 from vhlo_tools.findings import Finding
-from vhlo_tools.formats import programs_at, read_bytes
+from vhlo_tools.formats import read_bytes
 from vhlo_tools.gate.baseline import Baseline, ProgramMark
 from vhlo_tools.gate.changes import Change
-from vhlo_tools.gate.contents import Content, ReadOther, read_ahead
+from vhlo_tools.gate.contents import Content, ReadOther, read_ahead, unread
+from vhlo_tools.gate.distribution import DistributedExaminations
 from vhlo_tools.gate.examination import Examination, Examiner, digest_of
 from vhlo_tools.gate.examinations import Examinations, Request
 from vhlo_tools.gate.findings_cache import FindingsCache
 from vhlo_tools.gate.levels import apply_levels
+from vhlo_tools.gate.listing import STANDARD, Listing
 from vhlo_tools.gate.regressions import changed_facts, regressions, split_known
 from vhlo_tools.gate.revision import Revision
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import resolve_named
 from vhlo_tools.remote import place
 from vhlo_tools.report import Answer, Question, Scope, Verdict
+from vhlo_tools.stores import ListedFile
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
 
 __all__ = ["Gate"]
 
-_STANDARD: Final = "-"
 _STANDARD_NAME: Final = "<stdin>"
 
 
@@ -59,37 +63,41 @@ class Gate:
         self._trusted = trusted
         self._resolved: dict[tuple[str, bool], Question] = {}
 
-    def files(self, paths: Iterable[str]) -> list[str]:
+    def files(self, paths: Sequence[str]) -> list[str]:
         """Return the files that paths match, each once, in the order of the paths.
 
         Raises:
             SettingsError: If a path matches no file.
         """
-        settings, found = self.settings, dict[str, None]()
-        for path in paths:
-            members = [path] if path == _STANDARD else list(programs_at(path, settings.pruned))
-            if not members:
-                raise SettingsError(
-                    f"{path}: not a file, not a folder with programs, and not a glob that matches a file"
-                )
-            # A file named explicitly is included although excluded by a pattern, unless `force_exclude` is set.
-            outright = members == [path] and not settings.force_exclude
-            found.update(dict.fromkeys(each for each in members if outright or not settings.is_excluded(each)))
-        return list(found)
+        return [each.path for each in self.listing(paths)]
 
-    def scope(self, files: Sequence[str]) -> Scope:
+    def listing(self, paths: Sequence[str]) -> Listing:
+        """Return the files that paths match, to be found as they are taken; as for :meth:`files`."""
+        return Listing(paths, self.settings)
+
+    def scope(self, files: Sequence[str] | Listing) -> Scope:
         """Return the scope of a report of ``files``.
+
+        Of a listing that goes on after its head, the questions are those about any file: of the settings, and of all
+        their overrides.
 
         Raises:
             UnknownTargetError: If a target is unknown.
             InvalidVersionError: If a target looks like a version but is not valid.
         """
-        questions = dict.fromkeys(question for file in files for question in self.questions(file))
-        return Scope(files, list(questions), baseline=str(self.baseline.path) if self.baseline else None)
+        paths = [each.path for each in files.head()] if isinstance(files, Listing) else files
+        questions = dict.fromkeys(question for path in paths for question in self.questions(path))
+        if isinstance(files, Listing) and not files.is_complete:
+            asked = self.settings.questions()
+            questions |= dict.fromkeys(each for targets, readers in asked for each in self._asked(targets, readers))
+        return Scope(paths, list(questions), baseline=str(self.baseline.path) if self.baseline else None)
 
     def questions(self, path: str) -> list[Question]:
         """Return the questions for a file."""
         targets, readers, _ = self.settings.for_file(path)
+        return self._asked(targets, readers)
+
+    def _asked(self, targets: Sequence[str], readers: Sequence[str]) -> list[Question]:
         return [
             self._question(spelling, reading)
             for spellings, reading in ((targets, False), (readers, True))
@@ -97,25 +105,61 @@ class Gate:
         ]
 
     def answers(
-        self, files: Sequence[str], read: ReadOther, *, jobs: int = 1, cache: FindingsCache | None = None
+        self,
+        files: Sequence[str] | Listing,
+        read: ReadOther,
+        *,
+        jobs: int = 1,
+        cache: FindingsCache | None = None,
+        executor: AnyExecutor | None = None,
     ) -> Iterator[Answer]:
         """Yield the answer for each file, in their order.
 
         Args:
-            files: The files.
+            files: The files. With an executor, those of a listing are sent away while others are being found.
             read: Returns the bytes of what is not a file, such as standard input, and ``None`` for a file.
             jobs: The most processes; they are started only where they save time.
-            cache: What earlier runs found.
+            cache: What earlier runs found. It is not used with an executor, whose processes read the files.
+            executor: Who examines the programs: an executor of :mod:`concurrent.futures`, or the client of a Dask
+                cluster, a ``distributed.Client``. Its processes must see the same files.
+
+        Raises:
+            WorkerError: If a process of the executor crashes that is not replaced, or the cluster cannot be used.
         """
-        contents = read_ahead(files, read)
-        requests = (Request(each, tuple(self.questions(each.path)), _name(each.path)) for each in contents)
+        if executor is None:
+            paths = [each.path for each in files] if isinstance(files, Listing) else files
+            contents, total = read_ahead(paths, read), len(paths)
+        else:
+            listed = files if isinstance(files, Listing) else map(ListedFile, files)
+            contents, total = unread(listed, read), 0
+        # Requests are made ahead of their answers, as far as there are processes.
+        waiting: deque[str] = deque()
+
+        def requests() -> Iterator[Request]:
+            for content in contents:
+                waiting.append(content.path)
+                yield Request(content, tuple(self.questions(content.path)), _name(content.path))
+
+        for examination in self._examinations(requests(), total, jobs, cache, executor):
+            path = waiting.popleft()
+            if examination.error is not None:
+                yield Answer(path, error=examination.error)
+            else:
+                yield Answer(path, self._verdicts(examination, self.questions(path), path))
+
+    def _examinations(
+        self,
+        requests: Iterable[Request],
+        total: int,
+        jobs: int,
+        cache: FindingsCache | None,
+        executor: AnyExecutor | None,
+    ) -> Iterator[Examination]:
+        if executor is not None:
+            yield from DistributedExaminations(self._examiner, executor).of(requests)
+            return
         with cache or FindingsCache() as found:
-            examinations = Examinations(self._examiner, found, jobs=jobs).of(requests, len(files))
-            for path, examination in zip(files, examinations, strict=True):
-                if examination.error is not None:
-                    yield Answer(path, error=examination.error)
-                else:
-                    yield Answer(path, self._verdicts(examination, self.questions(path), path))
+            yield from Examinations(self._examiner, found, jobs=jobs).of(requests, total)
 
     def answers_against(
         self,
@@ -125,6 +169,7 @@ class Gate:
         *,
         jobs: int = 1,
         cache: FindingsCache | None = None,
+        executor: AnyExecutor | None = None,
     ) -> Iterator[Answer]:
         """Yield the answer for each program that is new or changed since a revision, in their order.
 
@@ -137,14 +182,18 @@ class Gate:
             read: As for :meth:`answers`.
             jobs: As for :meth:`answers`.
             cache: As for :meth:`answers`.
+            executor: As for :meth:`answers`. What programs were is read here, from git, and sent.
 
         Raises:
             RevisionError: If the repository lacks what a program was.
+            WorkerError: As for :meth:`answers`.
         """
-        with TemporaryDirectory(prefix="vhlo-against-") as scratch, cache or FindingsCache() as found:
-            requests = self._pairs(revision, changes, read, Path(scratch))
+        with TemporaryDirectory(prefix="vhlo-against-") as scratch:
+            paths = [each.path for each in changes]
+            contents = read_ahead(paths, read) if executor is None else unread(map(ListedFile, paths), read)
+            requests = self._pairs(revision, changes, contents, Path(scratch))
             total = len(changes) + sum(each.before is not None for each in changes)
-            examinations = Examinations(self._examiner, found, jobs=jobs).of(requests, total)
+            examinations = self._examinations(requests, total, jobs, cache, executor)
             for change in changes:
                 now = next(examinations)
                 before = next(examinations) if change.before is not None else None
@@ -155,20 +204,24 @@ class Gate:
                     yield Answer(path, self._verdicts(now, questions, path))
                 else:
                     yield Answer(path, self._compared(revision.spelling, now, before, questions, path))
+            # Ends with what it was begun with, such as a cache that is written.
+            next(examinations, None)
 
     def _pairs(
-        self, revision: Revision, changes: Sequence[Change], read: ReadOther, scratch: Path
+        self, revision: Revision, changes: Sequence[Change], contents: Iterable[Content], scratch: Path
     ) -> Iterator[Request]:
         """Yield the program of each change, and what it was."""
-        contents = read_ahead([each.path for each in changes], read)
         for change, content in zip(changes, contents, strict=True):
             name, questions = _name(change.path), tuple(self.questions(change.path))
             yield Request(content, questions, name, with_facts=change.before is not None)
             if change.before is not None:
                 old = change.old(revision, scratch)
                 # Under the new name, which locations may have: it is no difference.
-                held = Content(str(old)) if isinstance(old, Path) else Content(name, old, digest_of(old), detached=True)
-                yield Request(held, questions, name, with_facts=True)
+                if isinstance(old, Path):
+                    yield Request(Content(str(old)), questions, name, with_facts=True, is_here=True)
+                else:
+                    held = Content(name, old, digest_of(old), detached=True)
+                    yield Request(held, questions, name, with_facts=True)
 
     def judge(
         self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, path: str | None = None
@@ -189,7 +242,7 @@ class Gate:
         if path is not None and self.baseline is not None and examination.functions is not None:
             # By what it holds, the baseline finds a program that has moved.
             examination = replace(examination, digest=_digest_at(path))
-        return self._verdicts(examination, questions, path or _STANDARD)
+        return self._verdicts(examination, questions, path or STANDARD)
 
     @property
     def _examiner(self) -> Examiner:
@@ -235,7 +288,7 @@ class Gate:
     def _split(
         self, path: str, question: Question, findings: list[Finding], examination: Examination
     ) -> tuple[list[Finding], list[Finding]]:
-        if self.baseline is None or path == _STANDARD:
+        if self.baseline is None or path == STANDARD:
             return findings, []
         digest, functions = examination.digest, examination.functions
         mark = ProgramMark(digest.hex(), functions or 0) if digest is not None else None
@@ -259,4 +312,4 @@ def _digest_at(path: str) -> bytes | None:
 
 
 def _name(path: str) -> str:
-    return _STANDARD_NAME if path == _STANDARD else path
+    return _STANDARD_NAME if path == STANDARD else path

@@ -18,7 +18,7 @@ from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Source, is_saved_model, read_bytes, recognise
 from vhlo_tools.gate.program_facts import ProgramFacts, count_functions, facts_of
 from vhlo_tools.gate.revision import lfs_pointer
-from vhlo_tools.mapping import slices
+from vhlo_tools.mapping import FileRange, slices
 from vhlo_tools.remote import place
 from vhlo_tools.report import Question
 
@@ -41,6 +41,7 @@ class Task:
         detached: Whether ``data`` is not what the file holds: it comes from standard input, or from git.
         with_facts: Whether to collect :class:`ProgramFacts` too.
         number: A number to recognise it by.
+        size: The size of its file in bytes, if that is known and ``data`` is not.
     """
 
     path: str
@@ -51,6 +52,7 @@ class Task:
     detached: bool = False
     with_facts: bool = False
     number: int = 0
+    size: int = 0
 
     @property
     def shown(self) -> str:
@@ -113,7 +115,7 @@ class Examiner:
             if data is not None:
                 if task.data is not None and task.digest is not None:
                     digest = task.digest
-                elif isinstance(where, Path) or task.data is not None:
+                elif isinstance(where, Path) or not isinstance(data, FileRange):
                     # What was read now may be something else than what was hashed before.
                     digest = digest_of(data)
                 if lfs_pointer(data) is not None:
@@ -125,7 +127,7 @@ class Examiner:
         except VhloToolsError as error:
             return Examination(error=str(error), digest=digest)
         except OSError as error:
-            return Examination(error=os_message(task.path, error), digest=digest)
+            return Examination(error=os_message(task.shown, error), digest=digest)
 
     def examine(
         self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, facts: bool = False

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from vhlo_tools.executors import Workers, work_through
+from vhlo_tools.executors import Workers, waiting_results, work_through
 from vhlo_tools.gate.cache_context import context_digest
 from vhlo_tools.gate.contents import Content
 from vhlo_tools.gate.examination import Examination, Examiner, Task
 from vhlo_tools.gate.findings_cache import FindingsCache
 from vhlo_tools.report import Question
 
-__all__ = ["Examinations", "Request"]
+__all__ = ["Examinations", "Request", "crashed"]
 
 # Two processes take about 0.5 s of CPU to start. Until one process has worked for _TRIED seconds, nothing is known
 # about the programs; where they leave less than _WORTH seconds of work, processes would not finish sooner.
@@ -35,12 +35,14 @@ class Request:
         questions: The questions.
         name: Its name in messages.
         with_facts: Whether to collect facts about it too.
+        is_here: Whether only this machine has its file.
     """
 
     content: Content
     questions: tuple[Question, ...]
     name: str
     with_facts: bool = False
+    is_here: bool = False
 
     def task(self, number: int) -> Task:
         """Return the task, with a number to recognise it by."""
@@ -54,6 +56,7 @@ class Request:
             content.detached,
             self.with_facts,
             number,
+            content.size,
         )
 
 
@@ -119,9 +122,10 @@ class Examinations:
         return known
 
     def _in_processes(self, requests: Iterator[Request]) -> Iterator[Examination]:
-        line = _Line()
         with Workers(jobs=self._jobs) as workers:
-            for batch, results in work_through(workers, self._examiner, self._batches(requests, line)):
+            line = _Line(waiting_results(workers))
+            batches = self._batches(requests, line)
+            for batch, results in work_through(workers, self._examiner, batches, may_begin=line.has_room):
                 found: Sequence[Examination | None] = results or [None] * len(batch)
                 for task, result in zip(batch, found, strict=True):
                     self._take(line, task.number, result)
@@ -135,7 +139,7 @@ class Examinations:
         if result is None:
             # Nor must an equal program be examined in this process.
             for each in (number, *equal):
-                line.put(each, _crashed(line.requests[each].name))
+                line.put(each, crashed(line.requests[each].name))
             return
         self._cache.put(self._context(request), request.name, result)
         line.put(number, result)
@@ -149,6 +153,10 @@ class Examinations:
         size = min(max(int(_BATCH * self._worked / self._spent), 1), _LONGEST)
         batch: list[Task] = []
         for request in requests:
+            if not line.has_room():
+                # What is known needs no batch: an empty one lets the line move on.
+                yield batch
+                batch = []
             number = line.add(request)
             known = self._known(request)
             if known is not None:
@@ -170,15 +178,24 @@ class Examinations:
 
 
 class _Line:
-    """Programs that wait for those before them."""
+    """Programs that wait for those before them.
 
-    def __init__(self) -> None:
+    Args:
+        limit: Their number at which no more should be added.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         #: The programs whose examination has not been yielded, by number.
         self.requests: dict[int, Request] = {}
         #: The numbers of programs with the same context and digest, of which the first is being examined.
         self.equal: defaultdict[tuple[bytes, bytes | None], list[int]] = defaultdict(list)
         self._done: dict[int, Examination] = {}
         self._added = self._next = 0
+
+    def has_room(self) -> bool:
+        """Return whether more programs may be added."""
+        return len(self.requests) < self._limit
 
     def add(self, request: Request) -> int:
         """Add a program, and return its number."""
@@ -201,7 +218,8 @@ class _Line:
             self._next += 1
 
 
-def _crashed(name: str) -> Examination:
+def crashed(name: str) -> Examination:
+    """Return the examination of a program whose process crashed."""
     return Examination(
         error=f"{name}: the process that checked it crashed, twice and while it checked nothing else: it may be "
         f"damaged, or need more memory than there is; `vhlo inspect` reads it without MLIR"

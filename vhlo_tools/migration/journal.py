@@ -23,11 +23,11 @@ from vhlo_tools.formats import Kind
 from vhlo_tools.migration.file_record import MigrationRecord
 from vhlo_tools.migration.journal_file import NAME, damaged, discard_unusable, hold, let_go, prepare, reset, unusable
 from vhlo_tools.migration.part_files import remove_parts
-from vhlo_tools.migration.places import Places, base_of, resolved
+from vhlo_tools.migration.places import Places
 from vhlo_tools.migration.request import MigrationSettings
 from vhlo_tools.migration.store_files import FoundFile
 from vhlo_tools.remote import is_url
-from vhlo_tools.stores import Stamp
+from vhlo_tools.stores import Stamp, base_of, resolved
 from vhlo_tools.version import Version
 
 __all__ = ["Intent", "Journal", "Task", "journal_path"]

@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from vhlo_tools.executors import Workers, work_through
+from vhlo_tools.executors import Workers, in_batches, work_through
 from vhlo_tools.formats import BACKUPS, list_backups
 from vhlo_tools.migration.file_record import MigrationRecord, Status
 from vhlo_tools.migration.journal import Journal, Task
@@ -25,9 +25,6 @@ from vhlo_tools.stores import Stamp, hash_at
 
 __all__ = ["Migration"]
 
-# The limits of a batch, in files and bytes.
-_FILES: Final = 32
-_BYTES: Final = 4 << 20
 _FOUND_AT_ONCE: Final = 512
 
 # Backups with this suffix are left out by their name alone.
@@ -121,7 +118,7 @@ class Migration:
             self._check()
             tasks = self._journal.add(found)
             self.files += len(tasks)
-            self.size += sum(task.found.stamp.size for task in tasks if task.found.stamp)
+            self.size += sum(map(_size_of, tasks))
             folders = {os.path.dirname(each.destination) for each in found} - self._folders  # noqa: PTH120
             self._folders |= folders
             if self._journal.path is not None:
@@ -140,7 +137,7 @@ class Migration:
         self._is_listed = True
 
     def _worked(self, workers: Workers, work: Work, tasks: Iterator[Task]) -> Iterator[MigrationRecord]:
-        batches = self._in_batches(workers, tasks)
+        batches = in_batches(tasks, workers, size_of=_size_of, found=lambda: self.files)
         for batch, results in work_through(workers, work, batches, lost=self._remove_parts, check=self._check):
             if results is None:
                 results = [self._crashed(task) for task in batch]
@@ -148,21 +145,6 @@ class Migration:
             self._check()
             self._begun.difference_update(task.number for task in batch)
             yield from records
-
-    def _in_batches(self, workers: Workers, tasks: Iterator[Task]) -> Iterator[list[Task]]:
-        """Yield tasks in batches of limited numbers of files and of bytes."""
-        batch: list[Task] = []
-        size = 0
-        for task in tasks:
-            batch.append(task)
-            size += task.found.stamp.size if task.found.stamp else 0
-            # Smaller batches distribute small stores over all processes too.
-            most = max(1, min(_FILES, self.files // (workers.count * 4)))
-            if len(batch) >= most or size >= _BYTES:
-                yield batch
-                batch, size = [], 0
-        if batch:
-            yield batch
 
     def _crashed(self, task: Task) -> PreparedFile:
         """Return the outcome for a file whose process crashed."""
@@ -259,7 +241,11 @@ class Migration:
         """Return the record of a file that was not read, from the data found when listing it."""
         found = task.found
         record = MigrationRecord(found.path, status, self._settings.target, found.kind, found.version, reason=reason)
-        return replace(record, size=found.stamp.size if found.stamp else 0)
+        return replace(record, size=_size_of(task))
+
+
+def _size_of(task: Task) -> int:
+    return task.found.stamp.size if task.found.stamp else 0
 
 
 def _with_backups_listed(batch: list[tuple[Task, PreparedFile]]) -> list[tuple[Task, PreparedFile]]:

@@ -2,59 +2,14 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 from vhlo_tools.migration.request import MigrationSettings
-from vhlo_tools.remote import is_url
-from vhlo_tools.stores import object_url
+from vhlo_tools.stores import base_of, resolved
 
-__all__ = ["Places", "base_of", "below", "resolved"]
-
-
-def resolved(path: str) -> str:
-    """Return a path with all links resolved; a URL stays."""
-    return path if is_url(path) else os.path.realpath(path)
-
-
-def below(folder: str, path: str, base: str) -> str:
-    """Return the place in ``folder`` for a file that has ``path``, which is in ``base``."""
-    relative = path[len(base) :].lstrip("/") if is_url(path) else os.path.relpath(path, base)
-    if is_url(folder):
-        return f"{folder.rstrip('/')}/{relative.replace(os.sep, '/')}"
-    return os.path.realpath(os.path.join(folder, relative))  # noqa: PTH118
-
-
-def base_of(path: str) -> str:
-    """Return the folder that the files of a path are relative to: the path itself, its parent, or that of the glob.
-
-    For a URL, it ends with a slash, except for a bucket.
-    """
-    if is_url(path):
-        return _base_of_objects(path)
-    if Path(path).is_dir():
-        return path
-    folder = Path(path).parent
-    while glob.has_magic(str(folder)):
-        folder = folder.parent
-    return str(folder)
-
-
-def _base_of_objects(path: str) -> str:
-    from vhlo_tools.remote import glob_start, is_glob, stamp_of
-
-    url = object_url(path)
-    if url.is_prefix:
-        return str(url)
-    if stamp_of(url) is not None:
-        return str(url.parent)
-    if is_glob(url):
-        start = glob_start(url)
-        return str(start if start.is_prefix else start.parent)
-    return f"{url}/"
+__all__ = ["Places"]
 
 
 @dataclass(frozen=True, slots=True)

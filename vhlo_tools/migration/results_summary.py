@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.migration.result_tables import MIGRATION_TABLE
-from vhlo_tools.stores import STATUS_TABLE
+from vhlo_tools.stores import STATUS_TABLE, VERIFICATION_TABLE
 from vhlo_tools.tables import StoredTable, Table
 
 if TYPE_CHECKING:
@@ -32,7 +32,14 @@ _SLOWEST: Final = 5
 _BIN: Final = math.log(1.02)
 
 #: Columns with paths of the file itself, which would make every reason one of its own; and what stands for them.
-_PATHS: Final[Mapping[str, str]] = {"backup": "BACKUP", "output": "OUTPUT", "leads_to": "FILE", "path": "FILE"}
+_PATHS: Final[Mapping[str, str]] = {
+    "backup": "BACKUP",
+    "output": "OUTPUT",
+    "leads_to": "FILE",
+    "before": "BEFORE",
+    "after": "AFTER",
+    "path": "FILE",
+}
 
 
 @dataclass(slots=True)
@@ -113,7 +120,7 @@ class ResultsSummary:
     """What a table of results says.
 
     Attributes:
-        table: Which table it is: ``migration`` or ``store-status``.
+        table: Which table it is: ``migration``, ``store-status`` or ``store-verification``.
         said: What its metadata say, such as the target.
         files: The number of rows by status.
         sizes: The size of their files in bytes, by status.
@@ -160,7 +167,7 @@ class ResultsSummary:
 
 
 def summarize_results(path: str) -> ResultsSummary:
-    """Summarize results that `vhlo migrate` or `vhlo store status` has written as Parquet.
+    """Summarize results that `vhlo migrate`, `vhlo store status` or `vhlo verify` has written as Parquet.
 
     Args:
         path: A Parquet file, or a folder of such files of one table. A file of a store counts once for each row.
@@ -170,7 +177,7 @@ def summarize_results(path: str) -> ResultsSummary:
         ResultsError: If a file is damaged, or is no such table.
         OSError: If a file cannot be opened.
     """
-    stored = StoredTable.of(Path(path), (MIGRATION_TABLE, STATUS_TABLE))
+    stored = StoredTable.of(Path(path), (MIGRATION_TABLE, STATUS_TABLE, VERIFICATION_TABLE))
     columns = _columns_of(stored.table)
     summary = ResultsSummary(stored.table.name, stored.said)
     for batch in stored.batches(columns):

@@ -6,19 +6,16 @@ import glob
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
 
 from vhlo_tools.errors import MigrationError
 from vhlo_tools.formats import SET_ASIDE, Kind, objects_at
-from vhlo_tools.migration.places import Places, base_of, below, resolved
+from vhlo_tools.migration.places import Places
 from vhlo_tools.migration.request import MigrationSettings
 from vhlo_tools.remote import Url, place
-from vhlo_tools.stores import IN_PLACE, Stamp, files_of, look_at, object_url
+from vhlo_tools.stores import RESULT_SUFFIX, Stamp, base_of, below, files_of, look_at, object_url, resolved, result_at
 from vhlo_tools.version import Version
 
 __all__ = ["FoundFile", "found_at"]
-
-_SUFFIX: Final = ".mlirbc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ def _files(path: str, settings: MigrationSettings, output: str | None) -> Iterat
             stamp = Stamp.of(source)
         except OSError:
             stamp = None
-        to = _named(below(output, member, base) if output else source, kind)
+        to = result_at(below(output, member, base) if output else source, kind)
         yield FoundFile(member, source, to, stamp, kind, version, is_link)
 
 
@@ -87,8 +84,8 @@ def _objects(path: str, settings: MigrationSettings, output: str | None) -> Iter
         if output and source.startswith(f"{output}/"):
             continue
         # A result has the same name whatever such an object holds.
-        kind, version = (None, None) if listed.url.suffix == _SUFFIX else look_at(source)
-        to = _named(below(output, source, base) if output else source, kind)
+        kind, version = (None, None) if listed.url.suffix == RESULT_SUFFIX else look_at(source)
+        to = result_at(below(output, source, base) if output else source, kind)
         yield FoundFile(source, source, to, Stamp.of_object(listed.stamp), kind, version)
     if is_empty:
         raise MigrationError(f"{path}: not an object, and no prefix or glob of objects that are programs")
@@ -122,8 +119,3 @@ class _Folders:
 
 def _exclude(settings: MigrationSettings) -> tuple[str, ...]:
     return (*SET_ASIDE, *settings.exclude, *([f"*{glob.escape(settings.backup)}"] if settings.backup else []))
-
-
-def _named(destination: str, kind: Kind | None) -> str:
-    """Return the destination of a file's result, given the destination that an artifact would have."""
-    return destination if kind is None or kind in IN_PLACE else str(place(destination).with_suffix(_SUFFIX))

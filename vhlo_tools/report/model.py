@@ -101,7 +101,7 @@ class Scope:
     """The scope of a report.
 
     Attributes:
-        paths: The paths of the files, relative to the working directory.
+        paths: The paths of the files, relative to the working directory; of very many, those that were found first.
         questions: All questions about any of the files, in order.
         folder: The folder that relative paths start from, including those recorded in programs.
         baseline: The file of known findings, if there is one.

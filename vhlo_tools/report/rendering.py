@@ -37,7 +37,7 @@ def render(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Itera
         output_format: One of :data:`FORMATS`. ``text``, ``jsonl`` and ``github`` report each program as soon as it is
             evaluated; the others are documents of a single chunk.
         scope: The scope of the report.
-        answers: The answers of the programs, in the order of ``scope.paths``; each is computed when it is needed.
+        answers: The answers of the programs, in the order of the files; each is computed when it is needed.
     """
     module, name = _RENDERERS[output_format]
     renderer: Callable[[Scope, Iterable[Answer]], Iterator[str]] = getattr(

@@ -108,7 +108,8 @@ def _table(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     yield "  ".join(["program".ljust(width), *heads])
     kept = []
     for answer in answers:
-        kept.append(answer)
+        if answer.error is not None or any(each.new or each.known or each.allowed for each in answer.verdicts):
+            kept.append(answer)
         row = [_cell(answer, question).ljust(len(head)) for question, head in zip(scope.questions, heads, strict=True)]
         yield "  ".join([answer.path.ljust(width), *row]).rstrip()
     yield ""

@@ -5,24 +5,59 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.errors import InvalidProgramError, MigrationError, VhloToolsError
-from vhlo_tools.formats import ARTIFACT_PRODUCER, Kind, programs_at, read_bytes, recognise
+from vhlo_tools.formats import ARTIFACT_PRODUCER, Kind, objects_at, programs_at, read_bytes, recognise
 from vhlo_tools.mapping import open_regular, view
-from vhlo_tools.remote import is_url, open_object, place
+from vhlo_tools.remote import Url, is_url, open_object, place
 from vhlo_tools.stores.stamps import object_url
 from vhlo_tools.version import Version
 
-__all__ = ["IN_PLACE", "files_of", "look_at"]
+__all__ = ["IN_PLACE", "ListedFile", "files_of", "listed_at", "look_at"]
 
 #: The kinds that contain artifacts: they are migrated in place, and have windows.
 IN_PLACE: Final = frozenset({Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT})
 
 _HEAD: Final = 4096
 _SEEN_FROM_HEAD: Final = frozenset({Kind.MLIR_BYTECODE, Kind.MLIR_TEXT, Kind.HLO_TEXT})
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file, as it was found.
+
+    Attributes:
+        path: Its path as the user named it, or as it was found below that; relative to the working directory, or a URL.
+        size: Its size in bytes; 0 if it is unknown.
+    """
+
+    path: str
+    size: int = 0
+
+
+def listed_at(path: str, exclude: tuple[str, ...]) -> Iterator[ListedFile]:
+    """Yield the files that a path selects, in the order of their names, each with its size.
+
+    Args:
+        path: As for :func:`~vhlo_tools.formats.programs_at`.
+        exclude: Globs of files and folders to leave out.
+    """
+    where = place(path)
+    if isinstance(where, Url):
+        # Their listing says how large objects are.
+        return (ListedFile(str(each.url), each.stamp.size) for each in objects_at(where, exclude))
+    return (ListedFile(each, _size_of(each)) for each in programs_at(path, exclude))
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - for each file
+    except OSError:
+        return 0  # whoever reads it says why
 
 
 def files_of(path: str, exclude: tuple[str, ...]) -> Iterator[str]:

@@ -123,8 +123,8 @@ def _opened(path: Path) -> Iterator[ParquetFile]:
                 raise
             first = str(error).partition("\n")[0]
             raise ResultsError(
-                f"{path} is not a Parquet file, or is damaged ({first}): expected results of `vhlo migrate` or `vhlo "
-                f"store status` with --output-format parquet"
+                f"{path} is not a Parquet file, or is damaged ({first}): expected results of `vhlo migrate`, `store "
+                f"status` or `verify` with --output-format parquet"
             ) from error
 
 

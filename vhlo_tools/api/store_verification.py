@@ -1,0 +1,231 @@
+"""Verification that the programs of two stores compute the same, pair by pair."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Final
+
+from vhlo_tools.api.proofs import Prover
+from vhlo_tools.api.running import EngineChoice
+from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError, VhloToolsError
+from vhlo_tools.executors import AnyExecutor, Workers, in_batches, work_in_order
+from vhlo_tools.formats import Buffer, read_bytes, recognise
+from vhlo_tools.mapping import slices
+from vhlo_tools.migration import StoredProgram
+from vhlo_tools.remote import is_url, place
+from vhlo_tools.stores import Pair, PairRecord, Pairs, PairStatus
+
+if TYPE_CHECKING:
+    from vhlo_tools.verification import Drawing, Tolerance
+
+__all__ = ["StoreVerification", "verify_stores"]
+
+_CRASHED: Final = "the process that compared them crashed: one of them may crash the reader, or need too much memory"
+_STATUSES: Final[dict[str, PairStatus]] = {
+    "same program": "same",
+    "same results": "same",
+    "other results": "mismatch",
+    "unknown": "unverified",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A pair to compare, with the places of its files in any working directory."""
+
+    pair: Pair
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Compares pairs of programs, in any process."""
+
+    prover: Prover
+
+    def __call__(self, tasks: Sequence[_Task]) -> list[PairRecord]:
+        """Compare pairs; an error in one does not affect the others."""
+        return [self._one(task) for task in tasks]
+
+    def _one(self, task: _Task) -> PairRecord:
+        started = time.perf_counter()
+        record = _recorded(task.pair, "unreadable")
+        try:
+            record = self._compared(task, record)
+        except (MalformedArtifactError, InvalidProgramError) as error:
+            record = replace(record, reason=str(error))
+        except VhloToolsError as error:
+            record = replace(record, status="unverified", reason=f"they cannot be compared: {error}")
+        except MemoryError:
+            record = replace(record, status="failed", reason="there is not enough memory to compare them")
+        except Exception as error:  # an error in one pair must not stop the others
+            reason = f"an internal error of vhlo_tools, please report it: {type(error).__name__}: {error}"
+            record = replace(record, status="failed", reason=reason)
+        return replace(record, seconds=time.perf_counter() - started)
+
+    def _compared(self, task: _Task, record: PairRecord) -> PairRecord:
+        pair = task.pair
+        if task.after is None:
+            return replace(record, status="missing")
+        if task.before is None:
+            return replace(record, status="added")
+        try:
+            name = pair.before
+            before = _opened(task.before, name)
+            name = pair.after
+            after = _opened(task.after, name)
+            digests = _digest(before.data), _digest(after.data)
+        except OSError as error:
+            return replace(record, reason=f"{name}: {error.strerror or error}")
+        one, other = before.opened, after.opened
+        record = replace(
+            record,
+            kind=str(before.kind),
+            version=one.version if one is not None else None,
+            new_version=other.version if other is not None else None,
+            size=len(before.data),
+            new_size=len(after.data),
+            digest=digests[0],
+            new_digest=digests[1],
+        )
+        if digests[0] == digests[1]:
+            return replace(record, status="same", verified="same bytes")
+        proof = self.prover.prove(before, after, (before.name, after.name))
+        status = _STATUSES[proof.verdict]
+        return replace(record, status=status, verified=proof.verdict if status == "same" else None, reason=proof.reason)
+
+
+def _recorded(pair: Pair, status: PairStatus, reason: str | None = None) -> PairRecord:
+    """Return the record of a pair as far as its listing says."""
+    return PairRecord(
+        pair.path, status, pair.before, pair.after, size=pair.old_size, new_size=pair.new_size, reason=reason
+    )
+
+
+def _opened(path: str, name: str | None) -> StoredProgram:
+    data = read_bytes(place(path))
+    return StoredProgram.of(name or path, recognise(data, path), data)
+
+
+def _digest(data: Buffer) -> str:
+    found = hashlib.sha256()
+    for piece in slices(data):
+        found.update(piece)
+    return found.hexdigest()
+
+
+class StoreVerification:
+    """The comparison of the programs of two stores.
+
+    Args:
+        before: The store with the expected programs: a folder, a prefix of URLs, or a glob.
+        after: The other store.
+        prover: Compares a pair.
+        exclude: Globs of files and folders to leave out.
+
+    Attributes:
+        pairs: The pairs, with the number of those that have been found so far.
+
+    Raises:
+        MigrationError: If one of the paths is not a store, or has no programs.
+    """
+
+    def __init__(self, before: str, after: str, prover: Prover, exclude: Sequence[str] = ()) -> None:
+        self.pairs = Pairs(before, after, tuple(exclude))
+        self._work = _Comparison(prover)
+
+    def records(self, workers: Workers) -> Iterator[PairRecord]:
+        """Yield the record of each pair, in the order of the pairs.
+
+        Raises:
+            MigrationError: If one of the stores has no programs.
+            WorkerError: If a process crashes that is not replaced, or the cluster cannot be used.
+        """
+        # Other processes may have another working directory.
+        tasks = (_Task(each, _absolute(each.before), _absolute(each.after)) for each in self.pairs)
+        batches = in_batches(tasks, workers, size_of=lambda task: task.pair.size, found=lambda: self.pairs.number)
+        for task, record in work_in_order(workers, self._work, batches):
+            yield record or _recorded(task.pair, "failed", _CRASHED)
+
+
+def _absolute(path: str | None) -> str | None:
+    return path if path is None or is_url(path) else os.path.abspath(path)  # noqa: PTH100 - keeps links
+
+
+def verify_stores(
+    before: str | PathLike[str],
+    after: str | PathLike[str],
+    *,
+    executor: AnyExecutor | None = None,
+    jobs: int | None = None,
+    exclude: Sequence[str] = (),
+    seed: int = 0,
+    rounds: int | None = None,
+    drawing: Drawing | None = None,
+    tolerance: Tolerance | None = None,
+    engine: EngineChoice = "auto",
+    timeout: float | None = None,
+    provider: str | None = None,
+    trusted: bool = False,
+) -> Iterator[PairRecord]:
+    """Compare the programs of two stores, such as a store and what a migration wrote from it to another folder.
+
+    Programs are paired by their paths relative to the stores; ``NAME.mlirbc``, which a migration writes for a program
+    that is no artifact, is paired with that program. Two are the same if their bytes are, or if the library reads the
+    same program from both; otherwise both are run, as by :func:`verify`. Of jax.export files, the artifacts are
+    compared. The work proceeds as the returned iterator is consumed, and memory does not grow with the stores.
+
+    >>> import vhlo_tools as vt
+    >>> for record in vt.verify_stores("store", "moved", jobs=4):  # doctest: +SKIP
+    ...     if not record.ok:
+    ...         print(record.path, record.status, record.reason)
+
+    Args:
+        before: The store with the expected programs: a folder, a prefix of URLs, or a glob.
+        after: The store with the programs to compare.
+        executor: The executor of the work, as for :func:`migrate`.
+        jobs: The number of processes, as for :func:`migrate`.
+        exclude: Globs of files and folders to leave out.
+        seed: The seed for drawing inputs of programs that are run, as for :func:`verify`, as are the next four.
+        rounds: The number of sets of inputs to draw.
+        drawing: The settings for drawing inputs.
+        tolerance: The maximum distance between floats.
+        engine: The engine for both programs.
+        timeout: The limit in seconds of each run, as for :func:`run`.
+        provider: The bindings to use, by default the installed ones.
+        trusted: Whether MLIR may parse bytes directly in this process, as for :func:`serialize`.
+
+    Yields:
+        The record of each pair, in the order of the second store; then those that only the first store has.
+
+    Raises:
+        MigrationError: If one of the paths is not a store, or has no programs.
+        WorkerError: If no process can be started, or the cluster cannot be used.
+    """
+    prover = Prover(
+        seed=seed,
+        rounds=rounds,
+        drawing=drawing,
+        tolerance=tolerance,
+        engine=engine,
+        timeout=timeout,
+        provider=provider,
+        trusted=trusted,
+    )
+    verification = StoreVerification(_text(before), _text(after), prover, exclude)
+    return _verified(verification, executor, jobs)
+
+
+def _verified(verification: StoreVerification, executor: AnyExecutor | None, jobs: int | None) -> Iterator[PairRecord]:
+    with Workers(executor, jobs) as workers:
+        yield from verification.records(workers)
+
+
+def _text(path: str | PathLike[str]) -> str:
+    return fspath(path) if isinstance(path, str | PathLike) else str(place(path))

@@ -1,0 +1,96 @@
+"""The files of a run of the gate, found while the first of them are already examined."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Final
+
+from vhlo_tools.errors import SettingsError
+from vhlo_tools.gate.settings import Settings
+from vhlo_tools.stores import ListedFile, listed_at
+
+__all__ = ["STANDARD", "Listing"]
+
+#: The path that stands for standard input.
+STANDARD: Final = "-"
+#: A store of no more files is known as a whole before its report begins.
+_HEAD: Final = 1000
+
+
+class Listing:
+    """The files that paths select, each once, in the order of the paths; an iterator.
+
+    Memory does not grow with their number: only the names of one folder are held at once, which is sorted.
+
+    Args:
+        paths: Files, folders, globs and URLs; ``-`` is standard input.
+        settings: The settings, which leave files out.
+
+    Attributes:
+        number: The number of files that have been found so far.
+        size: Their size in bytes.
+        is_complete: Whether all have been found.
+
+    Raises:
+        SettingsError: If a path selects no file.
+    """
+
+    def __init__(self, paths: Sequence[str], settings: Settings) -> None:
+        self.number = self.size = 0
+        self.is_complete = False
+        # Whoever misspells the last path learns it at once.
+        found = [_members(path, settings) for path in paths]
+        several = len(found) > 1 or any(each.count("**") > 1 for each in paths)
+        chosen = chain.from_iterable(found)
+        self._files = self._counted(_once(chosen) if several else chosen)
+        self._head: list[ListedFile] = []
+
+    def head(self) -> list[ListedFile]:
+        """Return the first files, at most a thousand; they come from the iterator all the same."""
+        if not self._head:
+            self._head = list(islice(self._files, _HEAD))
+            self._files = chain(self._head, self._files)
+        return self._head
+
+    def __iter__(self) -> Iterator[ListedFile]:
+        return self._files
+
+    def _counted(self, files: Iterable[ListedFile]) -> Iterator[ListedFile]:
+        for file in files:
+            self.number += 1
+            self.size += file.size
+            yield file
+        self.is_complete = True
+
+
+def _members(path: str, settings: Settings) -> Iterator[ListedFile]:
+    """Return the files that a path selects, without those that the settings exclude.
+
+    Raises:
+        SettingsError: If there is none, excluded or not.
+    """
+    if path == STANDARD:
+        return iter([ListedFile(path)])
+    members = listed_at(path, settings.pruned)
+    first = next(members, None)
+    if first is None:
+        raise SettingsError(f"{path}: not a file, not a folder with programs, and not a glob that matches a file")
+    # A file named explicitly is included although excluded by a pattern, unless `force_exclude` is set.
+    if first.path == path and not settings.force_exclude:
+        return chain([first], members)
+    return (each for each in chain([first], members) if not settings.is_excluded(each.path))
+
+
+def _once(files: Iterable[ListedFile]) -> Iterator[ListedFile]:
+    """Yield files, each path once; the paths so far are on disk, as far as they are many."""
+    database = sqlite3.connect("")
+    try:
+        database.execute("CREATE TABLE seen (path BLOB PRIMARY KEY) WITHOUT ROWID")
+        for file in files:
+            if database.execute("INSERT OR IGNORE INTO seen VALUES (?)", (os.fsencode(file.path),)).rowcount:
+                yield file
+    finally:
+        database.close()

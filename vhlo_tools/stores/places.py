@@ -1,0 +1,95 @@
+"""Places in stores: what files are relative to, and where the results of their migration stand."""
+
+from __future__ import annotations
+
+import glob
+import os
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from vhlo_tools.formats import Kind, is_saved_model
+from vhlo_tools.remote import Url, is_url, place
+from vhlo_tools.stores.members import IN_PLACE
+from vhlo_tools.stores.stamps import object_url
+
+__all__ = ["RESULT_SUFFIX", "base_of", "below", "is_store", "relative_to", "resolved", "result_at", "result_name"]
+
+#: The suffix of what a migration writes for a file that it does not replace.
+RESULT_SUFFIX: Final = ".mlirbc"
+
+
+def resolved(path: str) -> str:
+    """Return a path with all links resolved; a URL stays."""
+    return path if is_url(path) else os.path.realpath(path)
+
+
+def below(folder: str, path: str, base: str) -> str:
+    """Return the place in ``folder`` for a file that has ``path``, which is in ``base``."""
+    relative = relative_to(base, path)
+    if is_url(folder):
+        return f"{folder.rstrip('/')}/{relative}"
+    return os.path.realpath(os.path.join(folder, relative))  # noqa: PTH118
+
+
+def relative_to(base: str, path: str) -> str:
+    """Return the path of a file in ``base`` relative to it, with forward slashes."""
+    return path[len(base) :].lstrip("/") if is_url(path) else os.path.relpath(path, base).replace(os.sep, "/")
+
+
+def result_at(destination: str, kind: Kind | None) -> str:
+    """Return where the result of a file's migration stands.
+
+    Args:
+        destination: Where it would stand if it replaced the file; it does for an artifact.
+        kind: The kind of the file, if known.
+    """
+    return destination if kind is None or kind in IN_PLACE else str(place(destination).with_suffix(RESULT_SUFFIX))
+
+
+def result_name(relative: str) -> str:
+    """Return the relative path of the result of a file that is not replaced, as :func:`result_at` does."""
+    folder, slash, name = relative.rpartition("/")
+    return f"{folder}{slash}{PurePosixPath(name).stem}{RESULT_SUFFIX}"
+
+
+def is_store(path: str) -> bool:
+    """Return whether a path stands for many programs: a folder, a prefix of keys, or a glob that is no file's name."""
+    where = place(path)
+    if isinstance(where, Url):
+        from vhlo_tools.remote import is_glob, objects_under, stamp_of
+
+        if where.is_prefix:
+            return True
+        return stamp_of(where) is None and (is_glob(where) or any(objects_under(where.with_key(f"{where.key}/"))))
+    if is_saved_model(where):
+        return False
+    return where.is_dir() or (glob.has_magic(str(where)) and not where.exists())
+
+
+def base_of(path: str) -> str:
+    """Return the folder that the files of a path are relative to: the path itself, its parent, or that of the glob.
+
+    For a URL, it ends with a slash, except for a bucket.
+    """
+    if is_url(path):
+        return _base_of_objects(path)
+    if Path(path).is_dir():
+        return path
+    folder = Path(path).parent
+    while glob.has_magic(str(folder)):
+        folder = folder.parent
+    return str(folder)
+
+
+def _base_of_objects(path: str) -> str:
+    from vhlo_tools.remote import glob_start, is_glob, stamp_of
+
+    url = object_url(path)
+    if url.is_prefix:
+        return str(url)
+    if stamp_of(url) is not None:
+        return str(url.parent)
+    if is_glob(url):
+        start = glob_start(url)
+        return str(start if start.is_prefix else start.parent)
+    return f"{url}/"
