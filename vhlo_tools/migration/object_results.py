@@ -83,15 +83,20 @@ class ObjectResult:
         self.digest = digest.hexdigest()
 
 
-def digest_before(version: ObjectStamp, key: str) -> str | None:
+def digest_before(url: str, version: ObjectStamp, key: str) -> str | None:
     """Return the SHA-256 of what an object replaced, if a migration has written it; ``None`` otherwise.
 
     Args:
+        url: Its URL.
         version: The object.
         key: The key of the migration.
     """
-    from vhlo_tools.remote import metadata_of
+    from vhlo_tools.remote import metadata_of, stamp_of
 
+    if not version.kept:
+        # Google's store says nothing of an object with its bytes.
+        there = stamp_of(object_url(url))
+        version = there if there is not None and there.token == version.token else version
     said = metadata_of(version)
     return (said.get(BEFORE) or None) if said.get(MIGRATION) == key else None
 
@@ -106,7 +111,7 @@ def digest_of_source(url: str, key: str) -> str | None:
     from vhlo_tools.remote import stamp_of
 
     there = stamp_of(object_url(url))
-    return digest_before(there, key) if there else None
+    return digest_before(url, there, key) if there else None
 
 
 def keep_object(backup: str, data: Buffer) -> None:

@@ -117,7 +117,7 @@ class Work:
             kind, data, there = _read(found.source, found.path)
             reading = False
             is_other = (Stamp.of_object(there) if there else Stamp.of(found.source)) != found.stamp
-            if is_other and not (there and digest_before(there, self.key)):
+            if is_other and not (there and digest_before(found.source, there, self.key)):
                 return PreparedFile(replace(record, status="changed", reason=CHANGED))
             record = replace(record, kind=kind, size=len(data), digest=_digest([view(data)]))
             before = StoredProgram.of(found.path, kind, data, there)
@@ -177,7 +177,7 @@ class Work:
 
     def _moved_before(self, record: MigrationRecord, before: StoredProgram, destination: str) -> MigrationRecord:
         """Return the record of what is at the target: an object says if this migration moved it before."""
-        was = digest_before(before.version, self.key) if before.version else None
+        was = digest_before(before.name, before.version, self.key) if before.version else None
         if was is None:
             return replace(record, status="current")
         suffix = self.settings.backup
