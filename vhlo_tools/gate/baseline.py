@@ -22,8 +22,7 @@ from vhlo_tools.documents import read_json
 from vhlo_tools.errors import MalformedArtifactError, SettingsError
 from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
-from vhlo_tools.formats import read_bytes
-from vhlo_tools.gate.examination import digest_of
+from vhlo_tools.gate.digests import digest_at
 from vhlo_tools.mapping import open_regular
 from vhlo_tools.remote import is_url
 from vhlo_tools.report import Identity, Question, identity_of
@@ -186,7 +185,7 @@ class Baseline:
         """Return whether a file still has the contents that it had."""
         if file not in self._digests:
             try:
-                self._digests[file] = digest_of(read_bytes(self.path.parent / file)).hex()
+                self._digests[file] = digest_at(self.path.parent / file).hex()
             except (OSError, MalformedArtifactError):
                 self._digests[file] = None
         return self._digests[file] == mark.content

@@ -25,6 +25,8 @@ _LIBRARIES: Final = (
     "ml_dtypes",
     "numpy",
     "stablehlo",
+    "tensorflow",
+    "tensorflow-cpu",
     "torch",
     "torch-mlir",
     "torchax",

@@ -15,7 +15,8 @@ from typing import Final
 
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
-from vhlo_tools.gate.examination import digest_of, os_message
+from vhlo_tools.gate.digests import digest_at, digest_of
+from vhlo_tools.gate.examination import os_message
 from vhlo_tools.mapping import FileRange
 from vhlo_tools.remote import Url, is_url, place
 from vhlo_tools.stores import ListedFile
@@ -37,7 +38,7 @@ class Content:
     Attributes:
         path: The file.
         data: Its bytes; ``None`` if it is large, a folder, or cannot be read.
-        digest: Their SHA-256; ``None`` for a folder, for a large object behind a URL, and if the file cannot be read.
+        digest: Their SHA-256; ``None`` for a large object behind a URL, and if the file cannot be read.
         error: The reason why it cannot be read, if so.
         detached: Whether it does not come from the file ``path``, but from ``read``.
         size: The size in bytes, if it has not been read.
@@ -116,7 +117,7 @@ def _content(path: str, given: Buffer | None, error: Exception | None) -> Conten
             return Content(path, given, digest_of(given), detached=True)
         where = place(path)
         if isinstance(where, Path) and is_saved_model(where):
-            return Content(path)
+            return Content(path, digest=digest_at(where))
         data = read_bytes(where)
         if isinstance(where, Url) and isinstance(data, FileRange):
             # Of a large object only the tables are read, where they are needed.

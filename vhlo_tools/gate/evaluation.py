@@ -13,12 +13,12 @@ from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.executors import AnyExecutor
 from vhlo_tools.findings import Finding
-from vhlo_tools.formats import read_bytes
 from vhlo_tools.gate.baseline import Baseline, ProgramMark
 from vhlo_tools.gate.changes import Change
 from vhlo_tools.gate.contents import Content, ReadOther, read_ahead, unread
+from vhlo_tools.gate.digests import digest_at, digest_of
 from vhlo_tools.gate.distribution import DistributedExaminations
-from vhlo_tools.gate.examination import Examination, Examiner, digest_of
+from vhlo_tools.gate.examination import Examination, Examiner
 from vhlo_tools.gate.examinations import Examinations, Request
 from vhlo_tools.gate.findings_cache import FindingsCache
 from vhlo_tools.gate.levels import apply_levels
@@ -218,7 +218,9 @@ class Gate:
                 old = change.old(revision, scratch)
                 # Under the new name, which locations may have: it is no difference.
                 if isinstance(old, Path):
-                    yield Request(Content(str(old)), questions, name, with_facts=True, is_here=True)
+                    yield Request(
+                        Content(str(old), digest=digest_at(old)), questions, name, with_facts=True, is_here=True
+                    )
                 else:
                     held = Content(name, old, digest_of(old), detached=True)
                     yield Request(held, questions, name, with_facts=True)
@@ -303,10 +305,9 @@ class Gate:
 
 
 def _digest_at(path: str) -> bytes | None:
-    """Return SHA-256 of a file; ``None`` for a folder, and for what cannot be read any more."""
+    """Return the digest of a program; ``None`` if it cannot be read any more."""
     try:
-        where = place(path)
-        return None if isinstance(where, Path) and not where.is_file() else digest_of(read_bytes(where))
+        return digest_at(place(path))
     except (OSError, MalformedArtifactError):
         return None
 

@@ -6,7 +6,6 @@ can be kept (:mod:`vhlo_tools.gate.findings_cache`), and be made in another proc
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,16 +15,17 @@ from vhlo_tools import api
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Source, is_saved_model, read_bytes, recognise
+from vhlo_tools.gate.digests import digest_at, digest_of
 from vhlo_tools.gate.program_facts import ProgramFacts, count_functions, facts_of
 from vhlo_tools.gate.revision import lfs_pointer
-from vhlo_tools.mapping import FileRange, slices
+from vhlo_tools.mapping import FileRange
 from vhlo_tools.remote import place
 from vhlo_tools.report import Question
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
 
-__all__ = ["Examination", "Examiner", "Task", "digest_of", "os_message"]
+__all__ = ["Examination", "Examiner", "Task", "os_message"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,8 @@ class Examination:
         facts: What else the gate compares, if it was asked for and the program can be an artifact.
         functions: The number of functions of a program with findings; ``None`` if it has none, or is no artifact.
         error: The reason why the program could not be examined, if so.
-        digest: SHA-256 of the bytes that were examined; ``None`` for a folder, and for what could not be read.
+        digest: SHA-256 of what was examined, as :mod:`vhlo_tools.gate.digests` has it; ``None`` if it could not be
+            read, or is a large object behind a URL.
     """
 
     findings: tuple[tuple[Finding, ...], ...] = ()
@@ -122,8 +123,13 @@ class Examiner:
                     return Examination(
                         error=f"{task.shown} is a pointer of Git LFS: `git lfs pull` fetches its content"
                     )
-            program = _program(task, data)
-            return replace(self.examine(program, task.questions, name=task.shown, facts=task.with_facts), digest=digest)
+            elif isinstance(where, Path):
+                digest = digest_at(where)
+            found = self.examine(_program(task, data), task.questions, name=task.shown, facts=task.with_facts)
+            if data is None and isinstance(where, Path) and digest != digest_at(where):
+                # The framework has read the folder while it changed.
+                digest = None
+            return replace(found, digest=digest)
         except VhloToolsError as error:
             return Examination(error=str(error), digest=digest)
         except OSError as error:
@@ -161,20 +167,6 @@ class Examiner:
             facts_of(checked) if facts else None,
             count_functions(checked) if any(each.level != "note" for found in findings for each in found) else None,
         )
-
-
-def digest_of(data: Buffer) -> bytes:
-    """Return SHA-256 of ``data``; large files are read slice by slice.
-
-    Raises:
-        MalformedArtifactError: If the file of ``data`` has been cut short.
-    """
-    if isinstance(data, bytes):
-        return hashlib.sha256(data).digest()
-    digest = hashlib.sha256()
-    for piece in slices(data):
-        digest.update(piece)
-    return digest.digest()
 
 
 def os_message(path: str, error: OSError) -> str:

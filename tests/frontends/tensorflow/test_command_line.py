@@ -128,12 +128,13 @@ def test_check_against_a_revision(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def found() -> dict[str, list[str]]:
-        folders = sorted(each.name for each in tmp_path.iterdir() if each.name != ".git")
+        folders = sorted(each.name for each in tmp_path.iterdir() if not each.name.startswith("."))
         main(["check", *folders, "--target", "1.0.0", "--against", "HEAD", "--output-format", "json"])
         files = json.loads(capsys.readouterr().out)["files"]
         return {file["path"]: [each["feature"] for each in file["findings"]] for file in files}
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VHLO_TOOLS_NO_CACHE")
     for name in ("same", "tuned", "wider"):
         save_scaled(tmp_path / name, 4, 2)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com"]
@@ -143,4 +144,12 @@ def test_check_against_a_revision(
     save_scaled(tmp_path / "tuned", 4, 3)
     save_scaled(tmp_path / "wider", 8, 2)
     save_scaled(tmp_path / "new", 4, 2)
-    assert found() == {"new": [], "tuned": [], "wider": ["regression_signature"]}
+    expected = {"new": [], "tuned": [], "wider": ["regression_signature"]}
+    assert found() == expected
+    assert found() == expected
+    # Whatever it says, nothing is converted again; and a file that changed is noticed.
+    monkeypatch.setattr("vhlo_tools.gate.examination.Examiner.__call__", None)
+    assert found() == expected
+    Path("new", "fingerprint.pb").write_bytes(b"other")
+    with pytest.raises(TypeError):
+        found()

@@ -1,0 +1,52 @@
+"""Digests of programs: what they hold, whatever their names and dates."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
+from vhlo_tools.mapping import slices
+from vhlo_tools.remote import Url
+
+__all__ = ["digest_at", "digest_of"]
+
+
+def digest_of(data: Buffer) -> bytes:
+    """Return SHA-256 of ``data``; large files are read slice by slice.
+
+    Raises:
+        MalformedArtifactError: If the file of ``data`` has been cut short.
+    """
+    if isinstance(data, bytes):
+        return hashlib.sha256(data).digest()
+    digest = hashlib.sha256()
+    for piece in slices(data):
+        digest.update(piece)
+    return digest.digest()
+
+
+def digest_at(where: Path | Url) -> bytes:
+    """Return SHA-256 of a file or an object; for the folder of a SavedModel, of the names and contents of its files.
+
+    Raises:
+        OSError: If it, or a file in it, cannot be read.
+        MalformedArtifactError: If a file has been cut short.
+    """
+    if isinstance(where, Url) or not is_saved_model(where):
+        return digest_of(read_bytes(where))
+    digest = hashlib.sha256()
+    for name in sorted(_files_in(where)):
+        digest.update(os.fsencode(name) + b"\0" + digest_of(read_bytes(where / name)))
+    return digest.digest()
+
+
+def _files_in(top: Path) -> Iterator[str]:
+    for folder, _, names in os.walk(top, onerror=_refuse):
+        yield from (os.path.relpath(os.path.join(folder, name), top) for name in names)  # noqa: PTH118
+
+
+def _refuse(error: OSError) -> None:
+    raise error
