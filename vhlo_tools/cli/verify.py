@@ -181,7 +181,9 @@ def verify(
         provider=provider,
         trusted=trusted,
     )
-    said = json.dumps(_as_json(report), indent=2, default=str) if output_format == "json" else str(report)
+    said = (
+        json.dumps(_as_json(report), indent=2, default=str, allow_nan=False) if output_format == "json" else str(report)
+    )
     if output is None:
         echo(said)
     else:
