@@ -1,7 +1,7 @@
 """Checks and comparisons of whole stores on a Dask cluster on this machine: time, and the memory of the client.
 
-`bench_stores.py check --files 5000 20000` needs the environment of the extra `distributed`, `.venv-scale`. Each run has a
-scheduler, four workers and a client of its own, for the peak of a process's memory stays.
+`bench_stores.py check --files 5000 20000` needs the environment of the extra `distributed`, `.venv-scale`. Each run has
+a scheduler, four workers and a client of its own, for the peak of a process's memory stays.
 """
 
 from __future__ import annotations
