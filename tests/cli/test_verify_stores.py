@@ -128,6 +128,23 @@ def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_names_control_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for store in ("old", "new"):
+        Path(store, "mismatch.mlirbc").rename(f"{store}/\x1b[31m\n::error::.mlirbc")
+    Path(os.fsdecode(b"old/\xff.mlirbc")).write_bytes(Path("old/bytes.mlirbc").read_bytes())
+    command = ["verify", "old", "new", "--rounds", "1", "-j", "1", "--exclude", "[!?:]*[!:].mlirbc"]
+    for arguments in (command, [*command, "-o", "report.txt"]):
+        assert main(arguments) == 1
+    texts = [capsys.readouterr().out, Path("report.txt").read_text()]
+    for text in texts:
+        assert "\\x1b[31m" in text
+        assert "\x1b" not in text
+        assert "\n::error" not in text
+    assert "does not compute the same as" in texts[0]
+    assert main([*command, "--output-format", "json"]) == 1
+    assert any(each["status"] == "missing" for each in json.loads(capsys.readouterr().out)["files"])
+
+
 def _size(path: str) -> list[str]:
     return [str(Path(path).stat().st_size), "B"]
 

@@ -64,7 +64,7 @@ def _settings(
     return MigrationSettings(
         _texts(paths),
         resolved.version,
-        None if output_dir is None else fspath(output_dir),
+        None if output_dir is None else _text(output_dir),
         exclude=tuple(exclude),
         provider=provider,
         consumers=resolved.consumers,
@@ -123,7 +123,7 @@ def migrate(
         InvalidVersionError: If the target looks like a version but is not valid.
     """
     settings = _settings(paths, target, verify=verify, seed=seed, timeout=timeout, **options)
-    return _migrated(settings, None if journal is None else fspath(journal), executor, jobs, restart=restart)
+    return _migrated(settings, None if journal is None else _text(journal), executor, jobs, restart=restart)
 
 
 def _migrated(
@@ -277,5 +277,5 @@ def _texts(paths: Paths) -> tuple[str, ...]:
 
 
 def _text(path: str | PathLike[str]) -> str:
-    # A UPath is no PathLike.
-    return fspath(path) if isinstance(path, str | PathLike) else str(place(path))
+    # A UPath is no PathLike; and a URL of a file is its path.
+    return str(place(path)) if is_url(path) or not isinstance(path, str | PathLike) else fspath(path)

@@ -213,7 +213,7 @@ def check(
     renderer = render_statistics if statistics else render
     if dask is not None and cache_dir is not None:
         raise click.UsageError(
-            "--dask and --cache-dir exclude each other: this process does not read what it could know"
+            "--dask and --cache-dir exclude each other: workers read the programs, and use no cache; give only one"
         )
     cache = _cache(settings, cache_dir, no_cache=no_cache or dask is not None)
     with options.cluster(dask) as client:

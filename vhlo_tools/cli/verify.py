@@ -17,6 +17,7 @@ from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.handler_option import handler_option, load_handlers
 from vhlo_tools.cli.run import input_option, read_inputs
 from vhlo_tools.cli.verify_stores import FORMATS, are_stores, verify_stores
+from vhlo_tools.printable import printable_lines
 
 if TYPE_CHECKING:
     from vhlo_tools.verification import Comparison, Drawing, Tolerance, VerificationReport
@@ -181,7 +182,10 @@ def verify(
         provider=provider,
         trusted=trusted,
     )
-    said = json.dumps(_as_json(report), indent=2, default=str) if output_format == "json" else str(report)
+    if output_format == "json":
+        said = json.dumps(_as_json(report), indent=2, default=str, allow_nan=False)
+    else:
+        said = printable_lines(str(report))
     if output is None:
         echo(said)
     else:

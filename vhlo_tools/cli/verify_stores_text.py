@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Final
 
 from vhlo_tools.cli.migrate_text import readable_path, readable_size
+from vhlo_tools.printable import printable_lines
 from vhlo_tools.stores import PairRecord, PairStatus, PairSummary
 
 __all__ = ["report", "total"]
@@ -35,7 +36,8 @@ def report(records: Iterable[PairRecord], summary: PairSummary, output_format: s
         case "text":
             for record in records:
                 if not record.ok:
-                    yield from _lines(record)
+                    # Reasons have what files say.
+                    yield from map(printable_lines, _lines(record))
             yield total(summary)
         case "jsonl":
             yield from map(_as_line, records)

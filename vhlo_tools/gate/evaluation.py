@@ -204,7 +204,7 @@ class Gate:
                     yield Answer(path, self._verdicts(now, questions, path))
                 else:
                     yield Answer(path, self._compared(revision.spelling, now, before, questions, path))
-            # Ends with what it was begun with, such as a cache that is written.
+            # Let it end, and so write its cache.
             next(examinations, None)
 
     def _pairs(

@@ -164,3 +164,25 @@ def test_workers_that_die_in_the_middle_of_a_comparison(cluster: LocalProcesses,
     assert {str(each.before): each.new_digest for each in found if each.status == "same"} == {
         path: digest for path, digest in expected.items() if path not in missing
     }
+
+
+def test_workers_with_several_threads_run_programs(folder: Path, client: Any, cluster: LocalProcesses) -> None:
+    """Threads of a worker share what runs programs in child processes."""
+    for number in range(12):
+        for store, text in (("old", TWICE), ("new", SUM if number % 3 else SQUARE)):
+            write(folder / store / f"{number:02}.mlir", text)
+    cluster.add("threaded", "--nthreads", "3")
+    cluster.await_workers(5)
+    try:
+        found = list(vt.verify_stores("old", "new", rounds=2, executor=client))
+    finally:
+        cluster.kill("threaded")
+    assert [(each.path, each.status) for each in found] == [
+        (f"{number:02}.mlir", "same" if number % 3 else "mismatch") for number in range(12)
+    ]
+
+
+@pytest.mark.parametrize("command", [["check", *ASKED], ["verify", "store"]], ids=["check", "verify"])
+def test_no_scheduler_at_the_address(command: list[str], folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "store", "--dask", "tcp://127.0.0.1:1"]) == 2
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capfd.readouterr().err
