@@ -139,3 +139,20 @@ def test_a_file_url_is_a_path_for_the_gate(tmp_path: Path, capsys: pytest.Captur
     vt.serialize(EXAMPLES / "saxpy.mlir", "1.9.0").save(tmp_path / "a.mlirbc")
     assert main(["check", "--target", "1.4.0", tmp_path.as_uri(), "--output-format", "json"]) == 0
     assert [each["path"] for each in json.loads(capsys.readouterr().out)["files"]] == [str(tmp_path / "a.mlirbc")]
+
+
+def test_a_store_may_be_named_by_the_url_of_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store, moved, journal = tmp_path / "a store", tmp_path / "moved", tmp_path / "journal"
+    store.mkdir()
+    vt.serialize(EXAMPLES / "saxpy.mlir", "1.9.0").save(store / "saxpy.mlirbc")
+    asked = ["migrate", store.as_uri(), "--target", "1.4.0", "--output-dir", moved.as_uri()]
+    assert main([*asked, "--journal", journal.as_uri()]) == 0
+    assert journal.is_file()
+    assert vt.open_artifact((moved / "saxpy.mlirbc").as_uri()).version == vt.Version("1.4.0")
+    assert main(["verify", store.as_uri(), moved.as_uri()]) == 0
+    assert main(["store", "status", store.as_uri(), "--output-format", "json"]) == 0
+    assert str(store / "saxpy.mlirbc") in capsys.readouterr().out
+    (record,) = vt.migrate(store.as_uri(), "1.3.0")
+    assert (record.path, record.status) == (str(store / "saxpy.mlirbc"), "moved")
+    assert main([*asked, "--journal", "s3://bucket/journal"]) == 2
+    assert "a journal must be local" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from vhlo_tools.errors import MigrationError
 from vhlo_tools.executors import AnyExecutor, Workers
 from vhlo_tools.migration import Claim, Journal, Migration, MigrationRecord, MigrationSettings, journal_path
 from vhlo_tools.program import WriteOptions
-from vhlo_tools.remote import is_path, is_url, place
+from vhlo_tools.remote import is_path, is_url, local_path, place
 from vhlo_tools.stores import AT_REST, WINDOWS, StoreFile, WindowName, object_url, watch_store
 from vhlo_tools.version import Version
 
@@ -148,6 +148,7 @@ def opened_migration(
     Raises:
         MigrationError: If the journal cannot be used.
     """
+    journal = journal and str(local_path(journal, "a journal"))
     path = None if dry else journal or journal_path(settings)
     if path is not None and is_url(path):
         with _claimed(path, settings, restart=restart) as (claim, used):
@@ -277,5 +278,5 @@ def _texts(paths: Paths) -> tuple[str, ...]:
 
 
 def _text(path: str | PathLike[str]) -> str:
-    # A UPath is no PathLike; and a URL of a file is its path.
-    return str(place(path)) if is_url(path) or not isinstance(path, str | PathLike) else fspath(path)
+    # A UPath is no PathLike.
+    return fspath(path) if isinstance(path, str | PathLike) else str(place(path))

@@ -11,7 +11,7 @@ from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.dialect import Release
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Kind
-from vhlo_tools.remote import is_url
+from vhlo_tools.remote import is_url, plain_path
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -66,6 +66,12 @@ class MigrationSettings:
     expand: bool = False
     allow_relaxed: tuple[str, ...] = ()
     allow_signature_change: bool = False
+
+    def __post_init__(self) -> None:
+        # The URL of a file is its path.
+        object.__setattr__(self, "paths", tuple(map(plain_path, self.paths)))
+        if self.output_dir is not None:
+            object.__setattr__(self, "output_dir", plain_path(self.output_dir))
 
     def pinned(self) -> dict[str, object]:
         """Return the settings that must not change when an interrupted migration is resumed, as a JSON object."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from vhlo_tools.remote.connections import forget_connections
     from vhlo_tools.remote.listing import glob_start, is_glob, matcher, objects_under
     from vhlo_tools.remote.objects import open_object, read_object, stamp_of
-    from vhlo_tools.remote.places import Place, Url, is_path, is_url, local_path, place
+    from vhlo_tools.remote.places import Place, Url, is_path, is_url, local_path, place, plain_path
     from vhlo_tools.remote.store import Listed, Stamp
     from vhlo_tools.remote.traffic import Traffic, counted
     from vhlo_tools.remote.writing import delete_object, metadata_of, write_object
@@ -22,7 +22,7 @@ else:
             "connections": ("forget_connections",),
             "listing": ("glob_start", "is_glob", "matcher", "objects_under"),
             "objects": ("open_object", "read_object", "stamp_of"),
-            "places": ("Place", "Url", "is_path", "is_url", "local_path", "place"),
+            "places": ("Place", "Url", "is_path", "is_url", "local_path", "place", "plain_path"),
             "store": ("Listed", "Stamp"),
             "traffic": ("Traffic", "counted"),
             "writing": ("delete_object", "metadata_of", "write_object"),

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from vhlo_tools.errors import InvalidUrlError
 
-__all__ = ["Place", "StoreKind", "Url", "is_path", "is_url", "local_path", "place"]
+__all__ = ["Place", "StoreKind", "Url", "is_path", "is_url", "local_path", "place", "plain_path"]
 
 StoreKind = Literal["s3", "gcs", "azure", "memory"]
 
@@ -126,6 +126,15 @@ Place = Path | Url
 def is_url(text: object) -> bool:
     """Return whether a path begins with a scheme, supported or not."""
     return isinstance(text, str) and _URL.match(text) is not None
+
+
+def plain_path(path: str) -> str:
+    """Return a path as it is, and the path that the URL of a file stands for; other URLs stay.
+
+    Raises:
+        InvalidUrlError: If the URL is not supported.
+    """
+    return str(place(path)) if is_url(path) else path
 
 
 def is_path(given: object) -> TypeGuard[str | PathLike[str]]:
