@@ -10,8 +10,10 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -86,7 +88,8 @@ class Workers:
             return future
         if self._own is None:
             self._own = self._started(self._jobs)
-        return self._own.submit(function, *arguments, **options)
+        with _uninterrupted():
+            return self._own.submit(function, *arguments, **options)
 
     def renew(self) -> None:
         """End all processes; the next call starts new ones."""
@@ -113,14 +116,31 @@ class Workers:
         reader, writer = context.Pipe(duplex=False)
         self._pipe = (reader, writer)
         pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(reader,))
+        # It would lift the block of Ctrl-C below when it starts.
+        resource_tracker.ensure_running()
         try:
-            pool.submit(_be_ready).result()
+            with _uninterrupted():
+                ready = pool.submit(_be_ready)
+            ready.result()
         except BrokenExecutor as error:
             raise WorkerError(
                 "no worker process can be started: a script that requests worker processes must do so below `if "
                 "__name__ == '__main__':`, because each of them imports it"
             ) from error
         return pool
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Block Ctrl-C while processes may be started, and so in them until they ignore it.
+
+    A terminal sends it to all its processes, and Python prints a traceback if it is interrupted while it starts.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _be_ready() -> None:
@@ -130,6 +150,7 @@ def _be_ready() -> None:
 def _begin(pipe: Connection) -> None:
     """Make a new process end with its parent, which alone handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
 
 
