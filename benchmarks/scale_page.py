@@ -48,22 +48,12 @@ def gathered(cluster: Measured, costs: Measured, memory: Measured) -> Measured:
     """Return what the page needs of the files of the benchmarks."""
     import bench_cluster  # which needs a cluster's packages
 
-    runs = [
-        {
-            "name": run["name"],
-            "files": run["files"],
-            "seconds": run["seconds"],
-            **(
-                {
-                    "batches": run["batches"],
-                    "batch": statistics.median(run["durations"]),
-                }
-                if "durations" in run
-                else {}
-            ),
-        }
-        for run in cluster["runs"]
-    ]
+    runs = []
+    for run in cluster["runs"]:
+        kept = {name: run[name] for name in ("name", "files", "seconds")}
+        if "durations" in run:
+            kept |= {"batches": run["batches"], "batch": statistics.median(run["durations"])}
+        runs.append(kept)
     return {
         "runs": runs,
         "parts": Parts.median(map(bench_cluster.calibrated, cluster["pairs"])).as_json(),
@@ -144,7 +134,7 @@ def _costs(measured: Measured) -> str:
     for where, costs in measured["costs"].items():
         for each in costs:
             kinds = {name: number for name, number in (each["kinds"] or {}).items() if name != "claim"}
-            said = ", ".join(f"{number:.0f} {name}" for name, number in sorted(kinds.items()))
+            said = ", ".join(f"{number:.0f} {name}" for name, number in sorted(kinds.items()) if name != "LIST")
             traffic = [f"{each['requests']:.1f}", f"{each['read']:,.0f}", f"{each['written']:,.0f}", said]
             rows.append([where, f"{each['size']:,}", _ms(each["cpu"]), *(traffic if kinds else ["-"] * 4)])
     return _rows(titles, rows)
@@ -171,8 +161,19 @@ def _small_parts(measured: Measured) -> Parts:
     """Return the parts of a migration of small objects: the store's answers are assumed, the rest measured."""
     cost = _stored(measured, SMALL[1])
     wait = _requests(cost) * LATENCY + (cost["read"] + cost["written"]) / NETWORK
-    parts = Parts(**measured["stored"])
-    return replace(parts, files_per_batch=FILES, worker_cpu=FILES * cost["cpu"], worker_wait=FILES * wait, startup=0.0)
+    parts, files = Parts(**measured["stored"]), Parts(**measured["parts"])
+    return replace(
+        parts,
+        files_per_batch=FILES,
+        # The threads of the client take turns, for they are Python. Messages are those of files, whatever is in them.
+        client=parts.client + files.client_loop,
+        client_loop=0.0,
+        scheduler=files.scheduler,
+        worker_cpu=FILES * cost["cpu"],
+        worker_wait=FILES * wait,
+        worker_loop=files.worker_loop,
+        startup=0.0,
+    )
 
 
 def _small(measured: Measured) -> str:
@@ -242,7 +243,7 @@ def _large(measured: Measured) -> str:
     reads = grown(few["kinds"]["GET"], many["kinds"]["GET"]) + few["kinds"]["HEAD"]
     # An upload is begun and completed.
     writes = _uploaded_parts(LARGE[1]) + 2
-    parts, number = Parts(**measured["stored"]), LARGE[0]
+    parts, number = _small_parts(measured), LARGE[0]
     shared = {
         "client": number * (parts.listing + parts.client + parts.client_wait),
         "scheduler": number * parts.scheduler,
