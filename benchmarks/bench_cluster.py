@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from cluster_stores import TARGET, filled, found_in, hold_memory
 from dask_cluster import ENVIRONMENT, LocalProcesses, running_cluster
 from distributed import get_task_stream
-from machine_parts import disk_factor
+from machine_parts import disk_factor, processor_factor
 from process_accounts import Account, named_accounts, observed_load
 from runnable_groups import is_grouped
 from simulate_cluster import Machine, Parts, simulate
@@ -220,7 +220,8 @@ class Measurements:
             cold = self._run("cold", COLD, lambda store: run_on(cluster, store))
             one = self._run("one worker", CALIBRATING, lambda store: run_on(cluster, store))
         four = self.four(files)
-        pair = {"cold": cold, "one": one, "four": four, "disk": disk_factor(self._folder, WORKERS)}
+        machine = {"disk": disk_factor(self._folder, WORKERS), "processor": processor_factor(WORKERS)}
+        pair = {"cold": cold, "one": one, "four": four, **machine}
         self.found.setdefault("pairs", []).append(pair)
 
     def stored(self) -> dict[str, Any]:
@@ -312,20 +313,21 @@ def compared(pairs: list[dict[str, Any]]) -> Iterator[dict[str, float]]:
     """Yield what a simulation of each run on four workers says, beside what was measured."""
     for pair in pairs:
         run = pair["four"]
-        machine = Machine(_CORES, run["foreign"], pair["disk"], is_grouped=is_grouped())
+        machine = Machine(_CORES, run["foreign"], pair["disk"], pair["processor"], is_grouped())
         said = simulate(calibrated(pair), files=run["files"], workers=WORKERS, machine=machine)
-        found = {"files": run["files"], "foreign": run["foreign"], "disk": pair["disk"]}
+        found = {"files": run["files"], "foreign": run["foreign"], "disk": pair["disk"], "processor": pair["processor"]}
         yield {**found, "simulated": said.seconds, "measured": run["seconds"]}
 
 
 def confirm(pairs: list[dict[str, Any]]) -> bool:
     """Print simulations beside what was measured; return whether their median is within 20 % of it."""
-    print(f"{'files':>7} {'foreign':>8} {'disk':>6} {'simulated, s':>13} {'measured, s':>12} ratio")
+    print(f"{'files':>7} {'foreign':>8} {'disk':>6} {'processor':>10} {'simulated, s':>13} {'measured, s':>12} ratio")
     ratios = []
     for each in compared(pairs):
         ratios.append(each["simulated"] / each["measured"])
         print(
-            f"{each['files']:>7} {each['foreign']:>8.2f} {each['disk']:>6.2f} {each['simulated']:>13.1f} "
+            f"{each['files']:>7} {each['foreign']:>8.2f} {each['disk']:>6.2f} {each['processor']:>10.2f} "
+            f"{each['simulated']:>13.1f} "
             f"{each['measured']:>12.1f} {ratios[-1]:.2f}"
         )
     print(f"median {statistics.median(ratios):.2f}")

@@ -122,10 +122,11 @@ def _confirmed(measured: Measured) -> str:
     rows = []
     for each in measured["confirmed"]:
         times = [f"{each['simulated']:.1f}", f"{each['measured']:.1f}", f"{each['simulated'] / each['measured']:.2f}"]
-        rows.append([f"{each['files']:,}", f"{each['foreign']:.1f}", f"{each['disk']:.2f}", *times])
+        machine = [f"{each['foreign']:.1f}", f"{each['disk']:.2f}", f"{each['processor']:.2f}"]
+        rows.append([f"{each['files']:,}", *machine, *times])
     median = statistics.median(each["simulated"] / each["measured"] for each in measured["confirmed"])
-    titles = ("files on four workers", "other work", "disk", "simulated, s", "measured, s", "ratio")
-    return _rows(titles, [*rows, ["median", "", "", "", "", f"**{median:.2f}**"]])
+    titles = ("files on four workers", "other work", "disk", "processor", "simulated, s", "measured, s", "ratio")
+    return _rows(titles, [*rows, ["median", *[""] * 5, f"**{median:.2f}**"]])
 
 
 def _costs(measured: Measured) -> str:

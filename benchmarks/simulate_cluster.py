@@ -83,12 +83,14 @@ class Machine:
         cores: The number of its cores.
         foreign: How many groups of other work have a core or wait for one, on average.
         disk: How many times as long a worker waits for the disk because the others do.
+        processor: How many times as much of a processor a batch takes because the others use its caches.
         is_grouped: Whether a process is a group among which cores are shared, and not each of its threads.
     """
 
     cores: int
     foreign: float = 0.0
     disk: float = 1.0
+    processor: float = 1.0
     is_grouped: bool = True
 
 
@@ -333,6 +335,7 @@ class _Simulation:
         share = self._random.random() if dies else 1.0
         if self._machine is not None:
             wait *= self._machine.disk
+            cpu *= self._machine.processor
         # Its successor comes when its death is noticed.
         yield from worker.thread.does(cpu * share, wait * share, self._detection if dies else 0.0)
         worker.is_fresh = dies
