@@ -13,7 +13,9 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,8 +31,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from cluster_stores import TARGET, filled, found_in, hold_memory
 from dask_cluster import SETTINGS, LocalProcesses, running_cluster
 from distributed import get_task_stream
-from machine_parts import disk_factor
-from process_accounts import Account, accounts_of, accounts_of_session, named_accounts, observed_load
+from machine_parts import disk_factor, processor_factor
+from process_accounts import Account, named_accounts, observed_load
+from runnable_groups import is_grouped
 from simulate_cluster import Machine, Parts, simulate
 from store_servers import BUCKET, SERVERS, started
 
@@ -68,14 +71,13 @@ def run_on(
     """
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
 
-    def accounts(client: Any) -> tuple[dict[str, Any], Any, dict[str, Account], Account]:
-        workers = client.run(named_accounts), client.run_on_scheduler(named_accounts)
-        return *workers, named_accounts(), sum(accounts_of().values(), accounts_of_session(cluster.leaders))
+    def accounts(client: Any) -> tuple[dict[str, Any], Any, dict[str, Account]]:
+        return client.run(named_accounts), client.run_on_scheduler(named_accounts), named_accounts()
 
     with connected(cluster.address) as client:
         before = accounts(client)
         number = 0
-        with get_task_stream(client) as tasks, put_accounts() as puts, observed_load() as load:
+        with get_task_stream(client) as tasks, put_accounts() as puts, observed_load(cluster.leaders) as load:
             started = time.perf_counter()
             for number, _ in enumerate(vt.migrate(store, TARGET, executor=client), 1):
                 meanwhile(number, client)
@@ -96,7 +98,6 @@ def run_on(
         worker, worker_loop = worker + working, worker_loop + other
     client_main, client_loop = _parted(before[2], after[2], "MainThread")
     scheduler, _ = _parted(before[1], after[1], "")
-    ours = after[3] - before[3]
     return {
         "seconds": seconds,
         "files": number,
@@ -108,9 +109,8 @@ def run_on(
         "scheduler": asdict(scheduler),
         "worker": asdict(worker),
         "worker_loop": asdict(worker_loop),
-        "ours": asdict(ours),
         "load": asdict(load),
-        "foreign": max(0.0, load.runnable - (ours.cpu + ours.queued) / load.seconds),
+        "foreign": load.foreign,
         "client_peak": _peak(),
         "scheduler_peak": peak,
     }
@@ -220,7 +220,8 @@ class Measurements:
             cold = self._run("cold", COLD, lambda store: run_on(cluster, store))
             one = self._run("one worker", CALIBRATING, lambda store: run_on(cluster, store))
         four = self.four(files)
-        pair = {"cold": cold, "one": one, "four": four, "disk": disk_factor(self._folder, WORKERS)}
+        machine = {"disk": disk_factor(self._folder, WORKERS), "processor": processor_factor(WORKERS)}
+        pair = {"cold": cold, "one": one, "four": four, **machine}
         self.found.setdefault("pairs", []).append(pair)
 
     def stored(self) -> dict[str, Any]:
@@ -312,24 +313,35 @@ def compared(pairs: list[dict[str, Any]]) -> Iterator[dict[str, float]]:
     """Yield what a simulation of each run on four workers says, beside what was measured."""
     for pair in pairs:
         run = pair["four"]
-        machine = Machine(_CORES, run["foreign"], pair["disk"])
+        machine = Machine(_CORES, run["foreign"], pair["disk"], pair["processor"], is_grouped())
         said = simulate(calibrated(pair), files=run["files"], workers=WORKERS, machine=machine)
-        found = {"files": run["files"], "foreign": run["foreign"], "disk": pair["disk"]}
+        found = {"files": run["files"], "foreign": run["foreign"], "disk": pair["disk"], "processor": pair["processor"]}
         yield {**found, "simulated": said.seconds, "measured": run["seconds"]}
 
 
 def confirm(pairs: list[dict[str, Any]]) -> bool:
     """Print simulations beside what was measured; return whether their median is within 20 % of it."""
-    print(f"{'files':>7} {'foreign':>8} {'disk':>6} {'simulated, s':>13} {'measured, s':>12} ratio")
+    print(f"{'files':>7} {'foreign':>8} {'disk':>6} {'processor':>10} {'simulated, s':>13} {'measured, s':>12} ratio")
     ratios = []
     for each in compared(pairs):
         ratios.append(each["simulated"] / each["measured"])
         print(
-            f"{each['files']:>7} {each['foreign']:>8.2f} {each['disk']:>6.2f} {each['simulated']:>13.1f} "
+            f"{each['files']:>7} {each['foreign']:>8.2f} {each['disk']:>6.2f} {each['processor']:>10.2f} "
+            f"{each['simulated']:>13.1f} "
             f"{each['measured']:>12.1f} {ratios[-1]:.2f}"
         )
     print(f"median {statistics.median(ratios):.2f}")
     return bool(abs(statistics.median(ratios) - 1) <= 0.2)
+
+
+def _in_own_session() -> int:
+    """Run this command again in a session of its own, which has its share of the cores as each process of Dask has."""
+    with subprocess.Popen([sys.executable, *sys.argv], start_new_session=True) as own:
+        try:
+            return own.wait()
+        except KeyboardInterrupt:
+            os.killpg(own.pid, signal.SIGINT)
+            return own.wait()
 
 
 def main() -> int:
@@ -347,6 +359,8 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.given:
         measured = json.loads(arguments.given.read_text())
+    elif os.getsid(0) != os.getpid():
+        return _in_own_session()
     else:
         with tempfile.TemporaryDirectory() as folder:
             measurements = Measurements(Path(folder))

@@ -1,4 +1,7 @@
-"""How processes share the disk of a machine, measured with processes that do nothing else."""
+"""How processes get in each other's way on a machine, measured with processes that do nothing else.
+
+One process works alone and all work, by turns, so that other work on the machine disturbs both alike.
+"""
 
 from __future__ import annotations
 
@@ -6,54 +9,71 @@ import multiprocessing
 import os
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from cluster_stores import FROM, TARGET
+from corpus import EXAMPLES
 from process_accounts import Account
 
-__all__ = ["disk_factor"]
+import vhlo_tools as vt
 
-#: Turns of one writer alone, and as many of all, and the files of each writer in a turn.
+__all__ = ["disk_factor", "processor_factor"]
+
+_T = TypeVar("_T")
+
+#: Turns of one process alone, and as many of all, and the files of each process in a turn.
 _TURNS: Final = 8
 _FILES: Final = 32
 
 
-def disk_factor(folder: Path, writers: int) -> float:
+def disk_factor(folder: Path, processes: int) -> float:
     """Return how many times as long a process waits for the disk, for a small file, if so many write.
-
-    One writes alone and all write, by turns, so that other work on the machine disturbs both alike. The time of waiting
-    for a core is not counted.
 
     Args:
         folder: Where the files are written, which are removed.
-        writers: The number of processes.
+        processes: The number of processes.
     """
+    return _factor(processes, _waited, folder)
+
+
+def processor_factor(processes: int) -> float:
+    """Return how many times as much of a processor an artifact takes if so many processes use the caches."""
+    return _factor(processes, _used, bytes(vt.serialize(EXAMPLES / "saxpy.mlir", FROM)))
+
+
+def _factor(processes: int, measure: Callable[[_T], float], argument: _T) -> float:
     context = multiprocessing.get_context("spawn")
-    barrier, answers = context.Barrier(writers), context.SimpleQueue()
-    processes = [context.Process(target=_write, args=(folder, number, barrier, answers)) for number in range(writers)]
-    for each in processes:
+    barrier, answers = context.Barrier(processes), context.SimpleQueue()
+    started = [
+        context.Process(target=_by_turns, args=(number == 0, barrier, answers, measure, argument))
+        for number in range(processes)
+    ]
+    for each in started:
         each.start()
-    found = [answers.get() for _ in processes]
-    for each in processes:
+    found = [answers.get() for _ in started]
+    for each in started:
         each.join()
-    alone = [seconds for turns in found for seconds in turns[0]]
-    together = [seconds for turns in found for seconds in turns[1]]
+    alone = [value for turns in found for value in turns[0]]
+    together = [value for turns in found for value in turns[1]]
     return float(statistics.median(together) / statistics.median(alone))
 
 
-def _write(folder: Path, number: int, barrier: Any, answers: Any) -> None:
+def _by_turns(is_first: bool, barrier: Any, answers: Any, measure: Callable[[_T], float], argument: _T) -> None:
+    measure(argument)  # imports
     alone, together = [], []
     for _ in range(_TURNS):
         barrier.wait()
-        if number == 0:
-            alone.append(_waited(folder))
+        if is_first:
+            alone.append(measure(argument))
         barrier.wait()
-        together.append(_waited(folder))
+        together.append(measure(argument))
     answers.put((alone, together))
 
 
 def _waited(folder: Path) -> float:
-    """Write files, and return the seconds for which each was waited for."""
+    """Write files, and return the seconds for which they were waited for, without those of waiting for a core."""
     before, began = Account.of_this_thread(), time.perf_counter()
     for index in range(_FILES):
         path = folder / f".{os.getpid()}-{index}"
@@ -63,4 +83,12 @@ def _waited(folder: Path) -> float:
             os.fsync(file.fileno())
         path.unlink()
     taken, used = time.perf_counter() - began, Account.of_this_thread() - before
-    return max(0.0, taken - used.cpu - used.queued) / _FILES
+    return max(0.0, taken - used.cpu - used.queued)
+
+
+def _used(artifact: bytes) -> float:
+    """Move an artifact several times, and return the seconds of the processor."""
+    before = Account.of_this_thread()
+    for _ in range(_FILES):
+        vt.retarget(artifact, TARGET)
+    return (Account.of_this_thread() - before).cpu

@@ -12,13 +12,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-__all__ = ["Account", "Load", "accounts_of", "accounts_of_session", "named_accounts", "observed_load"]
+__all__ = ["Account", "Load", "accounts_of", "named_accounts", "observed_load"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,58 +81,37 @@ def named_accounts() -> dict[str, Account]:
     return found
 
 
-def accounts_of_session(leaders: Iterator[int] | list[int]) -> Account:
-    """Return the sum of the accounts of all processes in the sessions that some processes lead."""
-    sessions = set(leaders)
-    total = Account()
-    for process in Path("/proc").iterdir():
-        if not process.name.isdecimal():
-            continue
-        with suppress(FileNotFoundError, ProcessLookupError):
-            # The name, which may have spaces, stands in parentheses before.
-            fields = (process / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[3]) in sessions:
-                total = sum(accounts_of(process.name).values(), total)
-    return total
-
-
 @dataclass(slots=True)
 class Load:
-    """What a machine did between two moments, all processes together.
+    """What a machine did between two moments.
 
     Attributes:
-        runnable: How many threads had a core or waited for one, on average.
-        busy: Seconds of its cores that were used.
+        foreign: How many groups of other work had a core or waited for one, on average.
+        busy: Seconds of its cores that were used, by all.
         idle: Seconds of its cores that were not.
         stolen: Seconds of its cores that other machines had, on the hardware that they share.
         seconds: The seconds in between.
     """
 
-    runnable: float = 0.0
+    foreign: float = 0.0
     busy: float = 0.0
     idle: float = 0.0
     stolen: float = 0.0
     seconds: float = 0.0
 
 
-#: Counts the threads that could run, without itself, until its input ends.
-_COUNT: Final = """
-import select, sys
-total = number = 0
-with open("/proc/stat", "rb", buffering=0) as file:
-    while not select.select([sys.stdin], [], [], 0.02)[0]:
-        file.seek(0)
-        total += int(file.read().partition(b"procs_running ")[2].split()[0]) - 1
-        number += 1
-print(total / max(1, number))
-"""
+_COUNTER: Final = Path(__file__).with_name("runnable_groups.py")
 
 
 @contextmanager
-def observed_load() -> Iterator[Load]:
-    """Yield what says, after the block, what the machine did in it."""
+def observed_load(sessions: Iterable[int]) -> Iterator[Load]:
+    """Yield what says, after the block, what the machine did in it.
+
+    Args:
+        sessions: The sessions that are no other work, beside that of this process.
+    """
     load = Load()
-    command = [sys.executable, "-I", "-S", "-c", _COUNT]
+    command = [sys.executable, "-I", "-S", str(_COUNTER), str(os.getsid(0)), *map(str, sessions)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as counter:
         before, began = _ticks(), time.perf_counter()
         try:
@@ -143,7 +122,7 @@ def observed_load() -> Iterator[Load]:
                 (new - old) / os.sysconf("SC_CLK_TCK") for old, new in zip(before, _ticks(), strict=True)
             )
             load.busy, load.idle, load.stolen = user + nice + system + hard + soft, idle + waiting, stolen
-            load.runnable = float(counter.communicate()[0])
+            load.foreign = float(counter.communicate()[0])
 
 
 def _ticks() -> list[int]:

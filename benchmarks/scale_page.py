@@ -48,25 +48,12 @@ def gathered(cluster: Measured, costs: Measured, memory: Measured) -> Measured:
     """Return what the page needs of the files of the benchmarks."""
     import bench_cluster  # which needs a cluster's packages
 
-    runs = [
-        {
-            "name": run["name"],
-            "files": run["files"],
-            "seconds": run["seconds"],
-            **(
-                {
-                    "batches": run["batches"],
-                    "batch": statistics.median(run["durations"]),
-                    "foreign": run["foreign"],
-                    "client_peak": run["client_peak"],
-                    "scheduler_peak": run["scheduler_peak"],
-                }
-                if "durations" in run
-                else {}
-            ),
-        }
-        for run in cluster["runs"]
-    ]
+    runs = []
+    for run in cluster["runs"]:
+        kept = {name: run[name] for name in ("name", "files", "seconds")}
+        if "durations" in run:
+            kept |= {"batches": run["batches"], "batch": statistics.median(run["durations"])}
+        runs.append(kept)
     return {
         "runs": runs,
         "parts": Parts.median(map(bench_cluster.calibrated, cluster["pairs"])).as_json(),
@@ -104,11 +91,11 @@ def _ms(seconds: float) -> str:
 
 
 def _runs(measured: Measured) -> str:
-    titles = ("run", "files", "s", "files/s", "batches", "ms per batch, median", "other work")
+    titles = ("run", "files", "s", "files/s", "batches", "ms per batch, median")
     rows = []
     for run in measured["runs"]:
         cells = [run["name"], f"{run['files']:,}", f"{run['seconds']:.1f}", f"{run['files'] / run['seconds']:.0f}"]
-        some = [run["batches"], f"{run['batch'] * 1e3:.0f}", f"{run['foreign']:.1f}"] if "batch" in run else ["-"] * 3
+        some = [run["batches"], f"{run['batch'] * 1e3:.0f}"] if "batch" in run else ["-"] * 2
         rows.append([*cells, *some])
     return _rows(titles, rows)
 
@@ -135,10 +122,11 @@ def _confirmed(measured: Measured) -> str:
     rows = []
     for each in measured["confirmed"]:
         times = [f"{each['simulated']:.1f}", f"{each['measured']:.1f}", f"{each['simulated'] / each['measured']:.2f}"]
-        rows.append([f"{each['files']:,}", f"{each['foreign']:.1f}", f"{each['disk']:.2f}", *times])
+        machine = [f"{each['foreign']:.1f}", f"{each['disk']:.2f}", f"{each['processor']:.2f}"]
+        rows.append([f"{each['files']:,}", *machine, *times])
     median = statistics.median(each["simulated"] / each["measured"] for each in measured["confirmed"])
-    titles = ("files on four workers", "other work", "disk", "simulated, s", "measured, s", "ratio")
-    return _rows(titles, [*rows, ["median", "", "", "", "", f"**{median:.2f}**"]])
+    titles = ("files on four workers", "other work", "disk", "processor", "simulated, s", "measured, s", "ratio")
+    return _rows(titles, [*rows, ["median", *[""] * 5, f"**{median:.2f}**"]])
 
 
 def _costs(measured: Measured) -> str:
@@ -147,7 +135,7 @@ def _costs(measured: Measured) -> str:
     for where, costs in measured["costs"].items():
         for each in costs:
             kinds = {name: number for name, number in (each["kinds"] or {}).items() if name != "claim"}
-            said = ", ".join(f"{number:.0f} {name}" for name, number in sorted(kinds.items()))
+            said = ", ".join(f"{number:.0f} {name}" for name, number in sorted(kinds.items()) if name != "LIST")
             traffic = [f"{each['requests']:.1f}", f"{each['read']:,.0f}", f"{each['written']:,.0f}", said]
             rows.append([where, f"{each['size']:,}", _ms(each["cpu"]), *(traffic if kinds else ["-"] * 4)])
     return _rows(titles, rows)
@@ -174,8 +162,19 @@ def _small_parts(measured: Measured) -> Parts:
     """Return the parts of a migration of small objects: the store's answers are assumed, the rest measured."""
     cost = _stored(measured, SMALL[1])
     wait = _requests(cost) * LATENCY + (cost["read"] + cost["written"]) / NETWORK
-    parts = Parts(**measured["stored"])
-    return replace(parts, files_per_batch=FILES, worker_cpu=FILES * cost["cpu"], worker_wait=FILES * wait, startup=0.0)
+    parts, files = Parts(**measured["stored"]), Parts(**measured["parts"])
+    return replace(
+        parts,
+        files_per_batch=FILES,
+        # The threads of the client take turns, for they are Python. Messages are those of files, whatever is in them.
+        client=parts.client + files.client_loop,
+        client_loop=0.0,
+        scheduler=files.scheduler,
+        worker_cpu=FILES * cost["cpu"],
+        worker_wait=FILES * wait,
+        worker_loop=files.worker_loop,
+        startup=0.0,
+    )
 
 
 def _small(measured: Measured) -> str:
@@ -237,27 +236,30 @@ def _uploaded_parts(size: int) -> int:
 def _large(measured: Measured) -> str:
     few, many = (_stored(measured, each) for each in (100_000_000, 400_000_000))
 
-    def by_size(name: str) -> float:
+    def grown(less: float, more: float) -> float:
         """Return what a file of the larger size takes, by the line through two that were measured."""
-        rise = (many[name] - few[name]) / (many["size"] - few["size"])
-        return float(few[name] + rise * (LARGE[1] - few["size"]))
+        return float(less + (more - less) / (many["size"] - few["size"]) * (LARGE[1] - few["size"]))
 
-    parts, number = Parts(**measured["stored"]), LARGE[0]
-    reads = by_size("requests") - _uploaded_parts(LARGE[1])
+    cpu, read, out = (grown(few[name], many[name]) for name in ("cpu", "read", "written"))
+    reads = grown(few["kinds"]["GET"], many["kinds"]["GET"]) + few["kinds"]["HEAD"]
+    # An upload is begun and completed.
     writes = _uploaded_parts(LARGE[1]) + 2
-    times = {"processor": by_size("cpu"), "network": (by_size("read") + by_size("written")) / NETWORK}
-    client = number * (parts.listing + parts.client + parts.client_wait)
+    parts, number = _small_parts(measured), LARGE[0]
+    shared = {
+        "client": number * (parts.listing + parts.client + parts.client_wait),
+        "scheduler": number * parts.scheduler,
+        "reads": number * reads / READS,
+        "writes": number * writes / WRITES,
+    }
     rows = []
     for workers in WORKERS:
-        each = {name: number * seconds / workers for name, seconds in times.items()}
-        each |= {"client": client, "scheduler": number * parts.scheduler}
-        each |= {"reads, one prefix": number * reads / READS, "writes, one prefix": number * writes / WRITES}
-        slowest = max(each, key=lambda name: each[name])
-        rows.append([f"{workers:,}", *map(_time, each.values()), f"{slowest}: {_time(each[slowest])}"])
-    network = f"network, {by_size('read') / 1e9:.0f} GB in and {by_size('written') / 1e9:.0f} out"
-    titles = ("workers", "processor", network)
+        own = {"processor": number * cpu / workers, "network": number * (read + out) / NETWORK / workers}
+        all_of_it = own | shared
+        slowest = max(all_of_it, key=lambda name: all_of_it[name])
+        rows.append([f"{workers:,}", *map(_time, all_of_it.values()), slowest])
+    network = f"network, {read / 1e9:.0f} GB in and {out / 1e9:.0f} out"
     requests = (f"{reads:,.0f} reads of each, one prefix", f"{writes:,} writes of each, one prefix")
-    return _rows((*titles, "client", "scheduler", *requests, "the slowest"), rows)
+    return _rows(("workers", f"processor, {cpu:.0f} s", network, "client", "scheduler", *requests, "the slowest"), rows)
 
 
 TABLES: Final[dict[str, Callable[[Measured], str]]] = {

@@ -3,8 +3,9 @@
 What is simulated: the client lists files, submits batches up to its window of three for each worker, and puts results
 in place, one thing at a time. Each message passes through the event loops of the client, the scheduler and the worker,
 each of which does one thing at a time. A worker has at most two batches, and does one, on a core and then waiting for
-the disk; it may die, and its batch is done again. Where the processes share the cores of one machine, each thread that
-can run has the same share of them, as the scheduler of a kernel aims at; threads of other work have theirs.
+the disk; it may die, and its batch is done again. Where the processes share the cores of one machine, each process with
+threads that can run has the same share of them, as Linux shares them, and divides it among these threads; each group of
+other work has its share too.
 
 `simulate_cluster.py --parts FILE --workers 100` simulates with what `bench_cluster.py --parts FILE` has measured.
 """
@@ -17,7 +18,7 @@ import json
 import math
 import random
 import statistics
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -80,13 +81,17 @@ class Machine:
 
     Attributes:
         cores: The number of its cores.
-        foreign: How many threads of other work run or wait for a core, on average.
+        foreign: How many groups of other work have a core or wait for one, on average.
         disk: How many times as long a worker waits for the disk because the others do.
+        processor: How many times as much of a processor a batch takes because the others use its caches.
+        is_grouped: Whether a process is a group among which cores are shared, and not each of its threads.
     """
 
     cores: int
     foreign: float = 0.0
     disk: float = 1.0
+    processor: float = 1.0
+    is_grouped: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,49 +115,64 @@ class Outcome:
     workers: float
 
 
-class _Cores:
-    """Cores that processes share equally, at most one for each.
+@dataclass(slots=True)
+class _Running:
+    """A process of the simulation that has a share of the cores.
 
-    Progress is counted by a clock of its own, which goes as fast as each process gets on: so a process ends when that
-    clock shows what it showed at its beginning and the seconds that it needs, whatever comes and goes meanwhile.
+    Attributes:
+        left: The seconds of a core that it still needs.
+        group: The group to which it belongs.
+        process: What goes on then.
     """
+
+    left: float
+    group: object
+    process: _Process
+
+
+class _Cores:
+    """Cores that groups share equally, and each group's threads its share, each at most one core."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._clock = self._since = 0.0
-        self._running: list[tuple[float, int, _Process]] = []
-        self._number = 0
+        self._since = 0.0
+        self._running: list[_Running] = []
 
-    def add(self, now: float, seconds: float, process: _Process) -> None:
+    def add(self, now: float, seconds: float, group: object, process: _Process) -> None:
         """Begin a process."""
         self._set(now)
-        self._number += 1
-        heapq.heappush(self._running, (self._clock + seconds, self._number, process))
+        self._running.append(_Running(seconds, group, process))
 
     def end(self, now: float) -> list[_Process]:
         """End the processes that have had what they need, and return them."""
         self._set(now)
-        ended = []
-        while self._running and self._running[0][0] <= self._clock + 1e-9:
-            ended.append(heapq.heappop(self._running)[2])
+        ended = [each.process for each in self._running if each.left <= 1e-9]
+        self._running = [each for each in self._running if each.left > 1e-9]
         return ended
 
-    def next_end(self, now: float) -> float:
+    def next_end(self) -> float:
         """Return when the next process ends if none is added until then."""
-        return now + (self._running[0][0] - self._clock) / self._rate() if self._running else math.inf
+        ends = (each.left / rate for each, rate in zip(self._running, self._rates(), strict=True))
+        return self._since + min(ends, default=math.inf)
 
     def _set(self, now: float) -> None:
-        self._clock += (now - self._since) * self._rate()
+        for each, rate in zip(self._running, self._rates(), strict=True):
+            each.left -= (now - self._since) * rate
         self._since = now
 
-    def _rate(self) -> float:
-        return min(1.0, self._machine.cores / max(1e-9, len(self._running) + self._machine.foreign))
+    def _rates(self) -> list[float]:
+        """Return the cores that each process has, in order."""
+        grouped = self._machine.is_grouped
+        threads = Counter(id(each.group if grouped else each) for each in self._running)
+        share = self._machine.cores / max(1e-9, len(threads) + self._machine.foreign)
+        return [min(1.0, share / threads[id(each.group if grouped else each)]) for each in self._running]
 
 
 class _Events:
     """Processes that wait for time, for cores, and for each other.
 
-    A process yields ``("seconds", number)``, ``("core", seconds of it)`` or ``("await", where it is then found)``.
+    A process yields ``("seconds", number)``, ``("core", (seconds of it, group))`` or ``("await", where it is then
+    found)``.
     """
 
     def __init__(self, machine: Machine | None) -> None:
@@ -167,7 +187,7 @@ class _Events:
 
     def run(self) -> None:
         while True:
-            end = self._cores.next_end(self.now) if self._cores else math.inf
+            end = self._cores.next_end() if self._cores else math.inf
             at = self._queue[0][0] if self._queue else math.inf
             if at == end == math.inf:
                 return
@@ -179,18 +199,22 @@ class _Events:
         for what, given in process:
             if what == "await":
                 given.append(process)
-            elif what == "core" and self._cores:
-                self._cores.add(self.now, given, process)
-            else:
+            elif what == "seconds":
                 self.start(process, given)
+            elif self._cores:
+                seconds, group = given
+                self._cores.add(self.now, seconds, group, process)
+            else:
+                self.start(process, given[0])
             return
 
 
 class _Doer:
-    """What does one thing at a time, in the order in which it is asked to."""
+    """A thread, which does one thing at a time, in the order in which it is asked to."""
 
-    def __init__(self, events: _Events) -> None:
+    def __init__(self, events: _Events, group: object) -> None:
         self._events = events
+        self._group = group
         self._is_busy = False
         self._asking: deque[_Process] = deque()
         self.busy = 0.0
@@ -201,7 +225,7 @@ class _Doer:
             yield "await", self._asking
         self._is_busy = True
         began = self._events.now
-        yield "core", cpu
+        yield "core", (cpu, self._group)
         if wait:
             yield "seconds", wait
         self.busy += self._events.now - began
@@ -214,7 +238,7 @@ class _Doer:
 
 class _Worker:
     def __init__(self, events: _Events) -> None:
-        self.thread, self.loop = _Doer(events), _Doer(events)
+        self.thread, self.loop = _Doer(events, self), _Doer(events, self)
         self.is_fresh = True
 
 
@@ -236,7 +260,8 @@ class _Simulation:
         self._deaths, self._detection = deaths, detection
         self._random = random.Random(seed)
         self._window = AHEAD * workers
-        self.client, self._client_loop, self.scheduler = (_Doer(self.events) for _ in range(3))
+        self.client, self._client_loop = _Doer(self.events, "client"), _Doer(self.events, "client")
+        self.scheduler = _Doer(self.events, "scheduler")
         self.workers = [_Worker(self.events) for _ in range(workers)]
         # Places for a batch at workers: those of workers that have none come first.
         self._places = deque(self.workers * IN_HAND)
@@ -310,6 +335,7 @@ class _Simulation:
         share = self._random.random() if dies else 1.0
         if self._machine is not None:
             wait *= self._machine.disk
+            cpu *= self._machine.processor
         # Its successor comes when its death is noticed.
         yield from worker.thread.does(cpu * share, wait * share, self._detection if dies else 0.0)
         worker.is_fresh = dies

@@ -49,6 +49,8 @@ def test_cores_and_a_disk_are_shared() -> None:
     assert on_two.seconds == pytest.approx(1_000 * (0.06 + 0.001 + 0.001 + 32 * 0.00001) / 2, rel=0.05)
     disk = simulate(PARTS, files=32_000, workers=4, machine=Machine(64, disk=3.0))
     assert disk.seconds == pytest.approx(1_000 * (0.06 + 3 * 0.04) / 4, rel=0.05)
+    caches = simulate(PARTS, files=32_000, workers=4, machine=Machine(64, processor=1.5))
+    assert caches.seconds == pytest.approx(1_000 * (1.5 * 0.06 + 0.04) / 4, rel=0.05)
 
 
 def test_other_work_has_its_share_of_the_cores() -> None:
@@ -58,6 +60,16 @@ def test_other_work_has_its_share_of_the_cores() -> None:
     assert shared.seconds == pytest.approx(1_000 * 0.06 / 2 * 4, rel=0.02)
     # Where there are enough cores, nobody waits for another.
     assert simulate(busy, files=32_000, workers=2, machine=Machine(8, foreign=6)).seconds == pytest.approx(30, rel=0.02)
+
+
+def test_threads_of_a_process_share_its_share() -> None:
+    busy = replace(PARTS, worker_wait=0.0, client=0.0, listing=0.0, scheduler=0.0, worker_loop=0.06)
+    # A worker and another session have half of one core each; a thread of the worker has a quarter while both run.
+    grouped = simulate(busy, files=3_200, workers=1, machine=Machine(1, foreign=1))
+    assert grouped.seconds == pytest.approx(100 * 0.12 * 2, rel=0.05)
+    # Where each thread is a group, two threads have two thirds of it.
+    threads = simulate(busy, files=3_200, workers=1, machine=Machine(1, foreign=1, is_grouped=False))
+    assert threads.seconds == pytest.approx(100 * 0.12 * 1.5, rel=0.05)
 
 
 def test_a_core_is_no_faster_for_one_process() -> None:
