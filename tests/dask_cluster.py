@@ -29,10 +29,10 @@ class LocalProcesses:
 
     Args:
         folder: A folder for their logs and scratch files.
-        settings: Environment variables of the workers, beside those of this process.
+        settings: Environment variables of the workers, beside those of this process; ``None`` for one they lack.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str | None] | None = None) -> None:
         self._folder = folder
         self._settings = settings or {}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -77,7 +77,8 @@ class LocalProcesses:
 
     def _start(self, name: str, *arguments: str) -> None:
         command = [sys.executable, "-m", "dask", *arguments, "--no-dashboard"]
-        environment = {**os.environ, **SETTINGS, **self._settings}
+        wanted = {**os.environ, **SETTINGS, **self._settings}
+        environment = {key: value for key, value in wanted.items() if value is not None}
         with (self._folder / f"{name}.log").open("wb") as log:
             # In a group of its own, which a kill ends as a whole.
             self._processes[name] = subprocess.Popen(
@@ -86,7 +87,9 @@ class LocalProcesses:
 
 
 @contextmanager
-def running_cluster(folder: Path, workers: int, settings: Mapping[str, str] | None = None) -> Iterator[LocalProcesses]:
+def running_cluster(
+    folder: Path, workers: int, settings: Mapping[str, str | None] | None = None
+) -> Iterator[LocalProcesses]:
     """Yield a cluster with a number of workers, named `worker0` and so on."""
     with dask.config.set({"distributed.comm.timeouts.connect": TIMEOUT}):
         cluster = LocalProcesses(folder, settings)

@@ -136,7 +136,7 @@ def test_no_scheduler_at_the_address(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Instead of ten seconds: none will answer.
-    monkeypatch.setattr("vhlo_tools.migration.cluster._ANSWERED", 1.0)
+    monkeypatch.setattr("vhlo_tools.executors.cluster._ANSWERED", 1.0)
     filled(tmp_path / "store", 1)
     assert main(["migrate", str(tmp_path / "store"), "--target", TARGET, "--dask", "tcp://127.0.0.1:1"]) == 2
     assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capfd.readouterr().err
