@@ -31,10 +31,11 @@ def run_tests(name: str, arguments: list[str]) -> int:
     keras = ("keras",) if name in FRAMEWORKS else ()
     extras = [word for extra in ("frontend-test", *EXTRAS[name], *keras) for word in ("--extra", extra)]
     bootstrap = [sys.executable, "-I", "scripts/bootstrap.py", "--venv", str(ROOT / f".venv-{name}"), *extras]
-    # A framework takes seconds to import: two processes are enough. Whole files where those share clusters and servers;
-    # otherwise one process would wait minutes for the other's longest file.
-    distribution = "worksteal" if name in FRAMEWORKS else "loadfile"
-    pytest = ["python", "-m", "pytest", "-p", "no:cacheprovider", "-n", "2", "--dist", distribution]
+    # A framework takes seconds to import, and its tests compute: two processes, which share single tests, otherwise one
+    # would wait minutes for the other's longest file. Clusters and servers are shared by the tests of a file, which
+    # mostly wait for them.
+    sharing = ("2", "worksteal") if name in FRAMEWORKS else ("4", "loadfile")
+    pytest = ["python", "-m", "pytest", "-p", "no:cacheprovider", "-n", sharing[0], "--dist", sharing[1]]
     pytest += [*(str(TESTS / folder) for folder in (name, *keras)), *arguments]
     # As a URL, for pip takes a space to separate two files.
     settings = {"PIP_CONSTRAINT": (ROOT / TESTS / "constraints.txt").as_uri(), "TF_CPP_MIN_LOG_LEVEL": "3"}
