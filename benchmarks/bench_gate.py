@@ -86,7 +86,9 @@ def fill(store: Path, templates: Sequence[Path], number: int) -> int:
 
 def pull_request(store: Path, cache: Path, pairs: int, hashed: Sequence[Run]) -> None:
     """Measure the gate of a change of some programs."""
-    git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "core.compression=0", "-C", str(store))
+    # Nothing tidies up in the background, where the folder is removed.
+    settings = ("user.name=a", "user.email=a@example.com", "core.compression=0", "gc.auto=0", "maintenance.auto=false")
+    git = ("git", *(word for each in settings for word in ("-c", each)), "-C", str(store))
     for command in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", "all")):
         subprocess.run([*git, *command], check=True)
     changed = sorted(store.rglob("*ops600.mlirbc"))[:CHANGED]
