@@ -31,6 +31,7 @@ __all__ = [
     "RangeSource",
     "View",
     "copy",
+    "digest_of",
     "join",
     "kind_of_file",
     "map_file",
@@ -267,6 +268,23 @@ def map_file(path: Path) -> View:
     with open_regular(path) as file:
         opened = _OpenFile(file.fileno(), str(path))
         return FileRange(opened, 0, opened.size)[:]
+
+
+def digest_of(data: bytes | bytearray | View) -> bytes:
+    """Return SHA-256 of ``data``; large files are read slice by slice.
+
+    Raises:
+        MalformedArtifactError: If its file has been cut short.
+    """
+    # Imported here because most programs are read without it.
+    import hashlib
+
+    if isinstance(data, bytes):
+        return hashlib.sha256(data).digest()
+    digest = hashlib.sha256()
+    for piece in slices(data):
+        digest.update(piece)
+    return digest.digest()
 
 
 def slices(data: bytes | bytearray | View) -> Iterator[bytes | memoryview]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -14,8 +13,8 @@ from vhlo_tools.api.proofs import Prover
 from vhlo_tools.api.running import EngineChoice
 from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError, VhloToolsError
 from vhlo_tools.executors import AnyExecutor, Workers, in_batches, work_in_order
-from vhlo_tools.formats import Buffer, read_bytes, recognise
-from vhlo_tools.mapping import slices
+from vhlo_tools.formats import read_bytes, recognise
+from vhlo_tools.mapping import digest_of
 from vhlo_tools.migration import StoredProgram
 from vhlo_tools.remote import is_url, place
 from vhlo_tools.stores import Pair, PairRecord, Pairs, PairStatus
@@ -80,7 +79,7 @@ class _Comparison:
             before = _opened(task.before, name)
             name = pair.after
             after = _opened(task.after, name)
-            digests = _digest(before.data), _digest(after.data)
+            digests = digest_of(before.data).hex(), digest_of(after.data).hex()
         except OSError as error:
             return replace(record, reason=f"{name}: {error.strerror or error}")
         one, other = before.opened, after.opened
@@ -111,13 +110,6 @@ def _recorded(pair: Pair, status: PairStatus, reason: str | None = None) -> Pair
 def _opened(path: str, name: str | None) -> StoredProgram:
     data = read_bytes(place(path))
     return StoredProgram.of(name or path, recognise(data, path), data)
-
-
-def _digest(data: Buffer) -> str:
-    found = hashlib.sha256()
-    for piece in slices(data):
-        found.update(piece)
-    return found.hexdigest()
 
 
 class StoreVerification:

@@ -16,9 +16,9 @@ from typing import Final
 
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
-from vhlo_tools.gate.digests import digest_at, digest_of
+from vhlo_tools.gate.digests import digest_at
 from vhlo_tools.gate.examination import os_message
-from vhlo_tools.mapping import FileRange
+from vhlo_tools.mapping import FileRange, digest_of
 from vhlo_tools.remote import Url, is_url, place
 from vhlo_tools.stores import ListedFile
 

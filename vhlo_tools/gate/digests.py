@@ -7,25 +7,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
-from vhlo_tools.mapping import slices
+from vhlo_tools.formats import is_saved_model, read_bytes
+from vhlo_tools.mapping import digest_of
 from vhlo_tools.remote import Url
 
-__all__ = ["digest_at", "digest_of"]
-
-
-def digest_of(data: Buffer) -> bytes:
-    """Return SHA-256 of ``data``; large files are read slice by slice.
-
-    Raises:
-        MalformedArtifactError: If the file of ``data`` has been cut short.
-    """
-    if isinstance(data, bytes):
-        return hashlib.sha256(data).digest()
-    digest = hashlib.sha256()
-    for piece in slices(data):
-        digest.update(piece)
-    return digest.digest()
+__all__ = ["digest_at"]
 
 
 def digest_at(where: Path | Url) -> bytes:

@@ -16,7 +16,7 @@ from vhlo_tools.findings import Finding
 from vhlo_tools.gate.baseline import Baseline, ProgramMark
 from vhlo_tools.gate.changes import Change
 from vhlo_tools.gate.contents import Content, ReadOther, read_ahead, unread
-from vhlo_tools.gate.digests import digest_at, digest_of
+from vhlo_tools.gate.digests import digest_at
 from vhlo_tools.gate.distribution import DistributedExaminations
 from vhlo_tools.gate.examination import Examination, Examiner
 from vhlo_tools.gate.examinations import Examinations, Request
@@ -27,6 +27,7 @@ from vhlo_tools.gate.regressions import changed_facts, regressions, split_known
 from vhlo_tools.gate.revision import Revision
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import resolve_named
+from vhlo_tools.mapping import digest_of
 from vhlo_tools.remote import place
 from vhlo_tools.report import Answer, Question, Scope, Verdict
 from vhlo_tools.stores import ListedFile

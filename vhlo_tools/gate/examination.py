@@ -15,10 +15,10 @@ from vhlo_tools import api
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Source, is_saved_model, read_bytes, recognise
-from vhlo_tools.gate.digests import digest_at, digest_of
+from vhlo_tools.gate.digests import digest_at
 from vhlo_tools.gate.program_facts import ProgramFacts, count_functions, facts_of
 from vhlo_tools.gate.revision import lfs_pointer
-from vhlo_tools.mapping import FileRange
+from vhlo_tools.mapping import FileRange, digest_of
 from vhlo_tools.remote import place
 from vhlo_tools.report import Question
 

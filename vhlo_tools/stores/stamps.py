@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from vhlo_tools.formats import read_bytes
-from vhlo_tools.mapping import slices
+from vhlo_tools.mapping import digest_of
 from vhlo_tools.remote import Url, is_url, place
 
 if TYPE_CHECKING:
@@ -67,9 +66,6 @@ def object_url(path: str) -> Url:
 
 def hash_at(path: str) -> str | None:
     """Return the SHA-256 of a file or an object, or ``None`` if it does not exist or cannot be read."""
-    digest = hashlib.sha256()
     with suppress(OSError):
-        for piece in slices(read_bytes(place(path))):
-            digest.update(piece)
-        return digest.hexdigest()
+        return digest_of(read_bytes(place(path))).hex()
     return None
