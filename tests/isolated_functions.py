@@ -31,6 +31,7 @@ ERRORS: list[Exception] = [
     vt.UnknownTargetError("a"),
     vt.InvalidSpecificationError("a"),
     vt.ProviderError("a"),
+    vt.ReleaseEnvironmentError("a"),
     vt.ResultsError("a"),
     vt.RevisionError("a"),
     vt.SettingsError("a"),

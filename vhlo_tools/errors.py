@@ -33,6 +33,7 @@ __all__ = [
     "MissingExtraError",
     "ObjectChangedError",
     "ProviderError",
+    "ReleaseEnvironmentError",
     "ResultsError",
     "RevisionError",
     "SettingsError",
@@ -71,6 +72,10 @@ class ProviderError(VhloToolsError):
 
 class MissingExtraError(VhloToolsError, ImportError):
     """A framework that an integration needs is not installed; the message names the extra that installs it."""
+
+
+class ReleaseEnvironmentError(VhloToolsError):
+    """An environment that holds a real release cannot be made or started; the message says why."""
 
 
 class InvalidUrlError(VhloToolsError, ValueError):

@@ -4,10 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import environments
 import pytest
-from environments import Release, ReleaseEnvironmentError, environment, environments_folder
-from release_environments import run_in
+from release_environments import SCRIPT, run_in
+
+from vhlo_tools import ReleaseEnvironmentError
+from vhlo_tools.environments import PackageRelease, environment, environments_folder
 
 pytestmark = pytest.mark.one_python
 
@@ -34,9 +35,9 @@ def version_in(requirement: str, package: str) -> str:
     ],
 )
 def test_a_release_is_parsed(text: str, package: str, version: str) -> None:
-    release = Release.parse(text)
+    release = PackageRelease.parse(text)
     assert (release.package, str(release.version)) == (package, version)
-    assert Release.parse(str(release)) == release
+    assert PackageRelease.parse(str(release)) == release
 
 
 @pytest.mark.parametrize(
@@ -54,12 +55,12 @@ def test_a_release_is_parsed(text: str, package: str, version: str) -> None:
 )
 def test_what_is_no_release_is_refused(text: str) -> None:
     with pytest.raises(ReleaseEnvironmentError, match=r"is not a release such as 'jaxlib==0\.4\.31'"):
-        Release.parse(text)
+        PackageRelease.parse(text)
 
 
 def test_only_old_jaxlibs_are_kept_from_numpy_2() -> None:
-    assert Release.parse("jaxlib==0.4.25").requirements() == ["jaxlib==0.4.25", "msgspec", "numpy<2"]
-    assert Release.parse("jaxlib==0.4.26").requirements() == ["jaxlib==0.4.26", "msgspec"]
+    assert PackageRelease.parse("jaxlib==0.4.25").requirements() == ["jaxlib==0.4.25", "msgspec", "numpy<2"]
+    assert PackageRelease.parse("jaxlib==0.4.26").requirements() == ["jaxlib==0.4.26", "msgspec"]
 
 
 def test_the_cache_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -123,11 +124,13 @@ def test_what_an_interrupted_run_or_a_lost_interpreter_left_is_made_anew(cache: 
 
 @pytest.mark.releases
 def test_two_processes_at_once_get_the_same(cache: Path) -> None:
-    command = [sys.executable, environments.__file__, SMALL]
+    command = [sys.executable, str(SCRIPT), SMALL]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     outputs = [process.communicate() for process in both]
     assert {process.returncode for process in both} == {0}, outputs
-    assert outputs[0] == outputs[1] == (f"{environment(SMALL)}\n", "")
+    assert {said for said, _ in outputs} == {f"{environment(SMALL)}\n"}
+    # One of them made it.
+    assert sum("making an environment" in said for _, said in outputs) == 1
 
 
 @pytest.mark.releases

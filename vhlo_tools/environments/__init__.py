@@ -1,0 +1,29 @@
+"""Real releases of packages in environments of their own, and processes there that read, write and run artifacts."""
+
+from typing import TYPE_CHECKING
+
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.environments.downloads import Download, download_of
+    from vhlo_tools.environments.inside.arrays import pack_arrays, unpack_arrays
+    from vhlo_tools.environments.interpreters import find_interpreters
+    from vhlo_tools.environments.making import Say, environment, environments_folder, silent
+    from vhlo_tools.environments.packages import PACKAGES, Package
+    from vhlo_tools.environments.process import Answer, ReleaseProcess, Step
+    from vhlo_tools.environments.release import PackageRelease
+    from vhlo_tools.environments.uv import clean_environment
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "downloads": ("Download", "download_of"),
+            "inside.arrays": ("pack_arrays", "unpack_arrays"),
+            "interpreters": ("find_interpreters",),
+            "making": ("Say", "environment", "environments_folder", "silent"),
+            "packages": ("PACKAGES", "Package"),
+            "process": ("Answer", "ReleaseProcess", "Step"),
+            "release": ("PackageRelease",),
+            "uv": ("clean_environment",),
+        },
+    )

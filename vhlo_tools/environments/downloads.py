@@ -1,0 +1,96 @@
+"""What making environments would download, asked of the package index before anything is."""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from packaging.tags import Tag, compatible_tags, cpython_tags, sys_tags
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from vhlo_tools.environments.interpreters import find_interpreters
+from vhlo_tools.environments.making import made_environment
+from vhlo_tools.environments.release import PackageRelease
+from vhlo_tools.environments.uv import UnfitInterpreterError, run_uv
+
+__all__ = ["Download", "download_of"]
+
+_OLDEST_PYTHON: Final = (3, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """What an environment needs.
+
+    Attributes:
+        release: The release.
+        size: The bytes of all its wheels, of which uv may have some already; 0 if the environment is made, ``None`` if
+            the index does not say.
+    """
+
+    release: PackageRelease
+    size: int | None
+
+
+def download_of(requirement: str) -> Download:
+    """Return what making the environment of a release would download.
+
+    Args:
+        requirement: The release, such as ``jaxlib==0.4.31``.
+
+    Raises:
+        ReleaseEnvironmentError: The index cannot be reached, or does not have the release for a Python of this machine.
+        MissingExtraError: There is no uv.
+    """
+    release = PackageRelease.parse(requirement)
+    if made_environment(release):
+        return Download(release, 0)
+    refusal: UnfitInterpreterError | None = None
+    for version in find_interpreters(_OLDEST_PYTHON):
+        try:
+            return Download(release, _size(_locked_packages(release, version), version))
+        except UnfitInterpreterError as error:
+            refusal = refusal or error
+    raise refusal or UnfitInterpreterError(f"{release}: no CPython was found on this machine")
+
+
+def _locked_packages(release: PackageRelease, python: tuple[int, int]) -> list[dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "requirements.txt").write_text("\n".join(release.requirements()))
+        (folder / "overrides.txt").write_text(release.overrides())
+        options = ["--quiet", "--only-binary", ":all:", "--python-version", f"{python[0]}.{python[1]}"]
+        options += ["--overrides", "overrides.txt", "--format", "pylock.toml"]
+        found = run_uv("pip", "compile", *options, "requirements.txt", folder=folder)
+    packages: list[dict[str, Any]] = tomllib.loads(found).get("packages", [])
+    return packages
+
+
+def _size(packages: Iterable[dict[str, Any]], python: tuple[int, int]) -> int | None:
+    sizes = [_wheel_size(package.get("wheels", ()), list(_tags(python))) for package in packages]
+    return None if None in sizes else sum(size for size in sizes if size)
+
+
+def _tags(python: tuple[int, int]) -> Iterator[Tag]:
+    """Yield the tags of wheels that a CPython of this machine installs, best first."""
+    platforms = list(dict.fromkeys(tag.platform for tag in sys_tags()))
+    yield from cpython_tags(python, platforms=platforms)
+    yield from compatible_tags(python, interpreter=f"cp{python[0]}{python[1]}", platforms=platforms)
+
+
+def _wheel_size(wheels: Iterable[dict[str, Any]], tags: list[Tag]) -> int | None:
+    """Return the size of the wheel that would be installed, if it is known."""
+    sizes: dict[int, int | None] = {}
+    rank = {tag: number for number, tag in enumerate(tags)}
+    for wheel in wheels:
+        try:
+            fitting = parse_wheel_filename(wheel["url"].rpartition("/")[2])[3]
+        except (InvalidWheelFilename, KeyError):
+            continue
+        if ranks := [rank[tag] for tag in fitting if tag in rank]:
+            sizes[min(ranks)] = wheel.get("size")
+    return sizes[min(sizes)] if sizes else None

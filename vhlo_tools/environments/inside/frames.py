@@ -1,0 +1,60 @@
+"""Requests and answers on the standard streams of a process that serves them.
+
+A request is a line of JSON, ``{"do": name, "options": {...}, "parts": [length, ...]}``, and then the bytes of its
+parts; an answer the same with ``value``, or ``error`` and ``step``. Whatever a library prints goes to standard error.
+"""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+
+import json
+import os
+import resource
+import sys
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer
+    """What a release said of something that it refused, and at which step."""
+
+    def __init__(self, step, words):
+        super().__init__(words)
+        self.step = step
+
+
+def serve(functions):
+    """Answer requests until the standard input ends, by functions that return a value and a list of bytes.
+
+    The argument of the process is the limit of its data in bytes, which a program could otherwise exhaust.
+    """
+    limit = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    requests = sys.stdin.buffer
+    while True:
+        line = requests.readline()
+        if not line:
+            return
+        request = json.loads(line)
+        parts = [requests.read(length) for length in request["parts"]]
+        found = []
+        try:
+            value, found = functions[request["do"]](*parts, **request["options"])
+            said = {"value": value}
+        except Refusal as refusal:
+            said = {"error": str(refusal), "step": refusal.step}
+        except MemoryError:
+            said = {"error": "out of memory", "step": request["do"]}
+        except Exception as error:  # what a release raises differs
+            said = {"error": f"{type(error).__name__}: {error}", "step": request["do"]}
+        sys.stderr.flush()
+        said["parts"] = [len(part) for part in found]
+        answers.write(json.dumps(said).encode() + b"\n")
+        for part in found:
+            answers.write(part)
+        answers.flush()
+
+
+def words_of(error):
+    """Return what an exception says, or what it was raised from: old bindings wrap it in a SystemError."""
+    return str(error.__cause__ or error) or type(error).__name__

@@ -1,0 +1,105 @@
+"""Read, write and run artifacts with a release of TensorFlow: its StableHLO functions, and `XlaCallModule`."""
+
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, import-not-found, import-untyped"
+
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from frames import Refusal, serve, words_of
+from tensorflow.compiler.mlir.stablehlo import stablehlo
+
+#: The version of `XlaCallModule` since which it reads portable artifacts with any dialects of StableHLO's programs.
+CALL_MODULE = 9
+
+
+def called(step, function, *arguments):
+    """Call a function; what it refuses is a `Refusal`."""
+    try:
+        return function(*arguments)
+    except Exception as error:  # what a release raises differs
+        raise Refusal(step, words_of(error)) from None
+
+
+def describe():
+    """Return the StableHLO version of the release, and the oldest that it writes, where it says them."""
+    from importlib import metadata
+
+    found = {}
+    for name in ("tensorflow", "tensorflow-cpu"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    current, minimum = (getattr(stablehlo, f"get_{name}_version", None) for name in ("current", "minimum"))
+    return {
+        "packages": found,
+        "stablehlo": current and current(),
+        "minimum": minimum and minimum(),
+        "windows": {},
+    }, []
+
+
+def function_of(name):
+    """Return the form of a function that takes and gives bytes, which newer releases name `..._str`."""
+    return getattr(stablehlo, f"{name}_str", None) or getattr(stablehlo, name)
+
+
+def deserialized(artifact):
+    """Return the program in an artifact as ordinary bytecode."""
+    return called("read", function_of("deserialize_portable_artifact"), artifact)
+
+
+def read(artifact, text=False):
+    """Read an artifact. Without bindings for MLIR there is no text of it."""
+    deserialized(artifact)
+    return "", []
+
+
+def write(*programs, target, kind):
+    """Write a program for a version: the first of some spellings as text, or of artifacts, that the release reads."""
+    function = function_of("serialize_portable_artifact")
+    refusal = Refusal("read", "no program was given")
+    for program in programs:
+        try:
+            plain = deserialized(program) if kind == "artifact" else program
+            return "", [called("write", function, plain, target)]
+        except Refusal as error:
+            refusal = error
+    raise refusal
+
+
+def run(artifact, inputs, results):
+    """Run an artifact; return the results, of given shapes and element types, as an archive of arrays."""
+    import tensorflow as tf
+    from arrays import pack_arrays, unpack_arrays
+    from tensorflow.compiler.tf2xla.ops import gen_xla_ops
+
+    deserialized(artifact)
+    arguments = unpack_arrays(inputs)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def call(*values):
+        return gen_xla_ops.xla_call_module(
+            values,
+            version=CALL_MODULE,
+            module=artifact,
+            dim_args_spec=[],
+            Tout=[tf.dtypes.as_dtype(dtype) for dtype, _ in results],
+            Sout=[tf.TensorShape(shape) for _, shape in results],
+            platforms=["CPU"],
+            function_list=[],
+            has_token_input_output=False,
+            disabled_checks=[],
+        )
+
+    values = called("run", lambda: [tf.constant(each) for each in arguments])
+    found = called("run", lambda: call(*values))
+    return "", [pack_arrays([each.numpy() for each in found])]
+
+
+serve({"describe": describe, "read": read, "write": write, "run": run})

@@ -1,0 +1,278 @@
+"""A warm process in the environment of a release, which reads, writes and runs artifacts one after the other.
+
+Nothing that an artifact does to the release ends the caller: what the process dies of is an answer, and the next
+request starts another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final, Literal, Self
+
+from vhlo_tools.environments.making import Say, environment, silent
+from vhlo_tools.environments.release import PackageRelease
+from vhlo_tools.environments.uv import clean_environment
+from vhlo_tools.errors import ReleaseEnvironmentError
+from vhlo_tools.printable import printable
+
+__all__ = ["Answer", "ReleaseProcess", "Step"]
+
+#: What a release failed at; ``crash`` and ``timeout`` end its process.
+Step = Literal["read", "parse", "write", "compile", "run", "crash", "timeout"]
+
+#: The limits of one request: seconds, and bytes of memory that the process may fill.
+_SECONDS: Final = 120.0
+_MEMORY: Final = 12 << 30
+#: The bytes of an answer's first line, and of all it brings, that are read.
+_LONGEST_LINE: Final = 1 << 26
+_LARGEST_ANSWER: Final = 1 << 32
+#: A process starts within so many seconds on a busy machine: some releases import for long.
+_START: Final = 300.0
+#: What is kept of the words of a release.
+_WORDS: Final = 600
+
+_INSIDE: Final = Path(__file__).parent / "inside"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a release answered.
+
+    Attributes:
+        failed: What it failed at; ``None`` if it did what was asked.
+        words: What it said, or what its process died of.
+        value: The value of the answer.
+        parts: The bytes that it gave.
+        seconds: How long it took.
+    """
+
+    failed: Step | None = None
+    words: str = ""
+    value: Any = None
+    parts: tuple[bytes, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the release did what was asked."""
+        return self.failed is None
+
+
+class ReleaseProcess:
+    """The process of a release, started by its first request, as a context manager.
+
+    Args:
+        release: The release, such as ``jaxlib==0.4.31``.
+        say: Is told if an environment is made.
+        timeout: The limit of one request in seconds.
+        memory: The bytes of memory that the process may fill.
+
+    Raises:
+        ReleaseEnvironmentError: The release cannot be had, or is of a package that reads no artifacts.
+        MissingExtraError: Its environment must be made, and there is no uv.
+    """
+
+    def __init__(self, release: str, say: Say = silent, *, timeout: float = _SECONDS, memory: int = _MEMORY) -> None:
+        self.release = PackageRelease.parse(release)
+        if not self.release.kind.server:
+            raise ReleaseEnvironmentError(f"{release} does not read artifacts: expected a release of {_packages()}")
+        self._python = environment(release, say)
+        self._timeout = timeout
+        self._memory = memory
+        self._child: subprocess.Popen[bytes] | None = None
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+
+    def describe(self) -> dict[str, Any]:
+        """Return the versions of the packages, and the StableHLO versions that the release says it has.
+
+        Raises:
+            ReleaseEnvironmentError: If it cannot say.
+        """
+        answer = self.ask("describe")
+        if not answer.succeeded:
+            raise ReleaseEnvironmentError(f"{self.release} does not start: {answer.words}")
+        found: dict[str, Any] = answer.value
+        return found
+
+    def read(self, artifact: bytes, *, text: bool = False) -> Answer:
+        """Read an artifact; the value is its program as text, if that is asked for and the release can give it."""
+        return self.ask("read", artifact, text=text)
+
+    def write(self, programs: Sequence[bytes], target: str, kind: Literal["text", "artifact"]) -> Answer:
+        """Write a program for a StableHLO version; the one part of the answer is the artifact.
+
+        Args:
+            programs: Spellings of the program, of which the first is taken that the release reads.
+            target: The version.
+            kind: What they are.
+        """
+        return self.ask("write", *programs, target=target, kind=kind)
+
+    def run(self, artifact: bytes, inputs: bytes, **options: object) -> Answer:
+        """Run an artifact; the one part of the answer is an archive of arrays, as are the inputs (``arrays.py``)."""
+        return self.ask("run", artifact, inputs, **options)
+
+    def ask(self, function: str, *parts: bytes, **options: object) -> Answer:
+        """Ask for a function of the scripts in ``inside/``."""
+        fresh = self._child is None or self._child.poll() is not None
+        child = self._started() if fresh else self._child
+        assert child is not None
+        assert child.stdin is not None
+        begun = time.monotonic()
+        mark = self._errors.seek(0, os.SEEK_END)
+        deadline = begun + self._timeout + (_START if fresh else 0.0)
+        request = json.dumps({"do": function, "options": options, "parts": [len(each) for each in parts]}).encode()
+        try:
+            _send(child.stdin.fileno(), [request, b"\n", *parts], deadline)
+            said, found = self._answer(child, deadline)
+        except TimeoutError:
+            self.close()
+            return Answer("timeout", f"no answer within {self._timeout:g} s", seconds=time.monotonic() - begun)
+        except (OSError, ValueError):
+            words = self._death(child, mark)
+            return Answer("crash", words, seconds=time.monotonic() - begun)
+        seconds = time.monotonic() - begun
+        if "error" in said:
+            words = str(said["error"])
+            printed = self._printed(mark)
+            # Old bindings raise a bare "failed to ..." and print why.
+            reason = next((line for line in printed if "error: " in line), "")
+            text = reason.partition("error: ")[2] if reason and reason.partition("error: ")[2] not in words else ""
+            step = said.get("step", function)
+            failed: Step = step if step in ("read", "parse", "write", "compile", "run") else "run"
+            return Answer(failed, _short(f"{words} ({text})" if text else words), seconds=seconds)
+        return Answer(None, "", said.get("value"), tuple(found), seconds)
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+            for stream in (self._child.stdin, self._child.stdout):
+                if stream is not None:
+                    stream.close()
+            self._child = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+        self._errors.close()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        self.close()
+        self._errors.seek(0)
+        self._errors.truncate()
+        script = _INSIDE / self.release.kind.server
+        self._child = subprocess.Popen(
+            [self._python, "-I", "-B", script, str(self._memory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**clean_environment(), "JAX_PLATFORMS": "cpu"},
+            bufsize=0,
+            # Ctrl-C ends the caller, which ends this process; a traceback from here would only be in the way.
+            start_new_session=True,
+        )
+        assert self._child.stdin is not None
+        os.set_blocking(self._child.stdin.fileno(), False)
+        return self._child
+
+    def _answer(self, child: subprocess.Popen[bytes], deadline: float) -> tuple[dict[str, Any], list[bytes]]:
+        """Return an answer, checked as what comes from a process that ran anything.
+
+        Raises:
+            TimeoutError: If it does not come.
+            ValueError: If it is none; the end of the process is such an answer.
+        """
+        assert child.stdout is not None
+        handle = child.stdout.fileno()
+        buffered = bytearray()
+        while (end := buffered.find(b"\n")) < 0:
+            if len(buffered) > _LONGEST_LINE:
+                raise ValueError("too long an answer")
+            buffered += _received(handle, deadline)
+        said = json.loads(buffered[:end])
+        rest = buffered[end + 1 :]
+        lengths = said["parts"]
+        if not all(isinstance(each, int) and each >= 0 for each in lengths) or sum(lengths) > _LARGEST_ANSWER:
+            raise ValueError("an answer of impossible size")
+        while len(rest) < sum(lengths):
+            rest += _received(handle, deadline)
+        found, start = [], 0
+        for length in lengths:
+            found.append(bytes(rest[start : start + length]))
+            start += length
+        return said, found
+
+    def _death(self, child: subprocess.Popen[bytes], mark: int) -> str:
+        """Return what the process died of, and its last words."""
+        child.kill() if child.poll() is None and _lingers(child) else None
+        code = child.wait()
+        words = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        printed = self._printed(mark)
+        last = next((line for line in reversed(printed) if _TELLING.search(line)), "")
+        self.close()
+        return _short(f"{words}: {last}" if last else words)
+
+    def _printed(self, mark: int) -> list[str]:
+        self._errors.seek(mark)
+        return self._errors.read(1 << 20).decode(errors="replace").splitlines()
+
+
+#: Lines of standard error that say why a process ended.
+_TELLING: Final = re.compile(r"error|fatal|abort|terminate|check failed|assert|LLVM ERROR|bad_alloc", re.IGNORECASE)
+
+
+def _lingers(child: subprocess.Popen[bytes]) -> bool:
+    try:
+        child.wait(5)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def _send(handle: int, parts: Sequence[bytes], deadline: float) -> None:
+    for part in parts:
+        rest = memoryview(part)
+        while rest:
+            _, ready, _ = select.select([], [handle], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            rest = rest[os.write(handle, rest[: 1 << 16]) :]
+
+
+def _received(handle: int, deadline: float) -> bytes:
+    ready, _, _ = select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
+    if not ready:
+        raise TimeoutError
+    data = os.read(handle, 1 << 20)
+    if not data:
+        raise ValueError("the process ended")
+    return data
+
+
+def _short(words: str) -> str:
+    """Return the words of a release, fit for a terminal and of a readable length."""
+    line = printable(" ".join(words.split()))
+    return line if len(line) <= _WORDS else f"{line[: _WORDS - 3]}..."
+
+
+def _packages() -> str:
+    from vhlo_tools.environments.packages import PACKAGES
+
+    return ", ".join(name for name, package in PACKAGES.items() if package.server)

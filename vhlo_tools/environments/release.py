@@ -1,0 +1,75 @@
+"""A release of a package, as a requirement of exactly one version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from vhlo_tools.environments.packages import PACKAGES, Package
+from vhlo_tools.errors import ReleaseEnvironmentError
+
+__all__ = ["PackageRelease"]
+
+#: Built against numpy 1, older ones import nothing under numpy 2, yet do not say so.
+_FIRST_JAXLIB_FOR_NUMPY_2: Final = Version("0.4.26")
+
+
+@dataclass(frozen=True, slots=True)
+class PackageRelease:
+    """A package at one release.
+
+    Attributes:
+        package: The name in its canonical form, such as ``torch-mlir``.
+        version: The version of the release.
+    """
+
+    package: str
+    version: Version
+
+    @classmethod
+    def parse(cls, text: str) -> PackageRelease:
+        """Parse a requirement of exactly one release, such as ``jaxlib==0.4.31``.
+
+        Raises:
+            ReleaseEnvironmentError: If it is none.
+        """
+        try:
+            requirement = Requirement(text)
+            (specifier,) = requirement.specifier
+            if specifier.operator != "==" or requirement.extras or requirement.marker or requirement.url:
+                raise ValueError
+            return cls(canonicalize_name(requirement.name), Version(specifier.version))
+        except (InvalidRequirement, ValueError):
+            raise ReleaseEnvironmentError(f"{text!r} is not a release such as 'jaxlib==0.4.31'") from None
+
+    def __str__(self) -> str:
+        return f"{self.package}=={self.version}"
+
+    @property
+    def kind(self) -> Package:
+        """What its environment needs."""
+        return PACKAGES.get(self.package, Package(""))
+
+    @property
+    def folder_name(self) -> str:
+        """The start of the name of its environments; the version of their Python follows."""
+        return f"{self.package}-{self.version}"
+
+    @property
+    def companions(self) -> list[str]:
+        """Requirements that it is used with, and does not have itself."""
+        return [each.format(version=self.version) for each in self.kind.companions]
+
+    def requirements(self) -> list[str]:
+        """Return what to install: the release, and bounds that its own metadata lacks."""
+        installed = f"{self.kind.installed or self.package}=={self.version}"
+        old = self.package in {"jax", "jaxlib"} and self.version < _FIRST_JAXLIB_FOR_NUMPY_2
+        return [installed, *self.companions, *(["numpy<2"] if old else [])]
+
+    def overrides(self) -> str:
+        """Return requirements that replace those of the packages' metadata: what is not needed is never wanted."""
+        return "".join(f'{name}; python_version < "3"\n' for name in self.kind.not_needed)
