@@ -46,10 +46,10 @@ def _die_twice(program: StoredProgram, settings: MigrationSettings) -> Artifact 
 
 
 #: Kills the process that moves a file with `deadly` in its name.
-DEADLY = Tools(_die_of_deadly, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove)
+DEADLY = Tools(_die_of_deadly, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove, MIGRATION_TOOLS.refused)
 #: Does so twice, and then no more.
-DEADLY_TWICE = Tools(_die_twice, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove)
+DEADLY_TWICE = Tools(_die_twice, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove, MIGRATION_TOOLS.refused)
 #: Makes of every program the same other one.
-LYING = Tools(_give_another, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove)
+LYING = Tools(_give_another, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove, MIGRATION_TOOLS.refused)
 #: Changes a file while it is worked on, as somebody else might.
-CHANGING = Tools(_change_the_file, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove)
+CHANGING = Tools(_change_the_file, MIGRATION_TOOLS.blocking, MIGRATION_TOOLS.prove, MIGRATION_TOOLS.refused)

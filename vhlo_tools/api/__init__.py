@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from vhlo_tools.api.golden_suites import check_golden, record_golden
     from vhlo_tools.api.parallel import load_parallel_executable, run_parallel
     from vhlo_tools.api.proofs import Prover
+    from vhlo_tools.api.releases import confirm, downloads, install_releases, matrix
     from vhlo_tools.api.running import ENGINE_CHOICES, EngineChoice, load_executable, run
     from vhlo_tools.api.store_verification import StoreVerification, verify_stores
     from vhlo_tools.api.stores import migrate, opened_migration, plan_migration, store_status
@@ -67,6 +68,7 @@ else:
             "golden_suites": ("check_golden", "record_golden"),
             "parallel": ("load_parallel_executable", "run_parallel"),
             "proofs": ("Prover",),
+            "releases": ("confirm", "downloads", "install_releases", "matrix"),
             "running": ("ENGINE_CHOICES", "EngineChoice", "load_executable", "run"),
             "store_verification": ("StoreVerification", "verify_stores"),
             "stores": ("migrate", "opened_migration", "plan_migration", "store_status"),

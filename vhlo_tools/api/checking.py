@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Unpack
 
@@ -64,6 +64,40 @@ class Checked:
             return list(self.expand(artifact, target).findings)
         except DowngradeError as error:
             return [*error.findings, *(each for each in found if each.level != "error")]
+
+    def confirmed_findings(self, target: Version, releases: Sequence[str]) -> list[Finding]:
+        """Return an error for each real release that does not read the program as it is written for ``target``.
+
+        Args:
+            target: The version, for which :meth:`findings` has no error.
+            releases: The releases; those older than ``target`` are not asked.
+
+        Raises:
+            ReleaseEnvironmentError: If a release cannot be had or started, or does not answer within two minutes.
+            MissingExtraError: If an environment must be made, and there is no uv.
+        """
+        from vhlo_tools.matrix import refusals
+
+        if self.artifact is None:
+            return []
+        if self.expand is not None and self.artifact.requirements().findings(target):
+            return refusals(releases, self.expand(self.artifact, target), target)
+        return refusals(releases, self.artifact.retargeted(target), target)
+
+    def confirmed_reader_findings(self, reader: Target, releases: Sequence[str]) -> list[Finding]:
+        """Return an error for each real release that does not read the artifact as it is.
+
+        Args:
+            reader: The consumer, for which :meth:`reader_findings` has no error.
+            releases: The releases; those older than the consumer are not asked.
+
+        Raises:
+            ReleaseEnvironmentError: As :meth:`confirmed_findings`.
+            MissingExtraError: As :meth:`confirmed_findings`.
+        """
+        from vhlo_tools.matrix import refusals
+
+        return refusals(releases, self.artifact, reader.version) if self.artifact is not None else []
 
     def reader_findings(self, reader: Target) -> list[Finding]:
         """Return all reasons why a consumer cannot read the program unchanged.

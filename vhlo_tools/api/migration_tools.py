@@ -5,6 +5,7 @@ These functions are called by name in other processes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from vhlo_tools.api.checking import Checked, prepare_check
@@ -97,4 +98,11 @@ def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: Migr
 
 
 #: The operations of a migration on one program.
-MIGRATION_TOOLS: Final = Tools(_move, _blocking, _prove)
+def _refused(artifacts: Sequence[Artifact], settings: MigrationSettings) -> list[Finding]:
+    """Return the findings of the real releases that do not read artifacts at the target version."""
+    from vhlo_tools.matrix import refusals
+
+    return [each for artifact in artifacts for each in refusals(settings.confirm_with, artifact, settings.target)]
+
+
+MIGRATION_TOOLS: Final = Tools(_move, _blocking, _prove, _refused)

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
+from vhlo_tools.api.releases import install_releases
 from vhlo_tools.errors import MigrationError
 from vhlo_tools.executors import AnyExecutor, Workers
 from vhlo_tools.migration import Claim, Journal, Migration, MigrationRecord, MigrationSettings, journal_path
@@ -37,6 +38,8 @@ class MigrationOptions(WriteOptions, total=False):
         as_of: The day from which windows in the target count back, by default today.
         provider: The bindings to use if they are needed.
         trusted: Whether MLIR may parse bytes directly in this process, as for :func:`serialize`.
+        confirm_with: The real releases, such as ``jaxlib==0.4.31``, that must read a result before it is written, and
+            what is at the target already; those older than the target are not asked.
     """
 
     output_dir: str | PathLike[str] | None
@@ -48,6 +51,7 @@ class MigrationOptions(WriteOptions, total=False):
     as_of: date | None
     provider: str | None
     trusted: bool
+    confirm_with: Sequence[str]
 
 
 def _settings(
@@ -56,16 +60,19 @@ def _settings(
     *,
     output_dir: str | PathLike[str] | None = None,
     exclude: Sequence[str] = (),
+    confirm_with: Sequence[str] = (),
     as_of: date | None = None,
     provider: str | None = None,
     **options: Any,
 ) -> MigrationSettings:
+    install_releases(confirm_with)
     resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
     return MigrationSettings(
         _texts(paths),
         resolved.version,
         None if output_dir is None else _text(output_dir),
         exclude=tuple(exclude),
+        confirm_with=tuple(confirm_with),
         provider=provider,
         consumers=resolved.consumers,
         **options,

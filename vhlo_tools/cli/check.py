@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from vhlo_tools import api
 from vhlo_tools.cli import check_settings, check_text, options
 from vhlo_tools.cli.echo import echo, has_colours
 from vhlo_tools.cli.progress import Progress, shown_progress
@@ -143,6 +144,7 @@ def _settings_options(function: _F) -> _F:
     default=None,
     help="Whether features newer than a target may be rewritten, where the program computes the same.",
 )
+@options.confirm_option
 @options.allow_relaxed_option
 @click.option("--allow-signature-change/--no-allow-signature-change", default=None, help=options.SIGNATURE_CHANGE_HELP)
 @_settings_options
@@ -199,6 +201,9 @@ def check(
         return _show(settings, provider)
     if show_files:
         return _show_files(settings)
+    if settings.confirm_with and not any(targets or readers for targets, readers in settings.questions()):
+        # A release that is to read what is written for it.
+        settings = replace(settings, target=settings.confirm_with)
     if not settings.paths or not any(targets or readers for targets, readers in settings.questions()):
         raise click.UsageError(
             "expected a PATH, and --target or --readable-by, here or in the settings; or --explain FEATURE"
@@ -215,6 +220,7 @@ def check(
         raise click.UsageError(
             "--dask and --cache-dir exclude each other: workers read the programs, and use no cache; give only one"
         )
+    api.install_releases(settings.confirm_with, _say)
     cache = _cache(settings, cache_dir, no_cache=no_cache or dask is not None)
     with options.cluster(dask) as client:
         run = _Run(gate, jobs or _cores(), cache, client)

@@ -36,6 +36,7 @@ _COMMANDS = {
     "verify": "Compare the results of two programs.",
     "migrate": "Migrate a store of programs to another version.",
     "store": "Watch the compatibility windows of a store.",
+    "matrix": "Let real releases write and read programs, and compare with the specification.",
     "targets": "Show versions, releases, and the version of a target.",
     "spec": "Show, compare, check and extend the specification of VHLO.",
     "opt": "Run passes on a program, as stablehlo-opt does.",
@@ -48,7 +49,7 @@ _COMMANDS = {
 _COMPLETING = "_VHLO_COMPLETE"
 
 # The commands whose exit code is an answer.
-_ANSWERING = ("check", "diff", "golden", "migrate", "store", "verify")
+_ANSWERING = ("check", "diff", "golden", "matrix", "migrate", "store", "verify")
 
 
 def import_command(name: str = "") -> click.Command | None:

@@ -70,6 +70,7 @@ def _with(found: Sequence[Callable[[Any], Any]]) -> Callable[[_F], _F]:
 @_with(_DOING)
 @options.no_legalize_option
 @options.expand_options
+@options.confirm_option
 @options.as_of_option
 @options.provider_option
 @options.trusted_option
@@ -97,6 +98,7 @@ def migrate(
     expand: bool,
     allow_relaxed: tuple[str, ...],
     allow_signature_change: bool,
+    confirm_with: tuple[str, ...],
     as_of: date | None,
     provider: str | None,
     trusted: bool,
@@ -133,7 +135,9 @@ def migrate(
         expand,
         allow_relaxed,
         allow_signature_change,
+        confirm_with,
     )
+    api.install_releases(confirm_with, lambda line: echo(f"vhlo: {line}", err=True))
     if output_format == "parquet" and report is None:
         raise click.UsageError("a Parquet file is not for a terminal: give -o FILE")
     with (

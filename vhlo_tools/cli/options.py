@@ -154,6 +154,23 @@ no_legalize_option = click.option(
 )
 
 
+def releases(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the releases in comma lists, each once."""
+    return tuple(dict.fromkeys(each.strip() for text in value for each in text.split(",") if each.strip()))
+
+
+def confirm_option(function: _F) -> _F:
+    """Add ``--confirm-with``, which the function receives as a tuple of releases."""
+    return click.option(
+        "--confirm-with",
+        multiple=True,
+        metavar="RELEASE",
+        callback=releases,
+        help="A real release, such as jaxlib==0.4.31, that must read the result; it is installed on first use. May be "
+        "repeated.",
+    )(function)
+
+
 def provider_option(function: _F) -> _F:
     """Add the option for the MLIR bindings."""
     return click.option(

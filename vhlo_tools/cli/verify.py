@@ -35,11 +35,16 @@ _DRAWING: Final = (
         "--size", type=click.IntRange(min=0), default=3, show_default=True, help="The size of dynamic dimensions."
     ),
 )
-_TOLERANCE: Final = (
-    click.option("--ulp", type=click.IntRange(min=0), default=4, show_default=True, help="Tolerance in ulp."),
-    click.option("--rtol", type=click.FloatRange(min=0), default=0.0, help="Relative tolerance."),
-    click.option("--atol", type=click.FloatRange(min=0), default=0.0, help="Absolute tolerance, added to --rtol."),
-)
+
+
+def _tolerances(relative: float = 0.0, absolute: float = 0.0) -> tuple[Callable[[Any], Any], ...]:
+    """Return the options for a tolerance, with the defaults of two of them."""
+    floats: dict[str, Any] = {"type": click.FloatRange(min=0), "show_default": bool(relative or absolute)}
+    return (
+        click.option("--ulp", type=click.IntRange(min=0), default=4, show_default=True, help="Tolerance in ulp."),
+        click.option("--rtol", default=relative, help="Relative tolerance.", **floats),
+        click.option("--atol", default=absolute, help="Absolute tolerance, added to --rtol.", **floats),
+    )
 
 
 def drawing_options(function: _F) -> _F:
@@ -55,13 +60,18 @@ def drawing_options(function: _F) -> _F:
 
 def tolerance_options(function: _F) -> _F:
     """Add the options for the tolerance of floats, which the function receives as ``tolerance``."""
+    return _gathered(function, _tolerances(), "tolerance", _tolerance)
 
-    def tolerance(ulp: int, rtol: float, atol: float) -> Tolerance:
-        from vhlo_tools.verification import Tolerance
 
-        return Tolerance(ulp, rtol, atol)
+def loose_tolerance_options(function: _F) -> _F:
+    """Add the same options with defaults for results of different compilers."""
+    return _gathered(function, _tolerances(1e-4, 1e-5), "tolerance", _tolerance)
 
-    return _gathered(function, _TOLERANCE, "tolerance", tolerance)
+
+def _tolerance(ulp: int, rtol: float, atol: float) -> Tolerance:
+    from vhlo_tools.verification import Tolerance
+
+    return Tolerance(ulp, rtol, atol)
 
 
 def _gathered(function: _F, options: Sequence[Callable[[Any], Any]], name: str, make: Callable[..., Any]) -> _F:

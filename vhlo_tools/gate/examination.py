@@ -92,6 +92,7 @@ class Examiner:
         allow_signature_change: Whether that may change the types of arguments and results.
         provider: The bindings to use if they are needed.
         trusted: Whether MLIR may parse bytecode directly in this process.
+        confirm_with: The real releases that must read what is written, or found, without errors.
     """
 
     allow_other_dialects: bool = False
@@ -101,6 +102,7 @@ class Examiner:
     allow_signature_change: bool = False
     provider: str | None = None
     trusted: bool = False
+    confirm_with: tuple[str, ...] = ()
 
     def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
         """Examine programs; an error in one does not affect the others."""
@@ -161,12 +163,22 @@ class Examiner:
             provider=self.provider,
             trusted=self.trusted,
         )
-        findings = tuple(tuple(_found(checked, each)) for each in questions)
+        findings = tuple(tuple(self._found(checked, each)) for each in questions)
         return Examination(
             findings,
             facts_of(checked) if facts else None,
             count_functions(checked) if any(each.level != "note" for found in findings for each in found) else None,
         )
+
+    def _found(self, checked: api.Checked, question: Question) -> list[Finding]:
+        version = question.target.version
+        found = checked.reader_findings(question.target) if question.reading else checked.findings(version)
+        if self.confirm_with and not any(each.level == "error" for each in found):
+            if question.reading:
+                found += checked.confirmed_reader_findings(question.target, self.confirm_with)
+            else:
+                found += checked.confirmed_findings(version, self.confirm_with)
+        return [replace(each, target=version) for each in found]
 
 
 def os_message(path: str, error: OSError) -> str:
@@ -181,9 +193,3 @@ def _program(task: Task, data: Buffer | None) -> ProgramSource:
         return data
     # As identified from the path, without reading the file again.
     return Source(place(task.path), recognise(data, task.shown), task.shown, data)
-
-
-def _found(checked: api.Checked, question: Question) -> list[Finding]:
-    version = question.target.version
-    found = checked.reader_findings(question.target) if question.reading else checked.findings(version)
-    return [replace(each, target=version) for each in found]

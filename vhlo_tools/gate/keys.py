@@ -281,6 +281,18 @@ def _features(value: Any, place: KeyPlace) -> tuple[str, ...]:
     return ids
 
 
+_RELEASE: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9A-Za-z.+!-]+$"
+
+
+@value_kind(one_or_more({"type": "string", "pattern": _RELEASE}))
+def _releases(value: Any, place: KeyPlace) -> tuple[str, ...]:
+    releases = _texts(value, place)
+    for index, each in enumerate(releases):
+        if not re.match(_RELEASE, each, re.ASCII):
+            raise place.item(index).must_be("a release such as jaxlib==0.4.31", each)
+    return releases
+
+
 @value_kind(TEXT)
 def _revision(value: Any, place: KeyPlace) -> str:
     return _text(value, place)
@@ -312,6 +324,7 @@ _SETTINGS: Final[Mapping[str, ValueKind[Any]]] = {
     "allow-relaxed": _expansions("relaxed"),
     "allow-signature-change": _flag,
     "forbid-expansions": _features,
+    "confirm-with": _releases,
     "as-of": _day,
     "baseline": _path,
     "against": _revision,

@@ -68,6 +68,7 @@ class Settings:
         allow_relaxed: The features that may be rewritten with something given up; ``all`` for all of them.
         allow_signature_change: Whether that may change the types of arguments and results of public functions.
         forbid_expansions: The features that may not be rewritten.
+        confirm_with: The real releases that must read what is written for a target, or found readable.
         as_of: The day from which windows count back; ``None`` is today.
         baseline: The file of known findings.
         against: The revision of git that programs are compared with.
@@ -91,6 +92,7 @@ class Settings:
     allow_relaxed: tuple[str, ...] = ()
     allow_signature_change: bool = False
     forbid_expansions: tuple[str, ...] = ()
+    confirm_with: tuple[str, ...] = ()
     as_of: date | None = None
     baseline: str | None = None
     against: str | None = None

@@ -45,6 +45,7 @@ class MigrationSettings:
         expand: Whether features newer than the target are rewritten, with the same results.
         allow_relaxed: The features that are also rewritten with something given up.
         allow_signature_change: Whether that may change the types of arguments and results.
+        confirm_with: The real releases that must read a result before it is written, and what is at the target already.
     """
 
     paths: tuple[str, ...]
@@ -66,6 +67,7 @@ class MigrationSettings:
     expand: bool = False
     allow_relaxed: tuple[str, ...] = ()
     allow_signature_change: bool = False
+    confirm_with: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # The URL of a file is its path.
@@ -93,6 +95,7 @@ class MigrationSettings:
             "expand": self.expand,
             "allow-relaxed": sorted(self.allow_relaxed),
             "allow-signature-change": self.allow_signature_change,
+            "confirm-with": list(self.confirm_with),
         }
 
 
@@ -159,8 +162,10 @@ class Tools:
         move: Returns a program at the target version.
         blocking: Returns the findings that prevent the migration of a program, and others.
         prove: Compares a program with the one that :attr:`move` returned for it.
+        refused: Returns the findings of the real releases that do not read artifacts at the target version.
     """
 
     move: Callable[[StoredProgram, MigrationSettings], Artifact | JaxContainer]
     blocking: Callable[[StoredProgram, MigrationSettings], Sequence[Finding]]
     prove: Callable[[StoredProgram, Artifact | JaxContainer, MigrationSettings], Proof]
+    refused: Callable[[Sequence[Artifact], MigrationSettings], Sequence[Finding]]

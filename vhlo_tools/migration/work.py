@@ -141,7 +141,10 @@ class Work:
             reason = "the target cannot read the jax.export file, whatever the version of its artifact"
             return PreparedFile(replace(record, status="blocked", findings=tuple(refused), reason=reason))
         chunks: _Chunks | None
-        if opened is not None and _is_at(before, settings.target):
+        is_at_target = opened is not None and _is_at(before, settings.target)
+        if is_at_target and (blocked := self._unconfirmed(record, before.artifacts)):
+            return blocked
+        if opened is not None and is_at_target:
             if not beside:
                 return PreparedFile(self._moved_before(record, before, found.destination))
             chunks = [view(before.data)]
@@ -160,6 +163,8 @@ class Work:
                 moved = self.tools.move(before, settings)
                 _write_nowhere(list(joined(moved.chunks)), found.source)
                 record = replace(record, seconds=time.perf_counter() - started)
+            if blocked := self._unconfirmed(record, moved.artifacts if isinstance(moved, JaxContainer) else [moved]):
+                return blocked
             if settings.verify and not self.dry:
                 record = self._proven(record, before, moved)
                 if record.status in ("mismatch", "unverified"):
@@ -174,6 +179,13 @@ class Work:
             if record.new_digest == there:
                 return PreparedFile(replace(record, status="current", output=found.destination if beside else None))
         return self._placed(task, record, chunks, beside=beside)
+
+    def _unconfirmed(self, record: MigrationRecord, artifacts: Sequence[Artifact]) -> PreparedFile | None:
+        """Return that the file is blocked, if a real release that is to read it does not."""
+        if not self.settings.confirm_with or not (found := self.tools.refused(artifacts, self.settings)):
+            return None
+        reason = "a real release does not read it at the target"
+        return PreparedFile(replace(record, status="blocked", findings=(*record.findings, *found), reason=reason))
 
     def _moved_before(self, record: MigrationRecord, before: StoredProgram, destination: str) -> MigrationRecord:
         """Return the record of what is at the target: an object says if this migration moved it before."""

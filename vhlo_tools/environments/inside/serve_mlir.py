@@ -135,7 +135,7 @@ def write_one(program, target, kind):
     return called("write", stablehlo.serialize_portable_artifact, module, target, diagnosed=made)
 
 
-CLIENT: list = []
+CLIENT: list[object] = []
 
 
 def client_of(xla_client, extension):

@@ -1,0 +1,215 @@
+"""Real releases: a matrix of those that write and those that read, and confirmations that one reads a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from vhlo_tools.api.conversion import resolve_target, retarget, serialize
+from vhlo_tools.api.frontends import as_artifact
+from vhlo_tools.api.running import load_executable
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.compat import AllowRelaxed, Expand
+from vhlo_tools.environments import Download, Say, download_of, environment, silent
+from vhlo_tools.errors import DowngradeError, VhloToolsError
+from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.matrix import Confirmation, Matrix, MatrixProgram
+    from vhlo_tools.program import ExpandOptions, ProgramSource
+    from vhlo_tools.verification import Drawing, Tolerance
+
+__all__ = ["confirm", "downloads", "install_releases", "matrix"]
+
+
+def downloads(releases: Iterable[str]) -> tuple[Download, ...]:
+    """Return what making the environments of releases would download, without making any.
+
+    Args:
+        releases: The releases, such as ``jaxlib==0.4.31``.
+
+    Raises:
+        ReleaseEnvironmentError: If a release does not exist, or not for a Python of this machine.
+        MissingExtraError: If an environment must be made, and there is no uv.
+    """
+    return tuple(download_of(release) for release in dict.fromkeys(releases))
+
+
+def confirm(
+    program: ProgramSource,
+    release: str,
+    *,
+    target: str | None = None,
+    expand: Expand = False,
+    allow_relaxed: AllowRelaxed = (),
+    allow_signature_change: bool = False,
+    name: str | None = None,
+    provider: str | None = None,
+    trusted: bool = False,
+    say: Say = silent,
+) -> Confirmation:
+    """Let a real release read a program, in a process that stays for the next one.
+
+    >>> confirmation = vt.confirm("model.mlirbc", "jaxlib==0.4.31")  # doctest: +SKIP
+    >>> print(confirmation)  # doctest: +SKIP
+    jaxlib==0.4.31 reads model.mlirbc
+
+    Args:
+        program: Anything that :func:`serialize` accepts. An artifact is read as it is, unless ``target`` is given;
+            other programs are written for ``target``, by default for the release.
+        release: The release, such as ``jaxlib==0.4.31``: an environment of it is made on first use, and kept.
+        target: The target to write the program for first.
+        expand: As for :func:`serialize`, as are the next five.
+        allow_relaxed: The features that may be rewritten with something given up.
+        allow_signature_change: Whether that may change the types of arguments and results.
+        name: The name of the program in messages, by default its path.
+        provider: The bindings to use.
+        trusted: Whether MLIR may parse bytecode directly in this process.
+        say: Is told if an environment is made.
+
+    Returns:
+        Whether it reads it, and what it says otherwise; it is true or false accordingly.
+
+    Raises:
+        DowngradeError: If the program needs features newer than the target.
+        ReleaseEnvironmentError: If the release cannot be had or started, or does not answer within two minutes.
+        MissingExtraError: If its environment must be made, and there is no uv.
+        VhloToolsError: If the program is not valid.
+    """
+    from vhlo_tools.matrix import confirm_by
+
+    artifact = as_artifact(program, name)
+    allowed: ExpandOptions = {
+        "expand": expand,
+        "allow_relaxed": allow_relaxed,
+        "allow_signature_change": allow_signature_change,
+    }
+    if artifact is None:
+        artifact = serialize(program, target or release, name=name, provider=provider, trusted=trusted, **allowed)
+    elif target is not None:
+        artifact = retarget(artifact, target, provider=provider, trusted=trusted, **allowed)
+    install_releases([release], say)
+    return confirm_by(release, artifact)
+
+
+def matrix(
+    programs: Mapping[str, ProgramSource] | Sequence[ProgramSource],
+    *,
+    producers: Sequence[str],
+    consumers: Sequence[str],
+    target: str | None = None,
+    run: bool = True,
+    drawing: Drawing | None = None,
+    tolerance: Tolerance | None = None,
+    jobs: int = 1,
+    timeout: float = 120.0,
+    provider: str | None = None,
+    trusted: bool = False,
+    say: Say = silent,
+) -> Matrix:
+    """Let real releases write programs, and others read and run what they wrote, beside what the specification says.
+
+    Every release has an environment of its own, which ``uv`` makes on first use and which is kept. A producer is given
+    the program as an artifact of a version that it should know, and writes it; a consumer reads it, and runs it where
+    it can: jaxlib and TensorFlow on XLA, torch-mlir on its reference interpreter, IREE compiled for this CPU. The
+    results are compared with those of :func:`run`.
+
+    Args:
+        programs: Anything that :func:`serialize` accepts, by name or by path.
+        producers: The releases that write, such as ``jaxlib==0.4.31`` or ``tensorflow==2.21.0``.
+        consumers: The releases that read.
+        target: The target that producers write for, or their own version if that is older; by default their own.
+        run: Whether artifacts are run, or only read.
+        drawing: The parameters of random inputs.
+        tolerance: The tolerance for floats.
+        jobs: How many releases work at once.
+        timeout: The limit in seconds for one artifact in one release.
+        provider: The bindings that read the programs and compute the expected results.
+        trusted: As for :func:`serialize`.
+        say: Is told the progress, in lines.
+
+    Returns:
+        The matrix. What a release refuses, or dies of, is in it and raises nothing.
+
+    Raises:
+        ReleaseEnvironmentError: If a release cannot be had or started, or a producer writes no artifacts.
+        MissingExtraError: If an environment must be made, and there is no uv.
+        UnknownTargetError: If ``target`` is none.
+        VhloToolsError: If a program is not valid.
+    """
+    from vhlo_tools.matrix import build_matrix
+
+    named = programs if isinstance(programs, Mapping) else {str(each): each for each in programs}
+    version = resolve_target(target, provider=provider).version if target is not None else None
+    install_releases(dict.fromkeys((*producers, *consumers)), say)
+    prepared = [
+        _prepared(name, program, run=run, drawing=drawing, provider=provider, trusted=trusted)
+        for name, program in named.items()
+    ]
+    return build_matrix(
+        prepared,
+        tuple(dict.fromkeys(producers)),
+        tuple(dict.fromkeys(consumers)),
+        target=version,
+        tolerance=tolerance,
+        run=run,
+        jobs=jobs,
+        timeout=timeout,
+        say=say,
+    )
+
+
+def install_releases(releases: Iterable[str], say: Say = silent) -> None:
+    """Make the environments of releases where there are none, and say before what that downloads.
+
+    Args:
+        releases: The releases, such as ``jaxlib==0.4.31``.
+        say: Is told, in lines.
+
+    Raises:
+        ReleaseEnvironmentError: As :func:`downloads`.
+        MissingExtraError: As :func:`downloads`.
+    """
+    needed = [each for each in downloads(releases) if each.size != 0]
+    for each in needed:
+        size = "of unknown size" if each.size is None else f"at most {each.size / 1e6:.0f} MB"
+        say(f"{each.release}: an environment is made once; downloads {size}")
+    if len(needed) > 1:
+        total = sum(each.size or 0 for each in needed) / 1e6
+        say(f"{len(needed)} environments in all; downloads at most {total:.0f} MB")
+    for each in needed:
+        environment(str(each.release), say)
+
+
+def _prepared(
+    name: str,
+    program: ProgramSource,
+    *,
+    run: bool,
+    drawing: Drawing | None,
+    provider: str | None,
+    trusted: bool,
+) -> MatrixProgram:
+    from vhlo_tools.matrix import MatrixProgram, evaluate
+    from vhlo_tools.verification import Drawing as AnyDrawing
+
+    artifact = as_artifact(program, name) or serialize(
+        program, name=name, allow_other_dialects=True, provider=provider, trusted=trusted
+    )
+    artifact = _oldest(artifact)
+    if not run:
+        return MatrixProgram(name, artifact, None, "runs were not asked for")
+    try:
+        executable = load_executable(artifact, name=name, provider=provider, trusted=True)
+        return MatrixProgram(name, artifact, evaluate(executable, drawing or AnyDrawing()))
+    except VhloToolsError as error:
+        return MatrixProgram(name, artifact, None, f"not run: {error}")
+
+
+def _oldest(artifact: Artifact) -> Artifact:
+    """Return an artifact at the oldest version that has all of it."""
+    version: Final[Version] = artifact.requirements().downgradable_to
+    try:
+        return artifact.retargeted(version) if version < artifact.version else artifact
+    except (DowngradeError, VhloToolsError):
+        return artifact

@@ -1,0 +1,158 @@
+"""``vhlo matrix``: which real releases read and run what real releases wrote."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from vhlo_tools import api
+from vhlo_tools.cli import matrix_text, options
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.verify import drawing_options, loose_tolerance_options
+
+if TYPE_CHECKING:
+    from vhlo_tools.matrix import Matrix
+    from vhlo_tools.verification import Drawing, Tolerance
+
+_FORMATS: Final = ("text", "json", "parquet")
+
+
+def _releases(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    found = options.releases(context, parameter, value)
+    if not found:
+        raise click.BadParameter("give at least one release, such as jaxlib==0.4.31", context, parameter)
+    return found
+
+
+@click.command()
+@click.argument("paths", metavar="PROGRAM...", nargs=-1, required=True)
+@click.option(
+    "--producers",
+    multiple=True,
+    required=True,
+    metavar="RELEASE,...",
+    callback=_releases,
+    help="The releases that write the programs, such as jaxlib==0.4.31. May be repeated.",
+)
+@click.option(
+    "--consumers",
+    multiple=True,
+    required=True,
+    metavar="RELEASE,...",
+    callback=_releases,
+    help="The releases that read, and run, what those wrote. May be repeated.",
+)
+@click.option(
+    "--target",
+    metavar="TARGET",
+    help="Write for TARGET where a producer's own version is newer; by default for its own version.",
+)
+@click.option("--no-run", is_flag=True, help="Only read the artifacts.")
+@click.option("--sizes", is_flag=True, help="Only say what would be downloaded, and make nothing.")
+@drawing_options
+@loose_tolerance_options
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), help="How many releases work at once; by default one for each core."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=120.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The limit for one artifact in one release.",
+)
+@options.provider_option
+@options.trusted_option
+@click.option(
+    "--output-format",
+    "--format",
+    type=click.Choice(_FORMATS),
+    default="text",
+    show_default=True,
+    help="parquet has a row for each cell, and needs -o FILE and the extra `distributed`.",
+)
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the matrix to FILE, replacing its content, instead of stdout."
+)
+@click.option("--picture", metavar="FILE", help="Also draw it, as .svg, .png or .pdf; needs the extra `releases`.")
+def matrix(
+    paths: tuple[str, ...],
+    producers: tuple[str, ...],
+    consumers: tuple[str, ...],
+    target: str | None,
+    no_run: bool,
+    sizes: bool,
+    drawing: Drawing,
+    tolerance: Tolerance,
+    jobs: int | None,
+    timeout: float,
+    provider: str | None,
+    trusted: bool,
+    output_format: str,
+    output: str | None,
+    picture: str | None,
+) -> int:
+    """Let real releases write each PROGRAM and others read and run it, beside what the specification says.
+
+    Every release is installed in an environment of its own on first use, and kept. Exit code 1: the specification was
+    wrong about a release, or one computes other results.
+    """
+    if sizes:
+        for line in matrix_text.sizes(api.downloads((*producers, *consumers))):
+            echo(line)
+        return 0
+    if output_format == "parquet" and output is None:
+        raise click.UsageError("a Parquet file is not for a terminal: give -o FILE")
+    _check_outputs(output, picture, binary=output_format == "parquet")
+    found = api.matrix(
+        {name: program for program, name in map(options.read_program, paths)},
+        producers=producers,
+        consumers=consumers,
+        target=target,
+        run=not no_run,
+        drawing=drawing,
+        tolerance=tolerance,
+        jobs=jobs or os.cpu_count() or 1,
+        timeout=timeout,
+        provider=provider,
+        trusted=trusted,
+        say=lambda line: echo(f"vhlo: {line}", err=True),
+    )
+    _write(found, output_format, output)
+    if picture is not None:
+        from vhlo_tools.matrix import draw_matrix
+
+        options.write_output(picture, [draw_matrix(found, Path(picture).suffix)], force=True, binary=True)
+    return 0 if found.passed else 1
+
+
+def _check_outputs(output: str | None, picture: str | None, *, binary: bool) -> None:
+    from vhlo_tools.matrix import PICTURE_SUFFIXES
+
+    if output is not None:
+        options.check_output(output, force=True, binary=binary)
+    if picture is not None:
+        if not picture.endswith(PICTURE_SUFFIXES):
+            raise click.UsageError(f"--picture {picture}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}")
+        options.check_output(picture, force=True, binary=True)
+
+
+def _write(found: Matrix, output_format: str, output: str | None) -> None:
+    chunks: Any
+    if output_format == "parquet":
+        from vhlo_tools.matrix import MATRIX_TABLE
+        from vhlo_tools.tables import parquet_chunks
+
+        chunks = parquet_chunks(MATRIX_TABLE, found.cells)
+    else:
+        lines = matrix_text.as_json(found) if output_format == "json" else matrix_text.report(found)
+        chunks = [f"{line}\n".encode("utf-8", "backslashreplace") for line in lines]
+    if output is None:
+        for chunk in chunks:
+            click.echo(chunk, nl=False)
+    else:
+        options.write_output(output, chunks, force=True, binary=output_format == "parquet")

@@ -1,0 +1,215 @@
+"""Making a matrix: every producer writes every program, and every consumer reads and runs what they wrote.
+
+The specification is asked first. Each release works in a process of its own, one after the other or several at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.dialect import newest_version
+from vhlo_tools.environments import Answer, ReleaseProcess, Say, Step, pack_arrays, unpack_arrays
+from vhlo_tools.errors import DowngradeError, ReleaseEnvironmentError, VhloToolsError
+from vhlo_tools.matrix.cells import Cell, Matrix, Outcome, ReleaseFacts
+from vhlo_tools.matrix.predicting import Prediction, predict_reading, predict_writing, specified_version
+from vhlo_tools.matrix.programs import MatrixProgram
+from vhlo_tools.verification import Comparison, Tolerance, compare_outputs
+from vhlo_tools.version import Version
+
+__all__ = ["DEFAULT_TOLERANCE", "Written", "build_matrix", "facts_of", "read_by", "written_by"]
+
+#: Compilers of different years fuse and order sums differently: what they compute in floats differs by more than ulps.
+DEFAULT_TOLERANCE: Final = Tolerance(ulp=4, relative=1e-4, absolute=1e-5)
+
+#: What a failed step says of an artifact that was read: later steps follow the reading.
+_OUTCOMES: Final[dict[Step, Outcome]] = {
+    "read": "refused",
+    "write": "refused",
+    "parse": "read",
+    "compile": "read",
+    "run": "read",
+    "crash": "crash",
+    "timeout": "timeout",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A program as a producer wrote it, or did not.
+
+    Attributes:
+        program: The program.
+        producer: The release.
+        artifact: What it wrote.
+        prediction: Whether the specification says that it can write it.
+        words: What it said instead.
+    """
+
+    program: MatrixProgram
+    producer: str
+    artifact: Artifact | None
+    prediction: Prediction
+    words: str = ""
+
+
+def build_matrix(
+    programs: Sequence[MatrixProgram],
+    producers: Sequence[str],
+    consumers: Sequence[str],
+    *,
+    target: Version | None = None,
+    tolerance: Tolerance | None = None,
+    run: bool = True,
+    jobs: int = 1,
+    timeout: float = 120.0,
+    say: Say,
+) -> Matrix:
+    """Make a matrix of releases.
+
+    Args:
+        programs: The programs.
+        producers: The releases that write them.
+        consumers: The releases that read, and run, what those wrote.
+        target: The version that producers write for, or their own if it is older; by default their own.
+        tolerance: The tolerance for floats, by default 4 ulp, or 1e-5 + 1e-4 * |expected|.
+        run: Whether artifacts are run, or only read.
+        jobs: How many releases work at once.
+        timeout: The limit in seconds for one artifact.
+        say: Is told the progress.
+
+    Raises:
+        ReleaseEnvironmentError: A release cannot be had, or a producer writes no artifacts.
+        MissingExtraError: An environment must be made, and there is no uv.
+    """
+    tolerance = tolerance or DEFAULT_TOLERANCE
+
+    def write(name: str) -> tuple[ReleaseFacts, list[Written]]:
+        with ReleaseProcess(name, say, timeout=timeout) as process:
+            facts = facts_of(process)
+            found = [written_by(process, facts, program, target) for program in programs]
+        say(f"{name} wrote {sum(each.artifact is not None for each in found)} of {len(programs)} programs")
+        return facts, found
+
+    def read(name: str) -> tuple[ReleaseFacts, list[Cell]]:
+        with ReleaseProcess(name, say, timeout=timeout) as process:
+            facts = facts_of(process)
+            found = [read_by(process, facts, each, tolerance, run=run) for each in written]
+        given = sum(cell.outcome != "unwritten" for cell in found)
+        say(f"{name} read {sum(cell.was_read for cell in found)} of {given} artifacts")
+        return facts, found
+
+    with ThreadPoolExecutor(jobs) as pool:
+        written_by_release = list(pool.map(write, producers))
+        written = [each for _, found in written_by_release for each in found]
+        read_by_release = list(pool.map(read, consumers))
+    rows = zip(*(cells for _, cells in read_by_release), strict=True)
+    return Matrix(
+        tuple(facts for facts, _ in written_by_release),
+        tuple(facts for facts, _ in read_by_release),
+        tuple(program.name for program in programs),
+        tuple(cell for row in rows for cell in row),
+    )
+
+
+def facts_of(process: ReleaseProcess) -> ReleaseFacts:
+    """Return what the specification and a release say of it.
+
+    Raises:
+        ReleaseEnvironmentError: If the release does not start.
+    """
+    about = process.describe()
+    said = Version(about["stablehlo"]) if about["stablehlo"] else None
+    specified = specified_version(process.release)
+    return ReleaseFacts(str(process.release), specified or said, said, about["packages"])
+
+
+def written_by(
+    process: ReleaseProcess, facts: ReleaseFacts, program: MatrixProgram, target: Version | None = None
+) -> Written:
+    """Let a release write a program at its own version, or at ``target`` if that is older.
+
+    It is given the program as an artifact, the newest form that it should know.
+
+    Raises:
+        ReleaseEnvironmentError: If its package writes no artifacts, or its version is not known.
+    """
+    version = facts.said or facts.stablehlo
+    if version is None or process.release.package == "iree-base-compiler":
+        raise ReleaseEnvironmentError(f"{facts} writes no artifacts: it can be a consumer only")
+    prediction = predict_writing(program.artifact, facts.stablehlo)
+    wanted = min(version, target) if target is not None else version
+    answer = process.write([_form_for(program.artifact, version)], str(wanted), "artifact")
+    if not answer.succeeded:
+        return Written(program, facts.name, None, prediction, _words(answer))
+    try:
+        artifact = Artifact(answer.parts[0], name=f"{program.name} of {facts}")
+    except VhloToolsError as error:
+        return Written(program, facts.name, None, prediction, f"what it wrote is no artifact: {error}")
+    return Written(program, facts.name, artifact, prediction)
+
+
+def read_by(
+    process: ReleaseProcess, facts: ReleaseFacts, written: Written, tolerance: Tolerance, *, run: bool = True
+) -> Cell:
+    """Let a release read, and run, what another wrote."""
+    name, artifact = written.program.name, written.artifact
+    if artifact is None:
+        prediction = written.prediction
+        words = written.words
+        return Cell(
+            name, written.producer, facts.name, None, prediction.positive, prediction.reasons, "unwritten", words
+        )
+    prediction = predict_reading(artifact, facts.stablehlo)
+    outcome, words, seconds = _outcome(process, written.program, artifact, tolerance, run=run)
+    version, reasons = artifact.version, prediction.reasons
+    return Cell(name, written.producer, facts.name, version, prediction.positive, reasons, outcome, words, seconds)
+
+
+def _outcome(
+    process: ReleaseProcess, program: MatrixProgram, artifact: Artifact, tolerance: Tolerance, *, run: bool
+) -> tuple[Outcome, str, float]:
+    evaluation = program.evaluation if run else None
+    read = process.read(bytes(artifact))
+    if not read.succeeded or evaluation is None:
+        outcome = _OUTCOMES[read.failed] if read.failed else "read"
+        return outcome, _words(read) if read.failed else program.reason, read.seconds
+    options = {}
+    if process.release.package.startswith("tensorflow"):
+        # It needs the shapes of results before it reads the program.
+        options["results"] = [[str(each.dtype), list(each.shape)] for each in evaluation.results]
+    ran = process.run(bytes(artifact), pack_arrays(evaluation.inputs), **options)
+    seconds = read.seconds + ran.seconds
+    if ran.failed:
+        # What dies when it is run was read.
+        return ("read" if ran.failed == "read" else _OUTCOMES[ran.failed]), _words(ran), seconds
+    try:
+        results = tuple(unpack_arrays(ran.parts[0]))
+    except (TypeError, ValueError, OSError) as error:
+        return "read", f"its results cannot be read: {error}", seconds
+    failed = [each for each in compare_outputs(results, evaluation.results, tolerance) if not each.passed]
+    return ("differs" if failed else "equal"), _difference(failed), seconds
+
+
+def _form_for(program: Artifact, version: Version) -> bytes:
+    """Return a program as a release of a version should know it; if it cannot, as it is."""
+    try:
+        return bytes(program.retargeted(min(version.minor_release, newest_version())))
+    except DowngradeError:
+        return bytes(program)
+
+
+def _difference(failed: Sequence[Comparison]) -> str:
+    """Return how results differ: the output that is farthest off, and the number of others."""
+    if not failed:
+        return ""
+    worst = max(failed, key=lambda each: (each.mismatch is not None, each.max_relative))
+    others = f"; {len(failed) - 1} other outputs differ too" if len(failed) > 1 else ""
+    return f"{worst}{others}"
+
+
+def _words(answer: Answer) -> str:
+    return f"{answer.failed}: {answer.words}"

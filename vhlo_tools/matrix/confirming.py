@@ -1,0 +1,106 @@
+"""Confirmations: a real release reads an artifact, in a process that stays for the next one."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.environments import PackageRelease, ReleaseProcess
+from vhlo_tools.errors import ReleaseEnvironmentError
+from vhlo_tools.findings import Finding
+from vhlo_tools.matrix.predicting import specified_version
+from vhlo_tools.version import Version
+
+__all__ = ["Confirmation", "confirm_by", "refusals", "releases_for"]
+
+#: Of this process, by release. Each ends with this process: its requests end, and it with them.
+_processes: dict[str, ReleaseProcess] = {}
+
+_TIMEOUT = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Whether a real release reads an artifact.
+
+    Attributes:
+        release: The release.
+        artifact: The name of the artifact.
+        read: Whether it reads it.
+        words: What it says otherwise, or what it died of.
+        seconds: How long it took.
+    """
+
+    release: str
+    artifact: str
+    read: bool
+    words: str = ""
+    seconds: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.read
+
+    def __str__(self) -> str:
+        return f"{self.release} {'reads' if self.read else 'does not read'} {self.artifact}" + (
+            f": {self.words}" if self.words else ""
+        )
+
+
+def confirm_by(release: str, artifact: Artifact) -> Confirmation:
+    """Let a release read an artifact.
+
+    Args:
+        release: The release, such as ``jaxlib==0.4.31``.
+        artifact: The artifact, as it is.
+
+    Raises:
+        ReleaseEnvironmentError: If the release cannot be had or started, or does not answer within two minutes.
+        MissingExtraError: If its environment must be made, and there is no uv.
+    """
+    answer = _process_of(release).read(bytes(artifact))
+    if answer.failed == "timeout":
+        raise ReleaseEnvironmentError(f"{release} does not read {artifact.name} to the end: {answer.words}")
+    return Confirmation(release, artifact.name, answer.succeeded, answer.words, answer.seconds)
+
+
+def releases_for(releases: Sequence[str], version: Version) -> tuple[str, ...]:
+    """Return those of ``releases`` that are to read what is written for a version: those of it, and newer ones."""
+    found = ((release, specified_version(PackageRelease.parse(release))) for release in releases)
+    return tuple(release for release, own in found if own is None or own.minor_release >= version.minor_release)
+
+
+def refusals(releases: Sequence[str], artifact: Artifact, version: Version) -> list[Finding]:
+    """Return an error for each release that does not read an artifact, of those that are to.
+
+    Args:
+        releases: The releases; those older than ``version`` are not asked.
+        artifact: The artifact.
+        version: The StableHLO version that it is written for.
+
+    Raises:
+        ReleaseEnvironmentError: As :func:`confirm_by`.
+        MissingExtraError: As :func:`confirm_by`.
+    """
+    asked = (confirm_by(release, artifact) for release in releases_for(releases, version))
+    return [
+        Finding(
+            feature="refused_by_release",
+            level="error",
+            kind="release",
+            message=f"{each.release} does not read it, although the specification says so: {each.words}",
+            target=version,
+            remedy="write it for an older version, or leave out what the release refuses; and report it, for the "
+            "specification is wrong or the release has a bug",
+        )
+        for each in asked
+        if not each.read
+    ]
+
+
+def _process_of(release: str) -> ReleaseProcess:
+    if release not in _processes:
+        _processes[release] = ReleaseProcess(release, timeout=_TIMEOUT)
+        atexit.register(_processes[release].close)
+    return _processes[release]
