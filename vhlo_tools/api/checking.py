@@ -76,7 +76,7 @@ class Checked:
             ReleaseEnvironmentError: If a release cannot be had or started, or does not answer within two minutes.
             MissingExtraError: If an environment must be made, and there is no uv.
         """
-        from vhlo_tools.matrix import refusals
+        from vhlo_tools.confirmation import refusals
 
         if self.artifact is None:
             return []
@@ -95,7 +95,7 @@ class Checked:
             ReleaseEnvironmentError: As :meth:`confirmed_findings`.
             MissingExtraError: As :meth:`confirmed_findings`.
         """
-        from vhlo_tools.matrix import refusals
+        from vhlo_tools.confirmation import refusals
 
         return refusals(releases, self.artifact, reader.version) if self.artifact is not None else []
 

@@ -100,7 +100,7 @@ def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: Migr
 #: The operations of a migration on one program.
 def _refused(artifacts: Sequence[Artifact], settings: MigrationSettings) -> list[Finding]:
     """Return the findings of the real releases that do not read artifacts at the target version."""
-    from vhlo_tools.matrix import refusals
+    from vhlo_tools.confirmation import refusals
 
     return [each for artifact in artifacts for each in refusals(settings.confirm_with, artifact, settings.target)]
 

@@ -15,7 +15,7 @@ from vhlo_tools.errors import DowngradeError, VhloToolsError
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.matrix import Confirmation, Matrix, MatrixProgram
+    from vhlo_tools.confirmation import Confirmation, Matrix, MatrixProgram
     from vhlo_tools.program import ExpandOptions, ProgramSource
     from vhlo_tools.verification import Drawing, Tolerance
 
@@ -76,7 +76,7 @@ def confirm(
         MissingExtraError: If its environment must be made, and there is no uv.
         VhloToolsError: If the program is not valid.
     """
-    from vhlo_tools.matrix import confirm_by
+    from vhlo_tools.confirmation import confirm_by
 
     artifact = as_artifact(program, name)
     allowed: ExpandOptions = {
@@ -137,7 +137,7 @@ def matrix(
         UnknownTargetError: If ``target`` is none.
         VhloToolsError: If a program is not valid.
     """
-    from vhlo_tools.matrix import build_matrix
+    from vhlo_tools.confirmation import build_matrix
 
     named = programs if isinstance(programs, Mapping) else {str(each): each for each in programs}
     version = resolve_target(target, provider=provider).version if target is not None else None
@@ -190,7 +190,7 @@ def _prepared(
     provider: str | None,
     trusted: bool,
 ) -> MatrixProgram:
-    from vhlo_tools.matrix import MatrixProgram, evaluate
+    from vhlo_tools.confirmation import MatrixProgram, evaluate
     from vhlo_tools.verification import Drawing as AnyDrawing
 
     artifact = as_artifact(program, name) or serialize(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from vhlo_tools.printable import printable
 
 if TYPE_CHECKING:
+    from vhlo_tools.confirmation import Cell, Matrix
     from vhlo_tools.environments import Download
-    from vhlo_tools.matrix import Cell, Matrix
 
 __all__ = ["as_json", "report", "sizes"]
 

@@ -10,7 +10,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 __all__ = ["find_interpreters"]
@@ -24,7 +25,8 @@ print(sys.implementation.name, sys.version_info[0], sys.version_info[1], os.path
 """
 
 
-def find_interpreters(at_least: Version = (3, 11)) -> dict[Version, Path]:
+@cache
+def find_interpreters(at_least: Version = (3, 11)) -> Mapping[Version, Path]:
     """Return an interpreter for every version of CPython from ``at_least`` on, newest first."""
     found: dict[Version, Path] = {}
     for command in _plain_commands(at_least):

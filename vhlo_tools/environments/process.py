@@ -208,8 +208,10 @@ class ReleaseProcess:
             buffered += _received(handle, deadline)
         said = json.loads(buffered[:end])
         rest = buffered[end + 1 :]
-        lengths = said["parts"]
-        if not all(isinstance(each, int) and each >= 0 for each in lengths) or sum(lengths) > _LARGEST_ANSWER:
+        lengths = said.get("parts") if isinstance(said, dict) else None
+        if not isinstance(lengths, list) or not all(type(each) is int and each >= 0 for each in lengths):
+            raise ValueError("an answer of another form")
+        if sum(lengths) > _LARGEST_ANSWER:
             raise ValueError("an answer of impossible size")
         while len(rest) < sum(lengths):
             rest += _received(handle, deadline)

@@ -97,7 +97,7 @@ class Gate:
 
     def _refuse_idle_releases(self, questions: Sequence[Question]) -> None:
         """Refuse a release that would confirm nothing, because it is older than all that is asked for."""
-        from vhlo_tools.matrix import releases_for
+        from vhlo_tools.confirmation import releases_for
 
         asked = {
             each for question in questions for each in releases_for(self.settings.confirm_with, question.target.version)

@@ -7,8 +7,8 @@ import math
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
+from vhlo_tools.confirmation.cells import OUTCOMES, Matrix, Outcome, ReleaseFacts
 from vhlo_tools.errors import MissingExtraError
-from vhlo_tools.matrix.cells import OUTCOMES, Matrix, Outcome, ReleaseFacts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

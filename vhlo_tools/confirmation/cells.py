@@ -15,7 +15,7 @@ __all__ = ["MATRIX_TABLE", "OUTCOMES", "Cell", "Matrix", "Outcome", "ReleaseFact
 
 #: ``equal``: it ran, and its results are within the tolerance of the expected ones; ``differs``: they are not;
 #: ``read``: it was read and not run; ``refused``: it was not read; ``crash`` and ``timeout``: the release died of it,
-#: or did not end; ``unwritten``: there was nothing to read, since the producer did not write the program.
+#: or did not end, when it read or ran it; ``unwritten``: there was nothing to read, for it was not written.
 Outcome = Literal["equal", "differs", "read", "refused", "crash", "timeout", "unwritten"]
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 _PHRASES: Final[Mapping[Outcome, str]] = {
@@ -24,9 +24,8 @@ _PHRASES: Final[Mapping[Outcome, str]] = {
     "differs": "computes other results",
     "refused": "refuses it",
     "crash": "died of it",
-    "timeout": "did not end",
+    "timeout": "does not end",
 }
-_READ: Final = frozenset({"equal", "differs", "read"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +66,7 @@ class Cell:
             producer can write it; ``None`` if it cannot say.
         reasons: Why the specification says that it is not read, or cannot say.
         outcome: What happened.
+        was_read: Whether the consumer read it, whatever happened when it ran it.
         words: What the release said, what it died of, or how the results differ.
         seconds: How long the consumer took.
     """
@@ -78,13 +78,9 @@ class Cell:
     predicted: bool | None
     reasons: tuple[str, ...]
     outcome: Outcome
+    was_read: bool
     words: str = ""
     seconds: float = 0.0
-
-    @property
-    def was_read(self) -> bool:
-        """Whether the consumer read it."""
-        return self.outcome in _READ
 
     @property
     def confirmed(self) -> bool | None:
@@ -102,7 +98,8 @@ class Cell:
         if self.confirmed is False:
             reads = "reads it" if self.predicted else f"does not read it ({reasons})"
             expected = f"the specification says that {self.consumer} {reads}; but "
-        found = f"{self.consumer} {_PHRASES[self.outcome]}{said}"
+        first = "reads it, and " if self.was_read and self.outcome in ("crash", "timeout") else ""
+        found = f"{self.consumer} {first}{_PHRASES[self.outcome]}{said}"
         return f"{self.program}, written by {self.producer} for StableHLO {self.version}: {expected}{found}"
 
 
@@ -114,6 +111,7 @@ _COLUMNS: Final[tuple[Column[Cell], ...]] = (
     Column("predicted", "flag", "whether the specification says that it is read", lambda cell: cell.predicted),
     Column("reasons", ListOf("text"), "why the specification says that it is not", lambda cell: list(cell.reasons)),
     Column("outcome", "text", ", ".join(OUTCOMES), lambda cell: cell.outcome),
+    Column("read", "flag", "whether the consumer read it", lambda cell: cell.was_read),
     Column("confirmed", "flag", "whether what happened was predicted", lambda cell: cell.confirmed),
     Column("words", "text", "what the release said, or how the results differ", lambda cell: cell.words),
     Column("seconds", "seconds", "seconds that the consumer took", lambda cell: cell.seconds),

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from vhlo_tools.artifact import Artifact
+from vhlo_tools.confirmation.cells import Cell, Matrix, Outcome, ReleaseFacts
+from vhlo_tools.confirmation.predicting import Prediction, predict_reading, predict_writing, specified_version
+from vhlo_tools.confirmation.programs import MatrixProgram
 from vhlo_tools.dialect import newest_version
 from vhlo_tools.environments import Answer, ReleaseProcess, Say, Step, pack_arrays, unpack_arrays
 from vhlo_tools.errors import DowngradeError, ReleaseEnvironmentError, VhloToolsError
-from vhlo_tools.matrix.cells import Cell, Matrix, Outcome, ReleaseFacts
-from vhlo_tools.matrix.predicting import Prediction, predict_reading, predict_writing, specified_version
-from vhlo_tools.matrix.programs import MatrixProgram
 from vhlo_tools.verification import Comparison, Tolerance, compare_outputs
 from vhlo_tools.version import Version
 
@@ -159,24 +159,22 @@ def read_by(
     name, artifact = written.program.name, written.artifact
     if artifact is None:
         prediction = written.prediction
-        words = written.words
-        return Cell(
-            name, written.producer, facts.name, None, prediction.positive, prediction.reasons, "unwritten", words
-        )
+        cell = (name, written.producer, facts.name, None, prediction.positive, prediction.reasons)
+        return Cell(*cell, "unwritten", False, written.words)
     prediction = predict_reading(artifact, facts.stablehlo)
-    outcome, words, seconds = _outcome(process, written.program, artifact, tolerance, run=run)
-    version, reasons = artifact.version, prediction.reasons
-    return Cell(name, written.producer, facts.name, version, prediction.positive, reasons, outcome, words, seconds)
+    found = _outcome(process, written.program, artifact, tolerance, run=run)
+    return Cell(name, written.producer, facts.name, artifact.version, prediction.positive, prediction.reasons, *found)
 
 
 def _outcome(
     process: ReleaseProcess, program: MatrixProgram, artifact: Artifact, tolerance: Tolerance, *, run: bool
-) -> tuple[Outcome, str, float]:
+) -> tuple[Outcome, bool, str, float]:
+    """Return what happened, whether the artifact was read, what was said of it, and the seconds."""
     evaluation = program.evaluation if run else None
     read = process.read(bytes(artifact))
     if not read.succeeded or evaluation is None:
         outcome = _OUTCOMES[read.failed] if read.failed else "read"
-        return outcome, _words(read) if read.failed else program.reason, read.seconds
+        return outcome, read.succeeded, _words(read) if read.failed else program.reason, read.seconds
     options = {}
     if process.release.package.startswith("tensorflow"):
         # It needs the shapes of results before it reads the program.
@@ -184,14 +182,13 @@ def _outcome(
     ran = process.run(bytes(artifact), pack_arrays(evaluation.inputs), **options)
     seconds = read.seconds + ran.seconds
     if ran.failed:
-        # What dies when it is run was read.
-        return ("read" if ran.failed == "read" else _OUTCOMES[ran.failed]), _words(ran), seconds
+        return ("read" if ran.failed == "read" else _OUTCOMES[ran.failed]), True, _words(ran), seconds
     try:
         results = tuple(unpack_arrays(ran.parts[0]))
     except (TypeError, ValueError, OSError) as error:
-        return "read", f"its results cannot be read: {error}", seconds
+        return "read", True, f"its results cannot be read: {error}", seconds
     failed = [each for each in compare_outputs(results, evaluation.results, tolerance) if not each.passed]
-    return ("differs" if failed else "equal"), _difference(failed), seconds
+    return ("differs" if failed else "equal"), True, _difference(failed), seconds
 
 
 def _form_for(program: Artifact, version: Version) -> bytes:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vhlo_tools.artifact import Artifact
+from vhlo_tools.confirmation.predicting import specified_version
 from vhlo_tools.environments import PackageRelease, ReleaseProcess
 from vhlo_tools.errors import ReleaseEnvironmentError
 from vhlo_tools.findings import Finding
-from vhlo_tools.matrix.predicting import specified_version
 from vhlo_tools.version import Version
 
 __all__ = ["Confirmation", "confirm_by", "refusals", "releases_for"]

@@ -1,0 +1,163 @@
+"""Processes in environments of releases: what they answer, and what becomes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from corpus import EXAMPLES, FEATURES
+
+import vhlo_tools as vt
+from vhlo_tools.environments import PACKAGES, Download, ReleaseProcess, download_of, pack_arrays, unpack_arrays
+from vhlo_tools.environments import process as process_module
+
+pytestmark = [pytest.mark.releases, pytest.mark.one_python]
+
+OLD, NEW = "jaxlib==0.4.31", "jaxlib==0.8.3"
+#: It does not end in a year, and no compiler finds out where it ends.
+LOOP = """
+func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %n = stablehlo.constant dense<0> : tensor<i64>
+  %most = stablehlo.constant dense<4611686018427387904> : tensor<i64>
+  %0:2 = "stablehlo.while"(%n, %x) ({
+  ^bb0(%i: tensor<i64>, %v: tensor<f32>):
+    %less = stablehlo.compare LT, %i, %most, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  }, {
+  ^bb0(%i: tensor<i64>, %v: tensor<f32>):
+    %one = stablehlo.constant dense<1> : tensor<i64>
+    %j = stablehlo.add %i, %one : tensor<i64>
+    %w = stablehlo.sine %v : tensor<f32>
+    stablehlo.return %j, %w : tensor<i64>, tensor<f32>
+  }) : (tensor<i64>, tensor<f32>) -> (tensor<i64>, tensor<f32>)
+  return %0#1 : tensor<f32>
+}
+"""
+
+
+def saxpy(version: str = "1.0.0") -> bytes:
+    return bytes(vt.serialize(EXAMPLES / "saxpy.mlir", version))
+
+
+@pytest.mark.parametrize("release", ["jaxlib==0.4.13", OLD, NEW, "torch-mlir==20261001"])
+def test_a_release_reads_writes_and_runs(release: str) -> None:
+    inputs = [np.asarray(np.float32(2)), np.arange(4, dtype=np.float32), np.ones(4, np.float32)]
+    with ReleaseProcess(release) as process:
+        about = process.describe()
+        assert about["packages"]
+        assert about["stablehlo"]
+        read = process.read(saxpy("0.9.0"), text=True)
+        assert read.succeeded
+        assert "stablehlo.multiply" in read.value
+        written = process.write([b"not a program", saxpy("0.9.0")], "0.10.0", "artifact")
+        assert written.succeeded, written
+        artifact = vt.open_artifact(written.parts[0])
+        assert artifact.version == vt.Version("0.10.0")
+        ran = process.run(written.parts[0], pack_arrays(inputs))
+        (found,) = unpack_arrays(ran.parts[0])
+        assert np.array_equal(found, 2 * np.arange(4) + 1)
+
+
+@pytest.mark.parametrize("release", [OLD, NEW])
+def test_a_release_writes_text(release: str) -> None:
+    with ReleaseProcess(release) as process:
+        program = b"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
+        written = process.write([program], "0.9.0", "text")
+    assert written.succeeded, written
+    assert vt.open_artifact(written.parts[0]).version == vt.Version("0.9.0")
+
+
+@pytest.mark.parametrize("release", [OLD, NEW])
+def test_a_refusal_has_the_words_of_the_diagnostics(release: str) -> None:
+    with ReleaseProcess(release) as process:
+        refused = process.read(bytes(vt.serialize(FEATURES / "async.mlir")))
+        assert refused.failed == "read"
+        assert "vhlo.async_start_v1" in refused.words or "unknown vhlo" in refused.words, refused.words
+        assert process.read(saxpy()).succeeded
+
+
+def test_what_kills_a_release_is_an_answer_and_the_next_process_goes_on() -> None:
+    with ReleaseProcess(OLD) as process:
+        killed = process.write([saxpy()], "99999999999999999999.0.0", "artifact")
+        assert killed.failed == "crash"
+        assert "SIGABRT" in killed.words
+        assert "version" in killed.words
+        assert process.read(saxpy()).succeeded
+
+
+def test_what_does_not_end_is_ended() -> None:
+    endless = bytes(vt.serialize(LOOP, "1.0.0"))
+    with ReleaseProcess(NEW, timeout=3) as process:
+        assert process.read(endless).succeeded
+        ran = process.run(endless, pack_arrays([np.asarray(np.float32(1))]))
+        assert ran.failed == "timeout"
+        assert "3 s" in ran.words
+        assert process.read(saxpy()).succeeded
+
+
+def test_memory_is_limited() -> None:
+    large = bytes(
+        vt.serialize(
+            "func.func @main() -> tensor<1000000000xf32> {\n"
+            "%0 = stablehlo.iota dim = 0 : tensor<1000000000xf32>\n"
+            "return %0 : tensor<1000000000xf32> }",
+            "1.0.0",
+        )
+    )
+    with ReleaseProcess(NEW, memory=1 << 30) as process:
+        ran = process.run(large, pack_arrays([]))
+        assert ran.failed in ("run", "compile", "crash"), ran
+        assert process.read(saxpy()).succeeded
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"nonsense\n",
+        b"[]\n",
+        b'{"value": 1}\n',
+        b'{"parts": [-1]}\n',
+        b'{"parts": [true]}\n',
+        b'{"parts": "12"}\n',
+        b'{"parts": [99999999999999]}\n',
+        b'{"parts": [5]}\nabc',
+        b"",
+    ],
+)
+def test_an_answer_is_checked(answer: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a process that a program took over."""
+    script = tmp_path / PACKAGES["jaxlib"].server
+    script.write_text(f"import sys\nsys.stdin.buffer.readline()\nsys.stdout.buffer.write({answer!r})\n")
+    monkeypatch.setattr(process_module, "_INSIDE", tmp_path)
+    with ReleaseProcess(NEW) as process:
+        answered = process.read(b"")
+        assert answered.failed == "crash"
+        assert "exit code 0" in answered.words
+
+
+def test_a_package_that_reads_no_artifacts_is_refused() -> None:
+    with pytest.raises(vt.ReleaseEnvironmentError, match=r"packaging==24\.0 does not read artifacts: .* jaxlib"):
+        ReleaseProcess("packaging==24.0")
+
+
+def test_downloads_are_known_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert download_of(OLD).size == 0
+    monkeypatch.setenv("VHLO_TOOLS_CACHE", str(tmp_path))
+    found = download_of("packaging==24.0")
+    assert isinstance(found, Download)
+    assert found.size is not None
+    assert 10_000 < found.size < 1_000_000
+    assert not list(tmp_path.iterdir())
+
+
+def test_arrays_of_all_types_are_carried() -> None:
+    import ml_dtypes
+
+    names = ("bool", "int8", "uint64", "float16", "float64", "complex64", "complex128")
+    arrays = [np.ones((2, 3), name) for name in names]
+    arrays += [np.ones(3, getattr(ml_dtypes, name)) for name in ("bfloat16", "float8_e4m3fn", "int4")]
+    arrays += [np.zeros((0, 2), np.float32), np.asarray(np.float32(3)), np.arange(12).reshape(3, 4).T]
+    found = unpack_arrays(pack_arrays(arrays))
+    assert [each.dtype for each in found] == [each.dtype for each in arrays]
+    assert all(np.array_equal(one, other) for one, other in zip(found, arrays, strict=True))

@@ -1,0 +1,25 @@
+"""What real releases confirm of the specification: one reads an artifact, or many write, read and run programs."""
+
+from typing import TYPE_CHECKING
+
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.confirmation.building import Written, build_matrix, facts_of, read_by, written_by
+    from vhlo_tools.confirmation.cells import MATRIX_TABLE, OUTCOMES, Cell, Matrix, Outcome, ReleaseFacts
+    from vhlo_tools.confirmation.confirming import Confirmation, confirm_by, refusals, releases_for
+    from vhlo_tools.confirmation.picture import PICTURE_SUFFIXES, draw_matrix
+    from vhlo_tools.confirmation.predicting import Prediction, predict_reading, predict_writing, specified_version
+    from vhlo_tools.confirmation.programs import Evaluation, MatrixProgram, evaluate
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "building": ("Written", "build_matrix", "facts_of", "read_by", "written_by"),
+            "cells": ("MATRIX_TABLE", "OUTCOMES", "Cell", "Matrix", "Outcome", "ReleaseFacts"),
+            "confirming": ("Confirmation", "confirm_by", "refusals", "releases_for"),
+            "picture": ("PICTURE_SUFFIXES", "draw_matrix"),
+            "predicting": ("Prediction", "predict_reading", "predict_writing", "specified_version"),
+            "programs": ("Evaluation", "MatrixProgram", "evaluate"),
+        },
+    )
