@@ -22,7 +22,7 @@ EXTRAS = {
     "jax": ("jax", "jax-test"),
     "torch": ("torch", "torchax", "torch-test"),
     "tensorflow": ("tensorflow",),
-    "scale": ("distributed", "remote", "remote-test", "scale-test"),
+    "scale": ("distributed", "releases", "remote", "remote-test", "scale-test"),
 }
 
 

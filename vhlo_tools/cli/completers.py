@@ -106,6 +106,16 @@ def _of(items: Callable[[], Iterable[Item]]) -> Completer:
     return lambda context, incomplete: _matching(items(), incomplete)
 
 
+def _released(context: click.Context, incomplete: str) -> Iterator[Item]:
+    """Yield releases: of a package either its name or, once that is there, its releases."""
+    package, separator, _ = incomplete.partition("==")
+    releases = _releases()
+    if separator:
+        yield from reversed(releases.get(package, []))
+    else:
+        yield from (Item(f"{each}==", PARTIAL, f"a release of {each}") for each in releases)
+
+
 def _targets(context: click.Context, incomplete: str) -> Iterator[Item]:
     """Yield what a target may be; of a package either its name or, once that is there, its releases."""
     package, separator, _ = incomplete.partition("==")
@@ -197,7 +207,7 @@ def _folders(context: click.Context, incomplete: str) -> list[Item]:
 
 _FILES: Final = (
     *("source", "paths", "before", "after", "model", "inputs", "output", "report", "journal", "weights", "config"),
-    "results",
+    *("picture", "results"),
     *("baseline", "exclude", "against", "arguments"),
 )
 _FOLDERS: Final = ("cache_dir", "output_dir", "folder", "tests", "probe")
@@ -207,6 +217,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     **dict.fromkeys(("target", "readable_by", "wanted"), _listed(_targets)),
     **dict.fromkeys(("start", "end", "version"), _of(_versions)),
     **dict.fromkeys(("deny", "warn", "allow"), _of(_with_kinds)),
+    **dict.fromkeys(("producers", "consumers", "confirm_with"), _listed(_released)),
     "explain": _of(_explained),
     "allow_relaxed": _listed(_of(_relaxed)),
     "feature": _of(_features),

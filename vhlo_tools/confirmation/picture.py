@@ -55,17 +55,17 @@ def draw_matrix(matrix: Matrix, suffix: str) -> bytes:
     rows = max(1, math.ceil(len(matrix.programs) / columns))
     wide = len(matrix.consumers) * (columns + _GAP)
     high = len(matrix.producers) * (rows + _GAP)
-    size = (wide * _INCHES + 2.6, high * _INCHES + 2.6)
     # The same matrix gives the same bytes.
     with rc_context({"svg.hashsalt": "vhlo_tools", "font.size": 8, "svg.fonttype": "none"}):
-        figure = Figure(figsize=size, layout="constrained")
-        axes = figure.add_subplot()
+        # The axes fill the figure, so that a square is a square; labels stand around it.
+        figure = Figure(figsize=(wide * _INCHES, high * _INCHES))
+        axes = figure.add_axes((0, 0, 1, 1))
         _fill(axes, matrix, columns, rows)
         _label(axes, matrix, columns, rows)
         drawn = io.BytesIO()
         kind = PurePath(f"x{suffix}").suffix[1:]
         metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {})
-        figure.savefig(drawn, format=kind, dpi=150, metadata=metadata)
+        figure.savefig(drawn, format=kind, dpi=150, metadata=metadata, bbox_inches="tight")
     return drawn.getvalue()
 
 
