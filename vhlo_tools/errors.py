@@ -38,6 +38,7 @@ __all__ = [
     "RevisionError",
     "SettingsError",
     "StoreError",
+    "UnknownReleaseWarning",
     "UnknownTargetError",
     "UnsupportedFeatureError",
     "VerificationError",
@@ -48,6 +49,10 @@ __all__ = [
 
 class UnknownTargetError(VhloToolsError, ValueError):
     """A target that names no version, or one that the installed library cannot write."""
+
+
+class UnknownReleaseWarning(UserWarning):
+    """A target names a release that the specification does not have: the next older one stands for it."""
 
 
 class InvalidSpecificationError(VhloToolsError, ValueError):

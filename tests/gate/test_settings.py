@@ -86,7 +86,7 @@ readable-by = []
         ("target = 3", "s.toml: target: expected a list of strings, found 3"),
         ("target = ['1.0.0', 3]", "s.toml: target[1]: expected a string, found 3"),
         ("target = ['1.x']", "s.toml: target[0]: "),
-        ("readable-by = ['jaxlib==99']", "s.toml: readable-by[0]: jaxlib==99 is not a known release: the nearest"),
+        ("readable-by = ['jaxlib==0.1']", "s.toml: readable-by[0]: jaxlib==0.1 is not a known release: the nearest"),
         ("target = ['flet']\n[targets]\nfleet = ['1.0.0']", "target[0]: 'flet' is not a target"),
         ("target = ['flet']\n[targets]\nfleet = ['1.0.0']", "did you mean fleet?"),
         ("[targets]\nfleet = ['jaxlib==0.4']", "s.toml: targets.fleet[0]: jaxlib==0.4 is not a known release"),

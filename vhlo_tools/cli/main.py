@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
-from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.errors import UnknownReleaseWarning, VhloToolsError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -99,7 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if _COMPLETING in os.environ:
         import vhlo_tools.cli.completion_shells  # noqa: F401 - registers its shells
     try:
-        result = cli.main(args=arguments, prog_name="vhlo", standalone_mode=False)
+        with _shown_warnings():
+            result = cli.main(args=arguments, prog_name="vhlo", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
         return 130
     except click.ClickException as error:
@@ -118,6 +121,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)
     return result if isinstance(result, int) else 0
+
+
+@contextmanager
+def _shown_warnings() -> Iterator[None]:
+    """Show warnings of unknown releases as messages, each once; others as Python does."""
+    told: set[str] = set()
+    with warnings.catch_warnings():
+        show_others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if not issubclass(category, UnknownReleaseWarning):
+                show_others(message, category, *rest, **more)
+            elif str(message) not in told:
+                told.add(str(message))
+                echo(f"vhlo: warning: {message}", err=True)
+
+        warnings.simplefilter("always", UnknownReleaseWarning)
+        warnings.showwarning = show
+        yield
 
 
 def _fail(message: str, code: int) -> int:

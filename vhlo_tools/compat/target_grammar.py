@@ -3,19 +3,21 @@
 A target is written as a version (``1.9.0``); ``current`` or ``minimum``; ``WEEK_4``, ``WEEK_12``, ``MAX`` or ``NONE``,
 which the installed library resolves; a window (``90d``, ``4w``, ``2y``) or a date (``2025-06-01``), which resolve to
 the newest version released by then; a release (``jaxlib==0.4.31``, ``jax==0.7.2``), which resolves to the version that
-it reads; or a comma list of these, which resolves to the oldest of them: a fleet is limited by its oldest member.
+it reads, or for a release that is not known to that of the nearest older one, with a warning; or a comma list of these,
+which resolves to the oldest of them: a fleet is limited by its oldest member.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from difflib import get_close_matches
 
 from vhlo_tools.dialect import Release, known_jax_releases, known_releases, minimum_version, newest_version
-from vhlo_tools.errors import UnknownTargetError
+from vhlo_tools.errors import UnknownReleaseWarning, UnknownTargetError
 from vhlo_tools.version import Version
 
 __all__ = ["Library", "Target", "newest_released_by", "resolve_target"]
@@ -102,7 +104,7 @@ def resolve_target(spelling: str, library: Callable[[], Library], *, as_of: date
         as_of: The day from which windows count back, by default today.
 
     Raises:
-        UnknownTargetError: If the target is of no known form, or names an unknown release.
+        UnknownTargetError: If the target is of no known form, or names a release that is older than all known ones.
         InvalidVersionError: If it has the form of a version, but is not valid.
     """
     members = [member.strip() for member in spelling.split(",")]
@@ -204,9 +206,21 @@ def _release(match: re.Match[str], library: Callable[[], Library], today: date) 
         if release.release == number:
             reason = f"the version that {release} of {release.date} reads"
             return Target(match[0], release.stablehlo, reason, consumers=(release,))
-    raise UnknownTargetError(
-        f"{package}=={number} is not a known release: the nearest known are {_nearest(number, of_package)}"
+    below, above = _neighbours(number, of_package)
+    named = " and ".join(f"{each} (StableHLO {each.stablehlo})" for each in (*below, *above))
+    unknown = f"{package}=={number} is not a known release: the nearest known are {named}"
+    if not below:
+        raise UnknownTargetError(unknown)
+    # What an older consumer reads, a newer one reads too.
+    (older,) = below
+    warnings.warn(
+        f"{unknown}; taken for {older}. `python scripts/releases.py {package}=={number} --write` in a clone of this "
+        f"project asks the release itself, and adds it",
+        UnknownReleaseWarning,
+        stacklevel=4,
     )
+    reason = f"the version that {older} of {older.date} reads, the nearest known release before {number}"
+    return Target(match[0], older.stablehlo, reason, consumers=(older,))
 
 
 def _releases_of(package: str) -> list[Release]:
@@ -220,14 +234,16 @@ def _releases_of(package: str) -> list[Release]:
     ]
 
 
-def _nearest(number: str, releases: list[Release]) -> str:
+def _neighbours(number: str, releases: list[Release]) -> tuple[list[Release], list[Release]]:
+    """Return the nearest release before a number, and the nearest after it, as far as there are any."""
+
     def order(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", text))
 
     releases = sorted(releases, key=lambda release: order(release.release))
     below = [release for release in releases if order(release.release) < order(number)]
     above = [release for release in releases if order(release.release) >= order(number)]
-    return " and ".join(f"{release} (StableHLO {release.stablehlo})" for release in [*below[-1:], *above[:1]])
+    return below[-1:], above[:1]
 
 
 _FORMS = tuple(
