@@ -1,8 +1,8 @@
 """Make the matrix of docs/confirming.md: `write_matrix.py [run] [write]`.
 
-`run` lets the releases below write, read and run the programs below, which takes minutes and, once, gigabytes for their
-environments, and keeps what came out in tests/confirmation/release_matrix.json. `write` makes the picture and the tables
-of the page from it; it fails if the specification was wrong, or results differed, where nothing below explains it.
+`run` lets the releases below write, read and run the programs below, which takes minutes and, once, gigabytes for the
+environments, and keeps what came out in tests/confirmation/release_matrix.json. `write` makes the picture and the
+tables of the page from it; it fails if the specification was wrong, or results differed, where nothing explains it.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ EXPLANATIONS: Final = (
         "",
         "jaxlib==0.4.13",
         "read",
-        "It reads MLIR bytecode 5, which the specification has of StableHLO 0.14.0: it is of 0.13.4, with an LLVM three "
-        "weeks younger than 0.13.0. The specification speaks of every reader of 0.13.",
+        "It reads MLIR bytecode 5, which the specification has of StableHLO 0.14.0: it is of 0.13.4, with an LLVM "
+        "three weeks younger than that of 0.13.0. The specification speaks of every reader of 0.13.",
     ),
     Explanation(
         "integers",

@@ -90,8 +90,8 @@ def test_unknown_targets(spelling: str, message: str) -> None:
         (
             "jaxlib==0.4.32",
             "1.4.2",
-            r"the nearest known are jaxlib==0.4.31 \(StableHLO 1.4.2\) and jaxlib==0.4.33 \(StableHLO 1.7.1\); taken for "
-            r"jaxlib==0.4.31. `python scripts/releases.py jaxlib==0.4.32 --write`",
+            r"the nearest known are jaxlib==0.4.31 \(StableHLO 1.4.2\) and jaxlib==0.4.33 \(StableHLO 1.7.1\); taken "
+            r"for jaxlib==0.4.31. `python scripts/releases.py jaxlib==0.4.32 --write`",
         ),
         ("jaxlib==99.0", "1.22.0", r"the nearest known are jaxlib==0.12.0.1 \(StableHLO 1.22.0\); taken for"),
         ("jax==0.7.3", "1.13.0", "the nearest known are jax==0.7.2 .* and jax==0.8.0 "),

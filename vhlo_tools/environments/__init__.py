@@ -5,25 +5,25 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from vhlo_tools.environments.downloads import Download, download_of
+    from vhlo_tools.environments.downloads import Download, download_of, oldest_python, released_on
     from vhlo_tools.environments.inside.arrays import pack_arrays, unpack_arrays
     from vhlo_tools.environments.interpreters import find_interpreters
-    from vhlo_tools.environments.making import Say, environment, environments_folder, silent
+    from vhlo_tools.environments.making import Say, environment, environments_folder, made_environment, silent
     from vhlo_tools.environments.packages import PACKAGES, Package
     from vhlo_tools.environments.process import Answer, ReleaseProcess, Step
     from vhlo_tools.environments.release import PackageRelease
-    from vhlo_tools.environments.uv import clean_environment
+    from vhlo_tools.environments.uv import clean_environment, run_uv
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "downloads": ("Download", "download_of"),
+            "downloads": ("Download", "download_of", "oldest_python", "released_on"),
             "inside.arrays": ("pack_arrays", "unpack_arrays"),
             "interpreters": ("find_interpreters",),
-            "making": ("Say", "environment", "environments_folder", "silent"),
+            "making": ("Say", "environment", "environments_folder", "made_environment", "silent"),
             "packages": ("PACKAGES", "Package"),
             "process": ("Answer", "ReleaseProcess", "Step"),
             "release": ("PackageRelease",),
-            "uv": ("clean_environment",),
+            "uv": ("clean_environment", "run_uv"),
         },
     )

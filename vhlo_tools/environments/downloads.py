@@ -6,6 +6,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from vhlo_tools.environments.making import made_environment
 from vhlo_tools.environments.release import PackageRelease
 from vhlo_tools.environments.uv import UnfitInterpreterError, run_uv
 
-__all__ = ["Download", "download_of"]
+__all__ = ["Download", "download_of", "oldest_python", "released_on"]
 
 _OLDEST_PYTHON: Final = (3, 8)
 
@@ -49,10 +50,45 @@ def download_of(requirement: str) -> Download:
     release = PackageRelease.parse(requirement)
     if made_environment(release):
         return Download(release, 0)
+    packages, python = _resolved(release)
+    return Download(release, _size(packages, python))
+
+
+def released_on(requirement: str) -> date | None:
+    """Return the day on which the package index got the first wheel of a release; ``None`` if it does not say.
+
+    Raises:
+        ReleaseEnvironmentError: As :func:`download_of`.
+        MissingExtraError: As :func:`download_of`.
+    """
+    release = PackageRelease.parse(requirement)
+    packages, _ = _resolved(release)
+    wanted = release.kind.installed or release.package
+    wheels = [wheel for each in packages if each["name"] == wanted for wheel in each.get("wheels", ())]
+    times = [wheel["upload-time"] for wheel in wheels if "upload-time" in wheel]
+    return min(time.date() for time in times) if times else None
+
+
+def oldest_python(requirement: str) -> tuple[int, int]:
+    """Return the oldest Python of this machine that a release has wheels for.
+
+    Raises:
+        ReleaseEnvironmentError: As :func:`download_of`.
+        MissingExtraError: As :func:`download_of`.
+    """
+    release = PackageRelease.parse(requirement)
+    return _resolved(release, oldest=True)[1]
+
+
+def _resolved(release: PackageRelease, *, oldest: bool = False) -> tuple[list[dict[str, Any]], tuple[int, int]]:
+    """Return the packages that a release needs, and the newest Python of this machine for which there are such.
+
+    Or the oldest.
+    """
     refusal: UnfitInterpreterError | None = None
-    for version in find_interpreters(_OLDEST_PYTHON):
+    for version in sorted(find_interpreters(_OLDEST_PYTHON), reverse=not oldest):
         try:
-            return Download(release, _size(_locked_packages(release, version), version))
+            return _locked_packages(release, version), version
         except UnfitInterpreterError as error:
             refusal = refusal or error
     raise refusal or UnfitInterpreterError(f"{release}: no CPython was found on this machine")

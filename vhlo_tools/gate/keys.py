@@ -284,7 +284,14 @@ def _features(value: Any, place: KeyPlace) -> tuple[str, ...]:
 _RELEASE: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9A-Za-z.+!-]+$"
 
 
-@value_kind(one_or_more({"type": "string", "pattern": _RELEASE}))
+@value_kind(
+    {
+        "anyOf": [
+            {"type": "string", "pattern": _RELEASE},
+            {"type": "array", "items": {"type": "string", "pattern": _RELEASE}},
+        ]
+    }
+)
 def _releases(value: Any, place: KeyPlace) -> tuple[str, ...]:
     releases = _texts(value, place)
     for index, each in enumerate(releases):
