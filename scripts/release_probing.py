@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PathDistribution
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -109,7 +110,10 @@ def _samples() -> dict[vt.Version, list[tuple[str, bytes]]]:
     for artifact in (*_of_features(), *_of_corpus()):
         requirements = artifact.requirements()
         of_version = found.setdefault(requirements.readable_since.minor_release, [])
-        odd = other_dialects(artifact) or requirements.contradiction or requirements.reader_findings(newest_version())
+        odd = bool(other_dialects(artifact) or requirements.contradiction)
+        odd = odd or bool(requirements.reader_findings(newest_version()))
+        # Readers of 0.19 and before take what those of 0.20 refuse, and those of 1.20 take again.
+        odd = odd or any(each.id == "mixed_f8_convolution" for each in requirements.features)
         if len(of_version) < 12 and not odd:
             of_version.append((artifact.name, bytes(artifact)))
     return {version: samples for version, samples in found.items() if samples}
@@ -133,21 +137,21 @@ def _tried(process: ReleaseProcess) -> tuple[vt.Version, vt.Version, tuple[str, 
     read: dict[vt.Version, int] = {}
     for version, samples in _samples().items():
         read[version] = sum(process.read(data).succeeded for _, data in samples)
-    positive = sorted(version for version, number in read.items() if number)
-    if not positive:
-        raise Probing(f"{process.release} reads none of the artifacts")
+    tested = sorted(read)
+    newest = next((before for before, version in pairwise(tested) if not read[version]), tested[-1])
+    if not read[tested[0]]:
+        raise Probing(f"{process.release} reads none of the artifacts of {tested[0]}")
     doubts = [
         f"it reads {number} of {len(_samples()[version])} artifacts that need {version}"
         for version, number in sorted(read.items())
-        if version <= positive[-1] and number < len(_samples()[version])
+        if number != (len(_samples()[version]) if version <= newest else 0)
     ]
     # Versions that brought nothing that a reader notices cannot be told from those before.
-    tested = set(read)
-    untested = [each.version for each in known_versions() if each.version > positive[-1] and each.version not in tested]
-    following = [version for version in sorted(tested) if version > positive[-1]]
-    if between := [version for version in untested if not following or version < following[0]]:
-        doubts.append(f"it may be {', '.join(map(str, between))}: no artifact tells")
-    return positive[-1], positive[0], tuple(doubts)
+    first = next((version for version in tested if version > newest), None)
+    untold = [each.version for each in known_versions() if newest < each.version < (first or newest_version())]
+    if untold:
+        doubts.append(f"it may be {', '.join(map(str, untold))}: no artifact tells")
+    return newest, tested[0], tuple(doubts)
 
 
 def _requires_python(requirement: str) -> str:

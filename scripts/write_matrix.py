@@ -84,8 +84,8 @@ EXPLANATIONS: Final = (
         "integers",
         "tensorflow==2.21.0",
         "differs",
-        "It takes the size of the packed form of `i4`, two elements in a byte, for a result that XLA gives with one in a "
-        "byte: the first half is right, and the rest is what stood in memory.",
+        "It takes the size of the packed form of `i4`, two elements in a byte, for a result that XLA gives with one "
+        "in a byte: the first half is right, and the rest is what stood in memory.",
     ),
 )
 
