@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         InvalidUrlError,
         InvalidVersionError,
         MalformedArtifactError,
+        ManifestError,
         MigrationError,
         MissingExtraError,
         ObjectChangedError,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         ResultsError,
         RevisionError,
         SettingsError,
+        SignatureError,
         StoreError,
         UnknownTargetError,
         UnsupportedFeatureError,
@@ -88,6 +90,15 @@ if TYPE_CHECKING:
     from vhlo_tools.externalization import Constant, Externalized, Extracted
     from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
     from vhlo_tools.gate import check_store
+    from vhlo_tools.manifests import (
+        CertificateSigner,
+        KeySigner,
+        Manifest,
+        ManifestDifference,
+        Verifier,
+        sign,
+        verify_signature,
+    )
     from vhlo_tools.migration import MigrationRecord, MigrationSummary
     from vhlo_tools.stores import PairRecord, StoreFile
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
@@ -149,6 +160,7 @@ else:
                 "InvalidSpecificationError",
                 "InvalidVersionError",
                 "MalformedArtifactError",
+                "ManifestError",
                 "MigrationError",
                 "MissingExtraError",
                 "ObjectChangedError",
@@ -156,6 +168,7 @@ else:
                 "ResultsError",
                 "RevisionError",
                 "SettingsError",
+                "SignatureError",
                 "StoreError",
                 "UnknownTargetError",
                 "UnsupportedFeatureError",
@@ -187,6 +200,15 @@ else:
                 "SourceLocation",
             ),
             "gate": ("check_store",),
+            "manifests": (
+                "CertificateSigner",
+                "KeySigner",
+                "Manifest",
+                "ManifestDifference",
+                "Verifier",
+                "sign",
+                "verify_signature",
+            ),
             "migration": (
                 "MigrationRecord",
                 "MigrationSummary",
@@ -216,6 +238,7 @@ __all__ = [
     "Artifact",
     "Buffer",
     "BufferDeletedError",
+    "CertificateSigner",
     "Constant",
     "CustomCall",
     "Diagnostic",
@@ -240,7 +263,11 @@ __all__ = [
     "InvalidSpecificationError",
     "InvalidUrlError",
     "InvalidVersionError",
+    "KeySigner",
     "MalformedArtifactError",
+    "Manifest",
+    "ManifestDifference",
+    "ManifestError",
     "MigrationError",
     "MigrationRecord",
     "MigrationSummary",
@@ -256,6 +283,7 @@ __all__ = [
     "RevisionError",
     "RunReport",
     "SettingsError",
+    "SignatureError",
     "SourceLocation",
     "StoreError",
     "StoreFile",
@@ -264,6 +292,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "VerificationError",
     "VerificationReport",
+    "Verifier",
     "Version",
     "VhloToolsError",
     "WorkerError",
@@ -291,8 +320,10 @@ __all__ = [
     "run",
     "run_parallel",
     "serialize",
+    "sign",
     "store_status",
     "strip",
     "verify",
+    "verify_signature",
     "verify_stores",
 ]

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Level = Literal["error", "warning", "note"]
-FindingKind = Literal["op", "type", "attribute", "constraint", "encoding", "dialect", "alias", "regression"]
+FindingKind = Literal["op", "type", "attribute", "constraint", "encoding", "dialect", "alias", "regression", "manifest"]
 
 
 @dataclass(frozen=True, slots=True)
