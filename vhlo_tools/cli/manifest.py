@@ -25,8 +25,6 @@ from vhlo_tools.manifests import (
 )
 from vhlo_tools.printable import printable
 
-_PATH: Any = click.Path()
-
 
 @click.group()
 def manifest() -> None:
@@ -60,18 +58,21 @@ def show(source: str) -> None:
 
 @manifest.command("verify")
 @options.input_argument("MODEL")
-@click.option("--public-key", metavar="FILE", type=_PATH, help="Verify the signature with this public key, as PEM.")
+@click.option("--public-key", metavar="FILE", help="Verify the signature with this public key, as PEM.")
 @click.option(
     "--certificate-chain",
     metavar="FILE",
     multiple=True,
-    type=_PATH,
     help="Verify the signature with these certificates, as PEM: roots, and those below them. May be repeated.",
 )
-@click.option("--signature", metavar="FILE", type=_PATH, help="The signature, by default MODEL.sig.")
+@click.option("--signature", "signature_file", metavar="FILE", help="The signature, by default MODEL.sig.")
 @options.format_option
 def verify_(
-    source: str, public_key: str | None, certificate_chain: tuple[str, ...], signature: str | None, output_format: str
+    source: str,
+    public_key: str | None,
+    certificate_chain: tuple[str, ...],
+    signature_file: str | None,
+    output_format: str,
 ) -> int:
     """Compare MODEL with its manifest, and both with the signature if a key or certificates are given.
 
@@ -80,14 +81,14 @@ def verify_(
     if public_key is not None and certificate_chain:
         raise click.UsageError("--public-key and --certificate-chain exclude each other: give only one")
     signed = public_key is not None or bool(certificate_chain)
-    if signature is not None and not signed:
+    if signature_file is not None and not signed:
         raise click.UsageError("--signature needs --public-key or --certificate-chain to verify it with")
     data, name = options.read_input(source, manifest=False)
     checked = check_manifest(data, source, True, contents=True)
     problem = None
     if signed and checked.state == "matches":
         try:
-            verify_signature(source, Verifier(public_key, certificate_chain), signature=signature)
+            verify_signature(source, Verifier(public_key, certificate_chain), signature=signature_file)
         except SignatureError as error:
             problem = str(error)
     if output_format == "json":
@@ -107,15 +108,13 @@ def verify_(
     "--private-key",
     metavar="FILE",
     required=True,
-    type=_PATH,
     help="The key to sign with, as PEM: of P-256, P-384, P-521.",
 )
-@click.option("--certificate", metavar="FILE", type=_PATH, help="The certificate of the key, as PEM.")
+@click.option("--certificate", metavar="FILE", help="The certificate of the key, as PEM.")
 @click.option(
     "--certificate-chain",
     metavar="FILE",
     multiple=True,
-    type=_PATH,
     help="The certificates between that and a root, as PEM. May be repeated.",
 )
 @options.force_option

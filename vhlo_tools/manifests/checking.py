@@ -93,7 +93,7 @@ def check_manifest(
     called = name or (str(path) if path is not None else "the input")
     if manifest is False:
         return ManifestCheck("none", called)
-    if manifest is None or isinstance(manifest, bool) or is_path(manifest):
+    if manifest is None or isinstance(manifest, bool | str | PathLike) or is_path(manifest):
         where = place(manifest) if is_path(manifest) else _beside(path, called, required=manifest is True)
         if where is None:
             return ManifestCheck("none", called)
