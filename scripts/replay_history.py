@@ -21,13 +21,12 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from vhlo_tools.manifests import Manifest
-
 import vhlo_tools as vt
 from vhlo_tools.confirmation import MatrixProgram, facts_of, predict_reading, written_by
 from vhlo_tools.dialect import Release, known_releases, promised
 from vhlo_tools.environments import ReleaseProcess
 from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.manifests import Manifest
 
 __all__ = ["ARCHIVE", "HistoricArtifact", "Reading", "history", "page", "readings", "writers"]
 
@@ -158,7 +157,7 @@ def write() -> None:
 def _packed(parts: Mapping[str, bytes]) -> bytes:
     """Return an archive that is the same for the same contents."""
     packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:xz", preset=9) as archive:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=packed, mode="w:xz", preset=9) as archive:
         for name in (*sorted(parts),):
             entry = tarfile.TarInfo(name)
             entry.size = len(parts[name])

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         InvalidUrlError,
         InvalidVersionError,
         MalformedArtifactError,
+        ManifestError,
         MigrationError,
         MissingExtraError,
         ObjectChangedError,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         ResultsError,
         RevisionError,
         SettingsError,
+        SignatureError,
         StoreError,
         UnknownReleaseWarning,
         UnknownTargetError,
@@ -92,6 +94,15 @@ if TYPE_CHECKING:
     from vhlo_tools.externalization import Constant, Externalized, Extracted
     from vhlo_tools.findings import Diagnostic, Finding, SourceLocation
     from vhlo_tools.gate import check_store
+    from vhlo_tools.manifests import (
+        CertificateSigner,
+        KeySigner,
+        Manifest,
+        ManifestDifference,
+        Verifier,
+        sign,
+        verify_signature,
+    )
     from vhlo_tools.migration import MigrationRecord, MigrationSummary
     from vhlo_tools.stores import PairRecord, StoreFile
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
@@ -155,6 +166,7 @@ else:
                 "InvalidSpecificationError",
                 "InvalidVersionError",
                 "MalformedArtifactError",
+                "ManifestError",
                 "MigrationError",
                 "MissingExtraError",
                 "ObjectChangedError",
@@ -163,6 +175,7 @@ else:
                 "ResultsError",
                 "RevisionError",
                 "SettingsError",
+                "SignatureError",
                 "StoreError",
                 "UnknownReleaseWarning",
                 "UnknownTargetError",
@@ -195,6 +208,15 @@ else:
                 "SourceLocation",
             ),
             "gate": ("check_store",),
+            "manifests": (
+                "CertificateSigner",
+                "KeySigner",
+                "Manifest",
+                "ManifestDifference",
+                "Verifier",
+                "sign",
+                "verify_signature",
+            ),
             "migration": (
                 "MigrationRecord",
                 "MigrationSummary",
@@ -224,6 +246,7 @@ __all__ = [
     "Artifact",
     "Buffer",
     "BufferDeletedError",
+    "CertificateSigner",
     "Constant",
     "CustomCall",
     "Diagnostic",
@@ -248,7 +271,11 @@ __all__ = [
     "InvalidSpecificationError",
     "InvalidUrlError",
     "InvalidVersionError",
+    "KeySigner",
     "MalformedArtifactError",
+    "Manifest",
+    "ManifestDifference",
+    "ManifestError",
     "MigrationError",
     "MigrationRecord",
     "MigrationSummary",
@@ -265,6 +292,7 @@ __all__ = [
     "RevisionError",
     "RunReport",
     "SettingsError",
+    "SignatureError",
     "SourceLocation",
     "StoreError",
     "StoreFile",
@@ -274,6 +302,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "VerificationError",
     "VerificationReport",
+    "Verifier",
     "Version",
     "VhloToolsError",
     "WorkerError",
@@ -303,8 +332,10 @@ __all__ = [
     "run",
     "run_parallel",
     "serialize",
+    "sign",
     "store_status",
     "strip",
     "verify",
+    "verify_signature",
     "verify_stores",
 ]

@@ -29,6 +29,7 @@ __all__ = [
     "InvalidUrlError",
     "InvalidVersionError",
     "MalformedArtifactError",
+    "ManifestError",
     "MigrationError",
     "MissingExtraError",
     "ObjectChangedError",
@@ -37,6 +38,7 @@ __all__ = [
     "ResultsError",
     "RevisionError",
     "SettingsError",
+    "SignatureError",
     "StoreError",
     "UnknownReleaseWarning",
     "UnknownTargetError",
@@ -138,6 +140,26 @@ class MalformedArtifactError(VhloToolsError, ValueError):
         self.offset = offset
         self.section = section
         self.diagnostics = tuple(diagnostics)
+
+
+class ManifestError(VhloToolsError, ValueError):
+    """A file that is not what its manifest says, a manifest that is damaged, or one that is required and not there.
+
+    Attributes:
+        differences: What differs, each with what was expected and what was found; empty unless the file does.
+    """
+
+    def __init__(self, message: str, differences: Sequence[str] = ()) -> None:
+        self.summary = printable(message)
+        self.differences = tuple(map(printable, differences))
+        super().__init__("\n".join([self.summary, *(f"  {each}" for each in self.differences)]))
+
+    def __reduce__(self) -> tuple[type[ManifestError], tuple[str, tuple[str, ...]]]:
+        return type(self), (self.summary, self.differences)
+
+
+class SignatureError(VhloToolsError, ValueError):
+    """A signature that is not one of the manifest by the key or the certificates given, or that cannot be made."""
 
 
 class _FindingsError(VhloToolsError):

@@ -2,6 +2,9 @@
 
 All output of the toolkit goes through :func:`write_atomically`: a reader never sees a partial file, an interrupted run
 leaves none behind, and an existing file is replaced only on request.
+
+A manifest (:mod:`vhlo_tools.manifests`) beside a file describes the bytes that the file has. Whatever writes the file
+anew removes it first, so that there is no moment, and no interruption, after which one describes other bytes.
 """
 
 from __future__ import annotations
@@ -11,11 +14,27 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from vhlo_tools.mapping import Chunk, copy, join, slices, view
 from vhlo_tools.remote import Place, Url
 
-__all__ = ["joined", "write_atomically", "write_chunks"]
+__all__ = [
+    "MANIFEST_HEAD",
+    "MANIFEST_SUFFIX",
+    "SIGNATURE_SUFFIX",
+    "joined",
+    "remove_manifest",
+    "write_atomically",
+    "write_chunks",
+]
+
+#: What follows the name of a file in that of its manifest.
+MANIFEST_SUFFIX: Final = ".manifest.json"
+#: What follows the name of a file in that of the signature of its manifest.
+SIGNATURE_SUFFIX: Final = ".sig"
+#: How every manifest begins: other files of such a name belong to others.
+MANIFEST_HEAD: Final = b'{\n  "vhlo_manifest": '
 
 _SMALL = 1 << 16
 _PERMISSIONS = 0o666
@@ -23,6 +42,8 @@ _PERMISSIONS = 0o666
 
 def write_atomically(path: Place, chunks: Iterable[Chunk], *, force: bool = False) -> None:
     """Write ``chunks`` to ``path``, so that the file or the object appears complete or not at all.
+
+    A manifest beside the file, which describes what the file was, is removed; those behind URLs are left alone.
 
     Args:
         path: The path of the file, or the URL of the object. A symbolic link is followed; a device or a pipe is written
@@ -41,6 +62,7 @@ def write_atomically(path: Place, chunks: Iterable[Chunk], *, force: bool = Fals
 
         write_object(path, chunks, force=force)
         return
+    given = path
     # Not Path.resolve, which raises a RuntimeError for cyclic links.
     path = Path(os.path.realpath(path))
     try:
@@ -50,7 +72,7 @@ def write_atomically(path: Place, chunks: Iterable[Chunk], *, force: bool = Fals
             return
         if not force:
             _refuse_existing(path)
-        _write_beside(path, chunks, force=force)
+        _write_beside(path, chunks, force=force, also=given)
     except OSError as error:
         # Report the path that the caller passed, not the temporary file.
         raise type(error)(error.errno, error.strerror, str(path)) from error
@@ -66,7 +88,27 @@ def write_chunks(handle: int, chunks: Iterable[Chunk]) -> None:
         copy(chunk, handle)
 
 
-def _write_beside(path: Path, chunks: Iterable[Chunk], *, force: bool) -> None:
+def remove_manifest(path: Path) -> None:
+    """Remove the manifest beside a file that is about to be written anew, if there is one.
+
+    Raises:
+        OSError: If it is there and cannot be removed.
+    """
+    beside = path.with_name(path.name + MANIFEST_SUFFIX)
+    try:
+        # A name that is too long is no file either.
+        if not os.path.isfile(beside):  # noqa: PTH113
+            return
+        with beside.open("rb") as file:
+            is_ours = file.read(len(MANIFEST_HEAD)) == MANIFEST_HEAD
+    except PermissionError:
+        # Nobody who reads as this user takes it for a manifest.
+        return
+    if is_ours:
+        beside.unlink(missing_ok=True)
+
+
+def _write_beside(path: Path, chunks: Iterable[Chunk], *, force: bool, also: Path) -> None:
     part = path.with_name(f".{os.urandom(8).hex()}.part")
     handle = _open_nameless(path.parent)
     nameless = handle is not None
@@ -82,6 +124,10 @@ def _write_beside(path: Path, chunks: Iterable[Chunk], *, force: bool) -> None:
         if nameless:
             # src_dir_fd makes Python call linkat, which follows the link in /proc; link would not.
             os.link(f"/proc/self/fd/{handle}", part, src_dir_fd=handle)
+        if not force:
+            _refuse_existing(path)
+        for each in {path, also}:
+            remove_manifest(each)
         if force:
             part.replace(path)
         else:

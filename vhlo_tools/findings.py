@@ -26,7 +26,9 @@ __all__ = [
 ]
 
 Level = Literal["error", "warning", "note"]
-FindingKind = Literal["op", "type", "attribute", "constraint", "encoding", "dialect", "alias", "regression", "release"]
+FindingKind = Literal[
+    "op", "type", "attribute", "constraint", "encoding", "dialect", "alias", "regression", "release", "manifest"
+]
 
 
 @dataclass(frozen=True, slots=True)

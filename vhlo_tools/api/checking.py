@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from vhlo_tools.api.conversion import ArtifactSource, resolve_target, retarget
 from vhlo_tools.api.frontends import as_artifact, as_container, as_program
@@ -12,6 +12,10 @@ from vhlo_tools.artifact import Artifact, container_findings
 from vhlo_tools.compat import AllowRelaxed, Expand, Target, expansion_policy
 from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding
+from vhlo_tools.formats import Source, identify, read_bytes
+from vhlo_tools.manifests import ManifestChoice, manifest_finding, require_manifest
+from vhlo_tools.mapping import digest_of
+from vhlo_tools.remote import is_path, place
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -217,7 +221,7 @@ def check(
     Returns:
         Errors for what cannot be written, warnings for what consumers may reject, and notes of custom calls, which no
         version guarantees to support. The check passes if there are no errors or warnings. Aliases that XLA rejects are
-        errors at every version.
+        errors at every version, and so is a file that is not what the manifest beside it says.
 
     Raises:
         InvalidProgramError: If it is not a valid program.
@@ -226,16 +230,31 @@ def check(
         InvalidVersionError: If the target looks like a version but is not valid.
     """
     resolved = resolve_target(str(target), as_of=as_of, provider=options.get("provider"))
-    return prepare_check(program, **options).findings(resolved.version)
+    source = identify(program, options.get("name"))
+    checked = prepare_check(source, **options)
+    return [*_manifest_findings(source), *checked.findings(resolved.version)]
 
 
-def require(artifact: ArtifactSource, reader: str | Version, *, as_of: date | None = None) -> Target:
+def _manifest_findings(source: Source) -> list[Finding]:
+    if source.data is None or source.is_text or not is_path(source.given):
+        return []
+    found = manifest_finding(str(source.given), digest_of(source.data))
+    return [] if found is None else [found]
+
+
+def require(
+    artifact: ArtifactSource, reader: str | Version, *, as_of: date | None = None, manifest: ManifestChoice = None
+) -> Target:
     """Raise unless ``reader`` can read an artifact: a guard for servers, which needs no MLIR.
+
+    Where a manifest lies beside the file, the file must be what it says.
 
     Args:
         artifact: The artifact, its path or its bytes, or those of a jax.export file.
         reader: The consumer, in the target grammar: ``jaxlib==0.8.3``, or its StableHLO version.
         as_of: The day from which windows in ``reader`` count back, by default today.
+        manifest: Which manifest the artifact must match: by default the one beside its file, if there is one; ``True``
+            for the one beside it, which must be there; a :class:`Manifest` or the path of one; ``False`` for none.
 
     A jax.export file is read by jax: if ``reader`` names a release of jax or jaxlib, the file around the artifact is
     examined too.
@@ -245,13 +264,19 @@ def require(artifact: ArtifactSource, reader: str | Version, *, as_of: date | No
 
     Raises:
         UnsupportedFeatureError: If the reader cannot read the artifact; the findings list the reasons.
+        ManifestError: If the artifact is not what its manifest says, or one is required and not there.
         MalformedArtifactError: If it is not an artifact, or a damaged one.
         UnknownTargetError: If the reader is unknown.
         InvalidVersionError: If the reader looks like a version but is not valid.
     """
-    opened = Artifact.open(artifact)
     target = resolve_target(str(reader), as_of=as_of)
-    checked = Checked(opened, (), None if isinstance(artifact, Artifact) else as_container(artifact))
+    # Read once: what is compared with the manifest is what is examined.
+    path = artifact if is_path(artifact) else None
+    held: Any = artifact if path is None else read_bytes(place(path))
+    if path is not None or manifest is not None:
+        require_manifest(held, path, manifest)
+    opened = Artifact.open(held, name=None if path is None else str(path))
+    checked = Checked(opened, (), None if isinstance(held, Artifact) else as_container(held))
     findings = [each for each in checked.reader_findings(target) if each.level == "error"]
     if findings:
         raise UnsupportedFeatureError(f"{opened.name} cannot be read by {target}", findings)

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Literal, get_args
 
 from vhlo_tools.api.frontends import FRONTENDS, export_model
-from vhlo_tools.artifact import Artifact
+from vhlo_tools.artifact import Artifact, Making, given_options
 from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target, expansion_policy
 from vhlo_tools.compat import resolve_target as resolve
 from vhlo_tools.errors import (
@@ -15,8 +15,10 @@ from vhlo_tools.errors import (
     UnsupportedFeatureError,
 )
 from vhlo_tools.findings import OPAQUE_PROPERTIES
-from vhlo_tools.formats import Buffer, identify
+from vhlo_tools.formats import Buffer, identify, read_bytes
+from vhlo_tools.manifests import check_source, require_manifest
 from vhlo_tools.mapping import join
+from vhlo_tools.remote import is_path, place
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -66,14 +68,7 @@ def resolve_target(target: str, *, as_of: date | None = None, provider: str | No
         UnknownTargetError: If the target names no known version.
         InvalidVersionError: If the target looks like a version but is not valid.
     """
-
-    def library() -> Library:
-        # Imported here because few targets need it.
-        from vhlo_tools.bindings import get_provider
-
-        return get_provider(provider).library
-
-    return resolve(target, library, as_of=as_of)
+    return resolve(target, lambda: _library(provider), as_of=as_of)
 
 
 def serialize(
@@ -146,9 +141,25 @@ def serialize(
         InvalidVersionError: If the target looks like a version but is not valid.
         InvalidInputError: If there is no such signature, or the shape of a SavedModel's input remains open.
         MissingExtraError: If the framework of the program is not installed.
+        ManifestError: If it is a file that is not what the manifest beside it says.
         ValueError: If a feature to be expanded is unknown, or has no such expansion.
     """
     source = identify(program, name)
+    check_source(source).require()
+    given = given_options(
+        {"legalize": True, "alias_lint": True},
+        allow_other_dialects=allow_other_dialects,
+        legalize=legalize,
+        expand=expand,
+        allow_relaxed=allow_relaxed,
+        allow_signature_change=allow_signature_change,
+        alias_lint=alias_lint,
+        strip_debug_info=strip_debug_info,
+        as_of=as_of,
+        signature=signature,
+        batch_size=batch_size,
+        importer=importer,
+    )
     of_frontends = (signature, batch_size, importer, import_timeout, import_memory)
     if source.kind in FRONTENDS or any(option is not None for option in of_frontends):
         exported = export_model(
@@ -169,7 +180,8 @@ def serialize(
             import_memory=import_memory,
         )
         artifact = linted(exported.artifact) if alias_lint else exported.artifact
-        return strip(artifact) if strip_debug_info else artifact
+        artifact = strip(artifact) if strip_debug_info else artifact
+        return artifact.with_making(Making("serialize", str(target), _library(provider).name, given))
     from vhlo_tools.convert import serialize_program
     from vhlo_tools.program import load_program
 
@@ -185,7 +197,8 @@ def serialize(
         allow_signature_change=allow_signature_change,
     )
     artifact = linted(artifact) if alias_lint else artifact
-    return strip(artifact) if strip_debug_info else artifact
+    artifact = strip(artifact) if strip_debug_info else artifact
+    return artifact.with_making(Making("serialize", str(target), loaded.provider.library.name, given))
 
 
 def linted(artifact: Artifact) -> Artifact:
@@ -210,11 +223,12 @@ def strip(artifact: ArtifactSource) -> Artifact:
         artifact: The artifact, its path or its bytes.
 
     Raises:
+        ManifestError: If it is a file that is not what the manifest beside it says.
         MalformedArtifactError: If it is not an artifact, or a damaged one.
     """
-    whole = Artifact.open(artifact, unpack=False)
+    whole = _opened(artifact, unpack=False)
     stripped = Artifact(join(whole.stripped()), name=whole.name, trusted=whole.trusted)
-    return stripped.with_findings(whole.findings)
+    return stripped.with_findings(whole.findings).with_making(Making("strip"))
 
 
 def retarget(
@@ -250,6 +264,7 @@ def retarget(
         trusted: Whether MLIR may parse the artifact directly in this process, as for :func:`serialize`.
 
     Raises:
+        ManifestError: If it is a file that is not what the manifest beside it says.
         DowngradeError: If it needs a feature newer than the target.
         UnsupportedFeatureError: If it contains a feature that the target no longer has, or that cannot be retargeted
             on bytes.
@@ -268,7 +283,13 @@ def retarget(
         raise ValueError("expansions need MLIR: expected the engine auto or mlir")
     if engine not in get_args(Engine):
         raise ValueError(f"unknown engine {engine!r}: expected one of {', '.join(get_args(Engine))}")
-    opened = Artifact.open(artifact, unpack=False)
+    opened = _opened(artifact, unpack=False)
+    given = given_options({"engine": "auto"}, engine=engine, as_of=as_of, **options)
+
+    def made(moved: Artifact, *, by_library: bool) -> Artifact:
+        return moved.with_making(
+            Making("retarget", str(target), _library(provider).name if by_library else None, given)
+        )
 
     def by_library() -> LibraryRetargeting:
         # Imported here because bytes need no MLIR.
@@ -277,14 +298,15 @@ def retarget(
         return LibraryRetargeting(str(target), options, as_of, provider, trusted)
 
     if engine == "mlir":
-        return by_library().by_library(opened)
+        return made(by_library().by_library(opened), by_library=True)
     resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
     try:
-        return by_library().with_expansions(opened) if expands else opened.retargeted(resolved.version)
+        moved = by_library().with_expansions(opened) if expands else opened.retargeted(resolved.version)
+        return made(moved, by_library=expands)
     except UnsupportedFeatureError as error:
         if engine == "bytes" or all(finding.feature != OPAQUE_PROPERTIES for finding in error.findings):
             raise
-    return by_library().by_library(opened)
+    return made(by_library().by_library(opened), by_library=True)
 
 
 def deserialize(
@@ -306,10 +328,11 @@ def deserialize(
         An ``ir.Module`` of the provider.
 
     Raises:
+        ManifestError: If it is a file that is not what the manifest beside it says.
         MalformedArtifactError: If it is not an artifact, a damaged one, or one the installed library cannot read.
         EngineStartError: If no child process can be started.
     """
-    opened = Artifact.open(artifact)
+    opened = _opened(artifact)
     _warm_for(opened, trusted)
     from vhlo_tools.bindings import get_provider, provider_of
     from vhlo_tools.convert import deserialize_artifact
@@ -339,10 +362,11 @@ def program_of(
         trusted: Whether MLIR may parse the artifact directly in this process, as for :func:`deserialize`.
 
     Raises:
+        ManifestError: If it is a file that is not what the manifest beside it says.
         MalformedArtifactError: If it is not an artifact, a damaged one, or one the installed library cannot read.
         InvalidProgramError: If XLA cannot convert it to HLO.
     """
-    opened = Artifact.open(artifact)
+    opened = _opened(artifact)
     if emit == "vhlo":
         return opened.text(debug_info=debug_info).encode()
     _warm_for(opened, trusted)
@@ -360,6 +384,28 @@ def _warm_for(artifact: Artifact, trusted: bool) -> None:
         from vhlo_tools.bindings import isolation
 
         isolation.warm()
+
+
+def _opened(artifact: ArtifactSource, *, unpack: bool = True) -> Artifact:
+    """Return an artifact that is to be converted; one in a file with a manifest beside it must be what that says.
+
+    Otherwise what was changed unnoticed would become what a new manifest describes.
+
+    Raises:
+        ManifestError: If it is not.
+    """
+    if not is_path(artifact):
+        return Artifact.open(artifact, unpack=unpack)
+    data = read_bytes(place(artifact))
+    require_manifest(data, artifact)
+    return Artifact.open(data, name=str(artifact), unpack=unpack)
+
+
+def _library(provider: str | None) -> Library:
+    # Imported here because few targets need it.
+    from vhlo_tools.bindings import get_provider
+
+    return get_provider(provider).library
 
 
 def _target(program: Program, target: str | Version, as_of: date | None) -> Target:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from vhlo_tools.api.frontends import as_program
 from vhlo_tools.api.running import ENGINE_CHOICES, EngineChoice
+from vhlo_tools.formats import identify
+from vhlo_tools.manifests import check_source
 
 if TYPE_CHECKING:
     from vhlo_tools.execution import Handler, ParallelExecutable, Probe
+    from vhlo_tools.manifests import ManifestChoice
     from vhlo_tools.program import LoadOptions, ProgramSource
 
 __all__ = ["load_parallel_executable", "run_parallel"]
@@ -24,6 +27,7 @@ def load_parallel_executable(
     handlers: Mapping[str, Handler] | None = None,
     in_process: bool = False,
     timeout: float | None = None,
+    manifest: ManifestChoice = None,
     **options: Unpack[LoadOptions],
 ) -> ParallelExecutable:
     """Load a program for several devices once, to run it repeatedly.
@@ -45,6 +49,7 @@ def load_parallel_executable(
         handlers: As for :func:`run_parallel`.
         in_process: As for :func:`load_executable`.
         timeout: As for :func:`load_executable`.
+        manifest: As for :func:`run`.
         options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
 
     Raises:
@@ -52,13 +57,16 @@ def load_parallel_executable(
         EngineError: If the program contains something that the engine cannot run.
         InvalidProgramError: If it is not a valid program.
         MalformedArtifactError: If it is a damaged artifact.
+        ManifestError: If it is not what its manifest says, or one is required and not there.
     """
     from vhlo_tools.execution import ParallelExecutable
     from vhlo_tools.program import load_program, names_in_utf8
 
     if engine not in ENGINE_CHOICES:
         raise ValueError(f"{engine!r} is not an engine: expected one of {', '.join(ENGINE_CHOICES)}")
-    program = as_program(program, name=options.get("name"), provider=options.get("provider"))
+    source = identify(program, options.get("name"))
+    check_source(source, manifest).require()
+    program = as_program(source, name=options.get("name"), provider=options.get("provider"))
     loaded = load_program(program, **options)
     with names_in_utf8(loaded.name):
         return ParallelExecutable(
@@ -82,6 +90,7 @@ def run_parallel(
     timeout: float | None = None,
     handlers: Mapping[str, Handler] | None = None,
     probe: Probe | None = None,
+    manifest: ManifestChoice = None,
     **options: Unpack[LoadOptions],
 ) -> tuple[tuple[Any, ...], ...]:
     """Evaluate the function ``main`` of a program on several devices in parallel.
@@ -114,6 +123,7 @@ def run_parallel(
         timeout: The time limit in seconds, by default ten minutes, as for :func:`run`.
         handlers: As for :func:`run`. After one has raised, ``xla`` continues with zeros until all devices have ended.
         probe: The recorder of intermediate values, with the device of each, on ``reference``, which ``auto`` selects.
+        manifest: As for :func:`run`.
         options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
 
     Returns:
@@ -124,6 +134,7 @@ def run_parallel(
         EngineError: If the program contains something that the engine cannot run, or fails.
         InvalidProgramError: If it is not a valid program.
         MalformedArtifactError: If it is a damaged artifact.
+        ManifestError: If it is not what its manifest says, or one is required and not there.
     """
     if not isinstance(inputs, Sequence):
         raise TypeError(f"inputs must be a sequence with the inputs of each device, not a {type(inputs).__qualname__}")
@@ -136,6 +147,7 @@ def run_parallel(
         engine=engine,
         handlers=handlers,
         timeout=timeout,
+        manifest=manifest,
         **options,
     )
     return executable.run(inputs, timeout=timeout, probe=probe)

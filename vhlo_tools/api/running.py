@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
 
 from vhlo_tools.api.frontends import as_program
+from vhlo_tools.formats import identify
+from vhlo_tools.manifests import check_source
 
 if TYPE_CHECKING:
     from vhlo_tools.execution import Donate, Executable, Handler, Probe
+    from vhlo_tools.manifests import ManifestChoice
     from vhlo_tools.program import LoadOptions, ProgramSource
 
 __all__ = ["ENGINE_CHOICES", "EngineChoice", "load_executable", "run"]
@@ -24,6 +27,7 @@ def load_executable(
     handlers: Mapping[str, Handler] | None = None,
     in_process: bool = False,
     timeout: float | None = None,
+    manifest: ManifestChoice = None,
     **options: Unpack[LoadOptions],
 ) -> Executable:
     """Load a program once, to run it repeatedly, with reports of its memory use.
@@ -42,6 +46,7 @@ def load_executable(
         in_process: Whether XLA runs in this process: faster for small programs, but a program that crashes XLA ends
             this process, and no limit holds. Only for programs that you made. The interpreter always runs in a child.
         timeout: The limit in seconds of preparing the program, and of runs without one of their own (see :func:`run`).
+        manifest: As for :func:`run`.
         options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
 
     Raises:
@@ -49,6 +54,7 @@ def load_executable(
         InvalidProgramError: If it is not a valid program, or has no ``main``.
         EngineError: If it has an input or a result that numpy cannot represent.
         MalformedArtifactError: If it is a damaged artifact.
+        ManifestError: If it is not what its manifest says, or one is required and not there.
         ProviderError: If a dependency of the engine is not installed.
     """
     from vhlo_tools.execution import Executable, choose_executable
@@ -56,7 +62,9 @@ def load_executable(
 
     if engine not in ENGINE_CHOICES:
         raise ValueError(f"{engine!r} is not an engine: expected one of {', '.join(ENGINE_CHOICES)}")
-    program = as_program(program, name=options.get("name"), provider=options.get("provider"))
+    source = identify(program, options.get("name"))
+    check_source(source, manifest).require()
+    program = as_program(source, name=options.get("name"), provider=options.get("provider"))
     loaded = load_program(program, **options)
     with names_in_utf8(loaded.name):
         if engine == "auto":
@@ -73,6 +81,7 @@ def run(
     timeout: float | None = None,
     handlers: Mapping[str, Handler] | None = None,
     probe: Probe | None = None,
+    manifest: ManifestChoice = None,
     **options: Unpack[LoadOptions],
 ) -> tuple[Any, ...]:
     """Evaluate the function ``main`` of a program.
@@ -96,6 +105,8 @@ def run(
             :class:`CustomCall`, and an array for each operand, which it must not change; it returns an array for each
             result: one alone, or a sequence.
         probe: The recorder of intermediate values, on ``reference``, which ``auto`` then selects.
+        manifest: Which manifest the program must match, as for :func:`require`: by default the one beside its file, if
+            there is one; ``True`` if one must be there.
         options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
 
     Returns:
@@ -110,6 +121,7 @@ def run(
         EngineTimeoutError: If it exceeds the time limit.
         InvalidProgramError: If it is not a valid program.
         MalformedArtifactError: If it is a damaged artifact.
+        ManifestError: If it is not what its manifest says, or one is required and not there.
     """
     if not isinstance(inputs, Sequence):
         raise TypeError(
@@ -117,5 +129,7 @@ def run(
         )
     if probe is not None and engine == "auto":
         engine = "reference"
-    executable = load_executable(program, engine=engine, handlers=handlers, timeout=timeout, **options)
+    executable = load_executable(
+        program, engine=engine, handlers=handlers, timeout=timeout, manifest=manifest, **options
+    )
     return executable.run(inputs, donate=donate, timeout=timeout, probe=probe)

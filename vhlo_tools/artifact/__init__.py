@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact.inspection import inspect_bytes, inspect_folder
     from vhlo_tools.artifact.jax_container import JaxContainer
     from vhlo_tools.artifact.jax_readers import container_findings, first_writer
+    from vhlo_tools.artifact.making import Making, given_options
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
@@ -21,5 +22,6 @@ else:
             "inspection": ("inspect_bytes", "inspect_folder"),
             "jax_container": ("JaxContainer",),
             "jax_readers": ("container_findings", "first_writer"),
+            "making": ("Making", "given_options"),
         },
     )

@@ -8,6 +8,7 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING
 
+from vhlo_tools.artifact.making import Making
 from vhlo_tools.bytecode import MAGIC, Chunk, File, Section, decode, encode_chunks, print_program, strip_locations
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, InvalidVersionError, MalformedArtifactError
 from vhlo_tools.files import write_atomically
@@ -42,6 +43,7 @@ class Artifact:
         findings: Findings about how it was written: warnings about features that its consumer may reject.
         trusted: Whether MLIR can read it safely: MLIR wrote it in this process, or has read it in another. Bytes of
             other origin are not trusted, nor are artifacts made from them without MLIR.
+        made: How it was made, for its manifest, if this process made it.
 
     Raises:
         MalformedArtifactError: If ``data`` is not an artifact, or its header or its sections are damaged.
@@ -52,6 +54,7 @@ class Artifact:
         self.name = name
         self.findings: tuple[Finding, ...] = ()
         self.trusted = trusted
+        self.made: Making | None = None
         self._requirements: Requirements | None = None
         _require_artifact(data, name)
         text = self.file.producer.removeprefix(ARTIFACT_PRODUCER.decode())
@@ -278,9 +281,17 @@ class Artifact:
         Raises:
             MalformedArtifactError: If it is damaged.
         """
-        file = decode(self._data)
+        return self.without_locations().chunks
+
+    def without_locations(self) -> Artifact:
+        """Return it without debug information; constants are views into this artifact.
+
+        Raises:
+            MalformedArtifactError: If it is damaged.
+        """
+        file = self.copy_of_file()
         strip_locations(file)
-        return encode_chunks(file)
+        return self.edited(file)
 
     def retargeted(self, target: Version) -> Artifact:
         """Return it retargeted to another version by editing its bytes; constants are views into this artifact.
@@ -326,8 +337,14 @@ class Artifact:
         same.findings = tuple(findings)
         return same
 
+    def with_making(self, made: Making) -> Artifact:
+        """Return the same artifact with what its manifest says of how it was made."""
+        same = copy(self)
+        same.made = made
+        return same
+
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
-        """Write it to ``path``, completely or not at all.
+        """Write it to ``path``, completely or not at all; a manifest of what was there is removed.
 
         Args:
             path: The file or object to write; ``.mlirbc`` is the suffix that other tools know.
@@ -368,6 +385,7 @@ class _Moved(Artifact):
         self.name = name
         self.findings = ()
         self.trusted = trusted
+        self.made = None
         self._requirements = None
         self._version = version
         self._bytecode_version = file.version

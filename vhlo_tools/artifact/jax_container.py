@@ -10,7 +10,7 @@ from typing import Final
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.artifact.jax_readers import container_findings, reading_jax
-from vhlo_tools.bytecode import Chunk, strip_locations
+from vhlo_tools.bytecode import Chunk
 from vhlo_tools.dialect import JaxRelease, Release
 from vhlo_tools.errors import DowngradeError
 from vhlo_tools.files import write_atomically
@@ -155,7 +155,7 @@ class JaxContainer:
         Raises:
             MalformedArtifactError: If it is damaged.
         """
-        return self.with_artifacts(_stripped)
+        return self.with_artifacts(Artifact.without_locations)
 
     def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
         """Write it to ``path``, completely or not at all.
@@ -196,12 +196,6 @@ def derivative_names(name: str) -> Iterator[str]:
     while True:
         name = f"the vjp in {name}"
         yield name
-
-
-def _stripped(artifact: Artifact) -> Artifact:
-    file = artifact.copy_of_file()
-    strip_locations(file)
-    return artifact.edited(file)
 
 
 def _same_signature(before: Artifact, after: Artifact) -> Artifact:

@@ -24,7 +24,7 @@ from vhlo_tools.aliasing import (
     parse_aliases,
     parse_donors,
 )
-from vhlo_tools.artifact import Artifact, JaxContainer
+from vhlo_tools.artifact import Artifact, JaxContainer, Making
 from vhlo_tools.cli import alias_text, options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.errors import AliasError, InvalidProgramError
@@ -232,7 +232,7 @@ _Opened = Artifact | JaxContainer
 def _written(source: str, output: str, edit: Callable[[_Opened], _Opened], force: bool) -> dict[str, Any]:
     options.check_output(output, force=force, binary=True)
     written = edit(options.read_artifact(source))
-    options.write_output(output, written.chunks, force=force, binary=True)
+    options.write_artifact(output, written, force=force, made=Making("alias"))
     artifact = written.artifacts[0] if isinstance(written, JaxContainer) else written
     report = options.artifact_report(written, output)
     return {**report, **alias_text.as_json(artifact.declared_aliases(), None), "findings": artifact.alias_findings()}

@@ -207,7 +207,8 @@ def _folders(context: click.Context, incomplete: str) -> list[Item]:
 
 _FILES: Final = (
     *("source", "paths", "before", "after", "model", "inputs", "output", "report", "journal", "weights", "config"),
-    *("picture", "results"),
+    *("picture", "results", "manifest", "private_key", "public_key", "certificate", "certificate_chain"),
+    "signature_file",
     *("baseline", "exclude", "against", "arguments"),
 )
 _FOLDERS: Final = ("cache_dir", "output_dir", "folder", "tests", "probe")

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from vhlo_tools import api
-from vhlo_tools.artifact import Artifact
+from vhlo_tools.artifact import Artifact, Making
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.migrate_text import readable_size
@@ -158,7 +158,8 @@ def externalize(
     result = api.externalize_constants(Artifact(data, name=name), min_size=min_size, function=function)
     # The values first: an artifact without them is useless.
     options.write_output(beside, result.weights(), force=force, binary=True)
-    options.write_output(output, result.artifact.chunks, force=force, binary=True)
+    made = Making("constants externalize", options={"min_size": min_size, "function": function})
+    options.write_artifact(output, result.artifact, force=force, made=made)
     if output_format == "json":
         moved = [asdict(each) for each in result.record.moved]
         report = options.artifact_report(result.artifact, output)
@@ -181,5 +182,5 @@ def restore(source: str, weights: str, output: str, force: bool) -> dict[str, An
     options.check_output(output, force=force, binary=True)
     data, name = options.read_input(source)
     artifact = api.restore_constants(Artifact(data, name=name), weights)
-    options.write_output(output, artifact.chunks, force=force, binary=True)
+    options.write_artifact(output, artifact, force=force, made=Making("constants restore"))
     return options.artifact_report(artifact, output)

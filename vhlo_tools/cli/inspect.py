@@ -12,6 +12,8 @@ from vhlo_tools.aliasing import format_index
 from vhlo_tools.artifact import inspect_bytes, inspect_folder
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.manifests import ManifestCheck, check_manifest
 from vhlo_tools.printable import printable
 from vhlo_tools.remote import place
 
@@ -23,19 +25,33 @@ _MISSING = dict.fromkeys(("parameters", "result"), "unknown: the text has no ent
 
 @click.command()
 @options.input_argument("FILE")
+@options.input_manifest_options
 @options.format_option
-def inspect(source: str, output_format: str) -> None:
-    """Show the kind and contents of FILE, or of a SavedModel folder, of any version, from its bytes alone."""
+def inspect(source: str, manifest: str | None, require_manifest: bool, no_manifest: bool, output_format: str) -> None:
+    """Show the kind and contents of FILE, or of a SavedModel folder, of any version, from its bytes alone.
+
+    Where a manifest lies beside FILE, they are compared; exit code 2 if they differ.
+    """
+    choice = options.choose_manifest(manifest, required=require_manifest, ignored=no_manifest)
     where = None if source == options.STANDARD else place(source)
+    checked = ManifestCheck("none", source)
     if isinstance(where, Path) and where.is_dir():
         description = {"path": source, **inspect_folder(where)}
     else:
-        data, name = options.read_input(source)
-        description = {"path": name, **inspect_bytes(data, name)}
+        data, name = options.read_input(source, manifest=False)
+        checked = check_manifest(data, where, choice, contents=True, name=name)
+        try:
+            described = inspect_bytes(data, name)
+        except MalformedArtifactError:
+            # Not what the bytes are now, but that they are not what they were.
+            checked.require()
+            raise
+        description = {"path": name, "manifest": checked.state, **described}
     if output_format == "json":
         options.echo_json(description)
     else:
         echo("\n".join(map(printable, _lines(description))))
+    checked.require()
 
 
 def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:

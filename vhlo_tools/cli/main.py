@@ -32,6 +32,7 @@ _COMMANDS = {
     "diff": "Show the differences of two programs.",
     "alias": "Show, change and check which outputs may overwrite which inputs.",
     "inspect": "Show the format and contents of a file.",
+    "manifest": "Write, check and sign the manifests of artifacts.",
     "constants": "List, extract, externalize and restore the constants of an artifact.",
     "run": "Evaluate a program.",
     "golden": "Record programs with their outputs, and replay them.",
@@ -51,7 +52,7 @@ _COMMANDS = {
 _COMPLETING = "_VHLO_COMPLETE"
 
 # The commands whose exit code is an answer.
-_ANSWERING = ("check", "diff", "golden", "matrix", "migrate", "store", "verify")
+_ANSWERING = ("check", "diff", "golden", "manifest", "matrix", "migrate", "store", "verify")
 
 
 def import_command(name: str = "") -> click.Command | None:

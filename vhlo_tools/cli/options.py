@@ -6,13 +6,14 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import date, datetime
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from vhlo_tools.artifact import Artifact, JaxContainer
+from vhlo_tools.artifact import Artifact, JaxContainer, Making
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import (
@@ -25,9 +26,10 @@ from vhlo_tools.errors import (
     VerificationError,
     VhloToolsError,
 )
-from vhlo_tools.files import write_atomically
+from vhlo_tools.files import MANIFEST_HEAD, write_atomically
 from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
 from vhlo_tools.formats import Buffer, Kind, read_bytes, recognise
+from vhlo_tools.manifests import ManifestChoice, find_manifest, manifest_place, require_manifest
 from vhlo_tools.mapping import Chunk, slices
 from vhlo_tools.remote import Place, Url, place
 
@@ -39,7 +41,9 @@ __all__ = [
     "allow_relaxed_option",
     "artifact_report",
     "as_of_option",
+    "check_manifest_output",
     "check_output",
+    "choose_manifest",
     "cluster",
     "dask_option",
     "echo_json",
@@ -50,6 +54,8 @@ __all__ = [
     "force_option",
     "format_option",
     "input_argument",
+    "input_manifest_options",
+    "manifest_option",
     "no_legalize_option",
     "output_option",
     "processes",
@@ -61,6 +67,7 @@ __all__ = [
     "reporting",
     "target_option",
     "trusted_option",
+    "write_artifact",
     "write_output",
 ]
 
@@ -185,6 +192,34 @@ timeout_option = click.option(
 )
 
 
+manifest_option = click.option(
+    "--manifest",
+    "with_manifest",
+    is_flag=True,
+    help="Write a manifest beside the output, OUTPUT.manifest.json: digests, versions, signature, how it was made.",
+)
+
+
+def choose_manifest(name: str | None, *, required: bool, ignored: bool) -> ManifestChoice:
+    """Return which manifest an input must match, from ``--manifest``, ``--require-manifest`` and ``--no-manifest``."""
+    if (name is not None) + required + ignored > 1:
+        raise click.UsageError("--manifest, --require-manifest and --no-manifest exclude each other: give only one")
+    return name if name is not None else True if required else False if ignored else None
+
+
+def input_manifest_options(function: _F) -> _F:
+    """Add the options for the manifest that an input must match."""
+    for option in (
+        click.option("--no-manifest", "no_manifest", is_flag=True, help="Ignore a manifest beside the input."),
+        click.option("--require-manifest", is_flag=True, help="Refuse an input that has no manifest beside it."),
+        click.option(
+            "--manifest", metavar="FILE", help="The manifest that the input must match, by default the one beside it."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
 trusted_option = click.option(
     "--trusted",
     is_flag=True,
@@ -283,13 +318,23 @@ def artifact_report(artifact: Artifact | JaxContainer, output: str) -> dict[str,
     }
 
 
-def read_input(source: str) -> tuple[Buffer, str]:
-    """Return the contents of a file or of stdin, and its name in messages."""
+def read_input(source: str, manifest: ManifestChoice = None) -> tuple[Buffer, str]:
+    """Return the contents of a file or of stdin, and its name in messages.
+
+    Args:
+        source: The path or the URL; ``-`` is stdin.
+        manifest: Which manifest it must match, by default the one beside the file, if there is one.
+
+    Raises:
+        ManifestError: If it is not what the manifest says, or one is required and not there.
+    """
     if source == STANDARD:
         if sys.stdin is None:
             raise click.UsageError("stdin is closed: there is nothing to read")
         return sys.stdin.buffer.read(), "<stdin>"
-    return read_bytes(place(source)), source
+    data = read_bytes(place(source))
+    require_manifest(data, source, manifest)
+    return data, source
 
 
 def read_program(source: str) -> tuple[ProgramSource, str]:
@@ -320,6 +365,62 @@ def write_output(output: str, chunks: Iterable[Chunk], *, force: bool, binary: b
         for piece in slices(chunk):
             sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
+
+
+def write_artifact(
+    output: str,
+    held: Artifact | JaxContainer,
+    *,
+    force: bool,
+    with_manifest: bool = False,
+    made: Making | None = None,
+    source: Iterable[Chunk | Buffer] | None = None,
+) -> None:
+    """Write an artifact, or a file that contains artifacts, to a file or to stdout.
+
+    A file that has a manifest keeps having one, of what it then is: whoever relies on manifests loses none because a
+    command was called without ``--manifest``.
+
+    Args:
+        output: The path or the URL; ``-`` is stdout.
+        held: The artifact.
+        force: Whether an existing file may be replaced.
+        with_manifest: Whether to write a manifest beside it in any case.
+        made: How it was made, by default what ``held`` knows.
+        source: The bytes that it was made from, of which the manifest has the digest.
+    """
+    if not _has_manifest(output, with_manifest):
+        write_output(output, held.chunks, force=force, binary=True)
+        return
+    # Imported here because most files have none.
+    from vhlo_tools.manifests import Manifest, measured, write_with_manifest
+
+    first = held if isinstance(held, Artifact) else held.artifacts[0]
+    made = made or first.made
+    if made is not None and source is not None:
+        made = replace(made, source=measured(source)[1])
+    write_with_manifest(output, held.chunks, Manifest.of(held, made=made), force=force)
+
+
+def _has_manifest(output: str, with_manifest: bool) -> bool:
+    return output != STANDARD and (with_manifest or find_manifest(output) is not None)
+
+
+def check_manifest_output(output: str, with_manifest: bool, *, force: bool) -> None:
+    """Reject, before any work, a manifest that could not be written: to stdout, or over a file that is none."""
+    if not with_manifest:
+        return
+    if output == STANDARD:
+        raise click.UsageError("a manifest is a file beside the output: give -o FILE for the output")
+    beside = manifest_place(output)
+    if isinstance(beside, Url) or not beside.exists():
+        return
+    if beside.is_dir():
+        raise click.UsageError(f"{beside} is a folder: expected the place of a manifest")
+    with beside.open("rb") as file:
+        # That of an earlier output is removed with the output, or describes one that is there no more.
+        if not force and file.read(len(MANIFEST_HEAD)) != MANIFEST_HEAD:
+            raise click.UsageError(f"{beside} exists and is no manifest: --force replaces it")
 
 
 def check_output(output: str, *, force: bool, binary: bool) -> None:

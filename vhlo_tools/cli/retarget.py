@@ -21,6 +21,7 @@ from vhlo_tools.cli import options
 @options.expand_options
 @options.provider_option
 @options.trusted_option
+@options.manifest_option
 @options.force_option
 @options.reporting
 def retarget(
@@ -34,6 +35,7 @@ def retarget(
     allow_signature_change: bool,
     provider: str | None,
     trusted: bool,
+    with_manifest: bool,
     force: bool,
 ) -> dict[str, Any]:
     """Retarget ARTIFACT to a newer or older version; ops of other dialects that it contains are kept.
@@ -43,6 +45,7 @@ def retarget(
     if engine == "bytes" and (expand or allow_relaxed):
         raise click.UsageError("--expand and --allow-relaxed need MLIR: give --engine auto or mlir")
     options.check_output(output, force=force, binary=True)
+    options.check_manifest_output(output, with_manifest, force=force)
 
     def moved(artifact: Artifact) -> Artifact:
         return api.retarget(
@@ -64,5 +67,5 @@ def retarget(
         result = opened.checked_for(consumers).with_artifacts(moved)
     else:
         result = moved(opened)
-    options.write_output(output, result.chunks, force=force, binary=True)
+    options.write_artifact(output, result, force=force, with_manifest=with_manifest, source=opened.chunks)
     return options.artifact_report(result, output)

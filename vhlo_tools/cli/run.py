@@ -83,6 +83,7 @@ input_option = click.option(
 @click.option(
     "-o", "--output", help="Write the results to this .npz file, or to this .npy file if there is one result."
 )
+@options.input_manifest_options
 @options.format_option
 @options.provider_option
 @options.trusted_option
@@ -101,6 +102,9 @@ def run(
     probe_function: str | None,
     report: bool,
     output: str | None,
+    manifest: str | None,
+    require_manifest: bool,
+    no_manifest: bool,
     output_format: str,
     provider: str | None,
     trusted: bool,
@@ -119,6 +123,7 @@ def run(
     functions = load_handlers(handlers)
     loading: Any = {"engine": engine, "handlers": functions, "timeout": timeout}
     loading |= {"name": name, "provider": provider, "trusted": trusted}
+    loading["manifest"] = options.choose_manifest(manifest, required=require_manifest, ignored=no_manifest)
     outputs: tuple[Any, ...]
     if probe is not None and engine == "auto":
         loading["engine"] = "reference"

@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from vhlo_tools import api
+from vhlo_tools.artifact import Making
 from vhlo_tools.cli import options
+from vhlo_tools.formats import identify
 
 
 @click.command()
@@ -58,6 +60,7 @@ from vhlo_tools.cli import options
 @click.option("--strip-debug-info", is_flag=True, help="Omit source locations.")
 @options.provider_option
 @options.trusted_option
+@options.manifest_option
 @options.force_option
 @options.reporting
 def serialize(
@@ -80,6 +83,7 @@ def serialize(
     strip_debug_info: bool,
     provider: str | None,
     trusted: bool,
+    with_manifest: bool,
     force: bool,
 ) -> dict[str, Any]:
     """Write PROGRAM as a portable artifact that the target can read.
@@ -92,7 +96,9 @@ def serialize(
     only if you trust it: TensorFlow runs ops of it.
     """
     options.check_output(output, force=force, binary=True)
-    program, name = options.read_program(source)
+    options.check_manifest_output(output, with_manifest, force=force)
+    given, name = options.read_program(source)
+    program = identify(given, name)
     memory = None if import_memory is None else int(import_memory * (1 << 30))
     if weights is not None:
         options.check_output(weights, force=force, binary=True)
@@ -116,6 +122,7 @@ def serialize(
         )
         artifact = api.linted(model.artifact) if alias_lint else model.artifact
         artifact = api.strip(artifact) if strip_debug_info else artifact
+        artifact = artifact.with_making(Making("serialize", target, None, {"weights": "arguments"}))
         options.write_output(weights, model.weights_file(), force=force, binary=True)
     else:
         artifact = api.serialize(
@@ -138,5 +145,6 @@ def serialize(
             import_memory=memory,
             trusted=trusted,
         )
-    options.write_output(output, [bytes(artifact)], force=force, binary=True)
+    read = None if program.data is None else [program.data]
+    options.write_artifact(output, artifact, force=force, with_manifest=with_manifest, source=read)
     return options.artifact_report(artifact, output)

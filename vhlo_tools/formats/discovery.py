@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.bytecode import MAGIC
+from vhlo_tools.files import MANIFEST_SUFFIX, SIGNATURE_SUFFIX
 from vhlo_tools.formats.backups import PROGRAM_SUFFIXES, Backups, backups_in
 from vhlo_tools.formats.jax_export.export_file import is_jax_export
 from vhlo_tools.formats.saved_model import is_saved_model
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SET_ASIDE", "objects_at", "programs_at"]
 
-#: Files that a migration leaves in a store, and that are no programs of it: backups of old files, and temporary files.
-#: Backups with other suffixes are left out by their list (vhlo_tools/formats/backups.py).
-SET_ASIDE: Final = ("*.orig", ".vhlo-*")
+#: Files that stand beside programs in a store, and are none: backups of old files and temporary files of a migration,
+#: manifests, and their signatures. Backups with other suffixes are left out by their list
+#: (vhlo_tools/formats/backups.py).
+SET_ASIDE: Final = ("*.orig", ".vhlo-*", f"*{MANIFEST_SUFFIX}", f"*{SIGNATURE_SUFFIX}")
 
 #: The heads of objects that are read at the same time, and how much of each.
 _READING: Final = 16

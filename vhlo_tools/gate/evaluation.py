@@ -18,7 +18,7 @@ from vhlo_tools.gate.changes import Change
 from vhlo_tools.gate.contents import Content, ReadOther, read_ahead, unread
 from vhlo_tools.gate.digests import digest_at
 from vhlo_tools.gate.distribution import DistributedExaminations
-from vhlo_tools.gate.examination import Examination, Examiner
+from vhlo_tools.gate.examination import Examination, Examiner, os_message
 from vhlo_tools.gate.examinations import Examinations, Request
 from vhlo_tools.gate.findings_cache import FindingsCache
 from vhlo_tools.gate.levels import apply_levels
@@ -27,6 +27,7 @@ from vhlo_tools.gate.regressions import changed_facts, regressions, split_known
 from vhlo_tools.gate.revision import Revision
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import resolve_named
+from vhlo_tools.manifests import manifest_finding
 from vhlo_tools.mapping import digest_of
 from vhlo_tools.remote import place
 from vhlo_tools.report import Answer, Question, Scope, Verdict
@@ -158,6 +159,7 @@ class Gate:
 
         for examination in self._examinations(requests(), total, jobs, cache, executor):
             path = waiting.popleft()
+            examination = _with_manifest(examination, path)
             if examination.error is not None:
                 yield Answer(path, error=examination.error)
             else:
@@ -214,6 +216,7 @@ class Gate:
                 now = next(examinations)
                 before = next(examinations) if change.before is not None else None
                 path, questions = change.path, self.questions(change.path)
+                now = _with_manifest(now, path)
                 if now.error is not None:
                     yield Answer(path, error=now.error)
                 elif before is None or before.error is not None:
@@ -257,6 +260,8 @@ class Gate:
             MalformedArtifactError: If it is a damaged artifact.
         """
         examination = self._examiner.examine(program, questions, name=name)
+        if path is not None:
+            examination = _with_manifest(examination, path)
         if path is not None and self.baseline is not None and examination.functions is not None:
             # By what it holds, the baseline finds a program that has moved.
             examination = replace(examination, digest=_digest_at(path))
@@ -319,6 +324,21 @@ class Gate:
             target = resolve_named(spelling, settings.targets, as_of=settings.as_of, provider=self._provider)
             self._resolved[spelling, reading] = Question(target, reading)
         return self._resolved[spelling, reading]
+
+
+def _with_manifest(examination: Examination, path: str) -> Examination:
+    """Return an examination with what the manifest beside the file says, which is no part of what caches keep."""
+    if path == STANDARD:
+        return examination
+    try:
+        found = manifest_finding(path, examination.digest)
+    except OSError as error:
+        return replace(examination, error=os_message(path, error))
+    if found is None:
+        return examination
+    if examination.error is not None:
+        return replace(examination, error=f"{examination.error}; {found.message}")
+    return replace(examination, findings=tuple((found, *each) for each in examination.findings))
 
 
 def _digest_at(path: str) -> bytes | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from vhlo_tools.executors import Workers, in_batches, work_through
+from vhlo_tools.files import MANIFEST_SUFFIX, remove_manifest, write_atomically
 from vhlo_tools.formats import BACKUPS, list_backups
 from vhlo_tools.migration.file_record import MigrationRecord, Status
 from vhlo_tools.migration.journal import Journal, Task
@@ -177,7 +178,7 @@ class Migration:
         if refused is not None or record.output:
             with suppress(OSError):
                 os.unlink(part)  # noqa: PTH108
-        return refused or record
+        return refused or _with_manifest(record, task.found.destination, prepared.manifest)
 
     def _moved_in(self, task: Task, record: MigrationRecord, part: str) -> MigrationRecord | None:
         """Move a result to its destination; return another record if that must not be.
@@ -192,6 +193,8 @@ class Migration:
             if reason := backup_reason(found.destination, record.backup):
                 return replace(record, status="blocked", reason=reason, backup=None)
             _keep(found.destination, record.backup)
+        # It describes the old file.
+        remove_manifest(Path(found.destination))
         if record.output and not self._settings.force:
             # Fails if another file has been created there in the meantime.
             os.link(part, found.destination)
@@ -242,6 +245,17 @@ class Migration:
         found = task.found
         record = MigrationRecord(found.path, status, self._settings.target, found.kind, found.version, reason=reason)
         return replace(record, size=_size_of(task))
+
+
+def _with_manifest(record: MigrationRecord, destination: str, manifest: bytes | None) -> MigrationRecord:
+    """Write the manifest of a result that is at its destination; return its record, which says if that failed."""
+    if manifest is None:
+        return record
+    try:
+        write_atomically(Path(destination + MANIFEST_SUFFIX), [manifest], force=True)
+    except OSError as error:
+        return replace(record, reason=f"its manifest cannot be written, and it has none: {error.strerror or error}")
+    return record
 
 
 def _size_of(task: Task) -> int:

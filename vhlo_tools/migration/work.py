@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.artifact import Artifact, JaxContainer, container_findings
+from vhlo_tools.artifact import Artifact, JaxContainer, Making, container_findings, given_options
 from vhlo_tools.errors import (
     AliasError,
     DowngradeError,
@@ -34,7 +34,8 @@ from vhlo_tools.formats import (
     read_bytes,
     recognise,
 )
-from vhlo_tools.mapping import Chunk, slices, view
+from vhlo_tools.manifests import Manifest, find_manifest, manifest_finding
+from vhlo_tools.mapping import Chunk, join, slices, view
 from vhlo_tools.migration.file_record import MigrationRecord, Status
 from vhlo_tools.migration.journal import Task
 from vhlo_tools.migration.object_results import (
@@ -74,11 +75,13 @@ class PreparedFile:
         record: The record of the file; with ``part``, the record that applies once the result is at its destination.
         part: The path of the result until then; ``None`` if there is no result.
         stamp: The stamp of an object that was replaced already, by a write that a store does whole or not at all.
+        manifest: The manifest of the result, as the contents of its file; ``None`` if the old file has none.
     """
 
     record: MigrationRecord
     part: str | None = None
     stamp: Stamp | None = None
+    manifest: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,9 @@ class Work:
             if is_other and not (there and digest_before(found.source, there, self.key)):
                 return PreparedFile(replace(record, status="changed", reason=CHANGED))
             record = replace(record, kind=kind, size=len(data), digest=_digest([view(data)]))
+            # What was changed unnoticed must not become what a new manifest describes.
+            if (differs := _manifest_reason(found.source, record.digest)) is not None:
+                return PreparedFile(replace(record, reason=differs))
             before = StoredProgram.of(found.path, kind, data, there)
             # An object may have been moved since it was listed: by a worker that was lost with the answer.
             if is_other and not _is_at(before, self.settings.target):
@@ -292,7 +298,29 @@ class Work:
                 os.unlink(part)  # noqa: PTH108
             reason = f"the result cannot be written: {error.strerror or error}"
             return PreparedFile(replace(record, status="failed", reason=reason, backup=None))
-        return PreparedFile(record, part)
+        return PreparedFile(record, part, manifest=self._manifest(found.source, record, chunks))
+
+    def _manifest(self, source: str, record: MigrationRecord, chunks: _Chunks) -> bytes | None:
+        """Return the manifest of a result, if the file has one that it is made from."""
+        if find_manifest(source) is None:
+            return None
+        settings = self.settings
+        given = given_options(
+            {"legalize": True},
+            allow_other_dialects=settings.allow_other_dialects,
+            legalize=settings.legalize,
+            expand=settings.expand,
+            allow_relaxed=settings.allow_relaxed,
+            allow_signature_change=settings.allow_signature_change,
+        )
+        made = Making("migrate", str(settings.target), None, given, record.digest)
+        return Manifest.of(join(chunks), made=made).encode()
+
+
+def _manifest_reason(source: str, digest: str | None) -> str | None:
+    """Return why a file is not what the manifest beside it says, if so."""
+    found = manifest_finding(source, bytes.fromhex(digest)) if digest and not is_url(source) else None
+    return None if found is None else found.message
 
 
 def _exists(destination: str) -> bool:

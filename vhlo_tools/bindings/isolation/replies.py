@@ -119,6 +119,7 @@ class _Error(Struct, array_like=True):
     output: str = ""
     seconds: float | None = None
     cpu_seconds: float | None = None
+    differences: tuple[str, ...] = ()
 
 
 class _Outcome(Struct, array_like=True):
@@ -295,6 +296,7 @@ def _attributes(class_: type[BaseException]) -> tuple[str, ...]:
 _DEFINED: Final[Mapping[str, tuple[str, ...]]] = {
     "InvalidProgramError": ("diagnostics",),
     "MalformedArtifactError": ("offset", "section", "diagnostics"),
+    "ManifestError": ("summary", "differences"),
     "_FindingsError": ("summary", "findings"),
     "EngineError": ("diagnostics",),
     "EngineCrashError": ("signal", "exit_code", "op", "output"),

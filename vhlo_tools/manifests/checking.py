@@ -1,0 +1,198 @@
+"""Whether a file is what its manifest says, wherever one lies beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, Union
+
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.errors import ManifestError
+from vhlo_tools.findings import Finding
+from vhlo_tools.formats import Buffer, Source, read_bytes
+from vhlo_tools.manifests.placing import find_manifest, manifest_place
+from vhlo_tools.remote import Place, is_path, place
+
+if TYPE_CHECKING:
+    from vhlo_tools.artifact import JaxContainer
+    from vhlo_tools.manifests.manifest import Manifest, ManifestDifference
+
+__all__ = [
+    "ManifestCheck",
+    "ManifestChoice",
+    "ManifestState",
+    "check_manifest",
+    "check_source",
+    "manifest_finding",
+    "require_manifest",
+]
+
+#: ``none``: there is no manifest, or none was asked for.
+ManifestState = Literal["none", "matches", "differs"]
+#: ``None``: the manifest beside the file, if there is one; ``True``: the one beside it, which must be there; ``False``:
+#: none; otherwise this manifest, or the path or the URL of one.
+ManifestChoice = Union[bool, str, PathLike[str], "Manifest", None]
+
+_REMEDY: Final = (
+    "fetch the file and its manifest again from where they came from; if the change was meant, "
+    "`vhlo manifest write --force` describes the file as it is now"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestCheck:
+    """Whether a file is what its manifest says.
+
+    Attributes:
+        state: ``none``, ``matches`` or ``differs``.
+        name: The name of the file in messages.
+        manifest: The name of the manifest in messages; ``None`` if there is none.
+        differences: What differs.
+    """
+
+    state: ManifestState
+    name: str
+    manifest: str | None = None
+    differences: tuple[ManifestDifference, ...] = ()
+
+    def require(self) -> None:
+        """Raise an error if the file differs.
+
+        Raises:
+            ManifestError: If so; it lists the differences.
+        """
+        if self.state == "differs":
+            raise ManifestError(
+                f"{self.name} is not the file that its manifest {self.manifest} describes: {_REMEDY}",
+                [str(each) for each in self.differences],
+            )
+
+
+def check_manifest(
+    data: Buffer | Artifact | JaxContainer,
+    path: str | PathLike[str] | None,
+    manifest: ManifestChoice = None,
+    *,
+    contents: bool = False,
+    name: str | None = None,
+) -> ManifestCheck:
+    """Return whether bytes that were read from a file are those that its manifest describes.
+
+    Args:
+        data: The bytes.
+        path: The path or the URL of the file; ``None`` if they are of none, and so have no manifest beside them.
+        manifest: Which manifest.
+        contents: Whether to compare what it says of the program too, as :meth:`Manifest.verify` does.
+        name: The name of the file in messages, by default its path.
+
+    Raises:
+        ManifestError: If the manifest is damaged, or is required and not there.
+        OSError: If it cannot be read.
+    """
+    called = name or (str(path) if path is not None else "the input")
+    if manifest is False:
+        return ManifestCheck("none", called)
+    if manifest is None or isinstance(manifest, bool | str | PathLike) or is_path(manifest):
+        where = place(manifest) if is_path(manifest) else _beside(path, called, required=manifest is True)
+        if where is None:
+            return ManifestCheck("none", called)
+        shown, expected = str(where), _loaded(where)
+    else:
+        shown, expected = "given", manifest
+    differences = expected.verify(data, contents=contents)
+    return ManifestCheck("differs" if differences else "matches", called, shown, differences)
+
+
+def check_source(source: Source, manifest: ManifestChoice = None, *, contents: bool = False) -> ManifestCheck:
+    """Return whether a program that was identified is the one that its manifest describes.
+
+    Raises:
+        ManifestError: If the manifest is damaged, or is required and not there.
+        OSError: If it cannot be read.
+    """
+    path = source.given if is_path(source.given) and not source.is_text else None
+    data = source.given if isinstance(source.given, Artifact) else source.data
+    called = source.name or "the program"
+    if data is None:
+        if manifest in (None, False):
+            return ManifestCheck("none", called)
+        raise ManifestError(f"{called} has no bytes that a manifest could describe: `vhlo serialize` makes an artifact")
+    return check_manifest(data, path, manifest, contents=contents, name=called)
+
+
+def require_manifest(
+    data: Buffer | Artifact | JaxContainer,
+    path: str | PathLike[str] | None,
+    manifest: ManifestChoice = None,
+    *,
+    name: str | None = None,
+) -> None:
+    """Raise an error unless bytes are those that their manifest describes, by size and digest.
+
+    Args:
+        data: As for :func:`check_manifest`, as are the others.
+        path: The path or the URL of the file.
+        manifest: Which manifest.
+        name: The name of the file in messages.
+
+    Raises:
+        ManifestError: If they differ, or the manifest is damaged, or is required and not there.
+        OSError: If the manifest cannot be read.
+    """
+    check_manifest(data, path, manifest, name=name).require()
+
+
+def manifest_finding(path: str, digest: bytes | None) -> Finding | None:
+    """Return the finding about a file that is not what the manifest beside it says; ``None`` if there is none.
+
+    Args:
+        path: The path of the file.
+        digest: SHA-256 of the bytes that were examined; ``None`` if it is not known: they are then read again.
+
+    Raises:
+        OSError: If the file or the manifest cannot be read.
+    """
+    beside = find_manifest(path)
+    if beside is None:
+        return None
+    try:
+        expected = _loaded(beside)
+        if digest is not None and expected.sha256 == digest.hex():
+            return None
+        found = read_bytes(place(path)) if digest is None else None
+        if found is not None and not (differences := expected.verify(found, contents=False)):
+            return None
+        what = "; ".join(map(str, differences)) if found is not None else _digests(expected, digest)
+    except ManifestError as error:
+        return Finding("manifest_unreadable", "error", "manifest", str(error).replace("\n", " "), remedy=_REMEDY)
+    message = f"{path} is not the file that its manifest {beside} describes: {what}"
+    return Finding("manifest_differs", "error", "manifest", message, remedy=_REMEDY)
+
+
+def _digests(expected: Manifest, digest: bytes | None) -> str:
+    return f"sha256: expected {expected.sha256}, found {digest.hex() if digest else 'none'}"
+
+
+def _loaded(where: Place) -> Manifest:
+    # Imported here because most files have none.
+    from vhlo_tools.manifests.manifest import Manifest
+
+    return Manifest.load(where)
+
+
+def _beside(path: str | PathLike[str] | None, called: str, *, required: bool) -> Place | None:
+    if path is None:
+        if required:
+            raise ManifestError(f"{called} is no file beside which a manifest could be: name the manifest")
+        return None
+    found: Place | None = find_manifest(path)
+    if found is None and required:
+        wanted = manifest_place(path)
+        if isinstance(wanted, Path):
+            raise ManifestError(
+                f"{called} has no manifest, and one is required: expected {wanted}; `vhlo manifest write` makes it, "
+                f"once you know that the file is right"
+            )
+        return wanted
+    return found

@@ -1,0 +1,73 @@
+"""Where the manifest of a file is, and the writing of both: at no moment does a manifest stand beside other bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vhlo_tools.files import MANIFEST_SUFFIX, SIGNATURE_SUFFIX, write_atomically
+from vhlo_tools.mapping import Chunk
+from vhlo_tools.remote import Place, Url, place
+
+if TYPE_CHECKING:
+    from vhlo_tools.manifests.manifest import Manifest
+
+__all__ = ["find_manifest", "manifest_place", "signature_place", "write_with_manifest"]
+
+
+def manifest_place(path: str | PathLike[str]) -> Place:
+    """Return where the manifest of a file is: beside it, ``model.mlirbc.manifest.json``."""
+    return _beside(place(path), MANIFEST_SUFFIX)
+
+
+def signature_place(path: str | PathLike[str]) -> Place:
+    """Return where the signature of a file and its manifest is: beside it, ``model.mlirbc.sig``."""
+    return _beside(place(path), SIGNATURE_SUFFIX)
+
+
+def find_manifest(path: str | PathLike[str]) -> Path | None:
+    """Return the manifest beside a file, if there is one; of a link, beside the link or what it leads to.
+
+    Behind URLs none is looked for: it would be another request for every object.
+    """
+    where = place(path)
+    if isinstance(where, Url):
+        return None
+    for each in (os.fspath(where), os.path.realpath(where)):
+        found = each + MANIFEST_SUFFIX
+        # As text: a store may have very many files.
+        if os.path.isfile(found):  # noqa: PTH113
+            return Path(found)
+    return None
+
+
+def write_with_manifest(
+    path: str | PathLike[str], chunks: Iterable[Chunk], manifest: Manifest, *, force: bool = False
+) -> None:
+    """Write a file and its manifest, each completely or not at all.
+
+    The manifest of what was there is removed before the file is replaced, and the new one is written after it: whoever
+    is interrupted leaves a file without a manifest, which `require` and `run` can be told to refuse.
+
+    Args:
+        path: The path or the URL of the file.
+        chunks: The bytes of the file.
+        manifest: Its manifest.
+        force: Whether an existing file may be replaced.
+
+    Raises:
+        FileExistsError: If the file exists, or something else has the name of the manifest, and ``force`` is not set.
+        OSError: If one cannot be written.
+    """
+    where = place(path)
+    write_atomically(where, chunks, force=force)
+    write_atomically(manifest_place(where), [manifest.encode()], force=force)
+
+
+def _beside(where: Place, suffix: str) -> Place:
+    if isinstance(where, Url):
+        return where.as_object().with_key(where.key + suffix)
+    return where.with_name(where.name + suffix)
