@@ -34,7 +34,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 ARCHIVE: Final = ROOT / "tests" / "artifacts" / "history.tar.xz"
 READ: Final = ROOT / "tests" / "artifacts" / "history_read.json"
 PAGE: Final = ROOT / "docs" / "history.md"
-BEGIN, END = "<!-- by scripts/replay_history.py -->", "<!-- end -->"
+BEGIN, END = "<!-- table: history -->", "<!-- table: end -->"
 INDEX: Final = "index.json"
 MANIFESTS: Final = "manifests.json"
 #: Beside the installed library: the last jaxlib of each half year, and the other packages.

@@ -26,7 +26,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 KEPT: Final = ROOT / "tests" / "confirmation" / "release_matrix.json"
 PAGE: Final = ROOT / "docs" / "confirming.md"
 PICTURE: Final = ROOT / "docs" / "release-matrix.svg"
-BEGIN, END = "<!-- by scripts/write_matrix.py -->", "<!-- end -->"
+BEGIN, END = "<!-- table: matrix -->", "<!-- table: end -->"
 
 JAXLIBS: Final = (
     *("0.4.13", "0.4.18", "0.4.21", "0.4.23", "0.4.25", "0.4.26", "0.4.28", "0.4.30", "0.4.31", "0.4.35", "0.5.0"),

@@ -91,7 +91,7 @@ class ReleaseProcess:
         self._timeout = timeout
         self._memory = memory
         self._child: subprocess.Popen[bytes] | None = None
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._errors: IO[bytes] | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return the versions of the packages, and the StableHLO versions that the release says it has.
@@ -130,7 +130,7 @@ class ReleaseProcess:
         assert child is not None
         assert child.stdin is not None
         begun = time.monotonic()
-        mark = self._errors.seek(0, os.SEEK_END)
+        mark = self._mark()
         deadline = begun + self._timeout + (_START if fresh else 0.0)
         request = json.dumps({"do": function, "options": options, "parts": [len(each) for each in parts]}).encode()
         try:
@@ -163,6 +163,9 @@ class ReleaseProcess:
                 if stream is not None:
                     stream.close()
             self._child = None
+        if self._errors is not None:
+            self._errors.close()
+            self._errors = None
 
     def __enter__(self) -> Self:
         return self
@@ -171,12 +174,10 @@ class ReleaseProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-        self._errors.close()
 
     def _started(self) -> subprocess.Popen[bytes]:
         self.close()
-        self._errors.seek(0)
-        self._errors.truncate()
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         script = _INSIDE / self.release.kind.server
         self._child = subprocess.Popen(
             [self._python, "-I", "-B", script, str(self._memory)],
@@ -231,7 +232,13 @@ class ReleaseProcess:
         self.close()
         return _short(f"{words}: {last}" if last else words)
 
+    def _mark(self) -> int:
+        """Return where what is printed from now on begins."""
+        return 0 if self._errors is None else self._errors.seek(0, os.SEEK_END)
+
     def _printed(self, mark: int) -> list[str]:
+        if self._errors is None:
+            return []
         self._errors.seek(mark)
         return self._errors.read(1 << 20).decode(errors="replace").splitlines()
 
