@@ -18,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -165,6 +166,7 @@ def _packed(parts: Mapping[str, bytes]) -> bytes:
     return packed.getvalue()
 
 
+@cache
 def history() -> tuple[list[HistoricArtifact], dict[str, bytes], dict[str, Manifest]]:
     """Return the artifacts, and their contents and manifests by file."""
     with tarfile.open(ARCHIVE) as archive:
@@ -190,14 +192,31 @@ def read() -> None:
         refused = {file: answer.words for file, answer in answers.items() if not answer.succeeded}
         found.append(Reading(reader, str(version), str(_day_of(reader)), refused))
         _say(f"{reader} read {len(contents) - len(refused)} of {len(contents)}")
-    kept = {"date": str(date.today()), "readings": [asdict(each) for each in found]}
-    READ.write_text(json.dumps(kept, indent=1) + "\n")
+    keep(str(date.today()), found)
+
+
+def keep(day: str, found: Iterable[Reading]) -> None:
+    """Keep what became of the artifacts, by their numbers in the order of their names."""
+    number = {file: place for place, file in enumerate(sorted(history()[1]))}
+    kept = []
+    for reading in found:
+        by_words: dict[str, list[int]] = defaultdict(list)
+        for file, words in sorted(reading.refused.items()):
+            by_words[words].append(number[file])
+        kept.append({**asdict(reading), "refused": by_words})
+    lines = ",\n".join(json.dumps(each) for each in kept)
+    READ.write_text(f'{{"date": "{day}", "readings": [\n{lines}\n]}}\n')
 
 
 def readings() -> tuple[str, list[Reading]]:
     """Return the day on which the readers read, and what became of it."""
     kept = json.loads(READ.read_text())
-    return kept["date"], [Reading(**each) for each in kept["readings"]]
+    files = sorted(history()[1])
+    found = []
+    for each in kept["readings"]:
+        refused = {files[number]: words for words, numbers in each["refused"].items() for number in numbers}
+        found.append(Reading(**{**each, "refused": refused}))
+    return kept["date"], found
 
 
 def page() -> Iterator[str]:

@@ -216,7 +216,12 @@ def _compare(block: Block, command: str, shown: str, out: str) -> None:
         "\n".join(map(str.rstrip, text.splitlines())).rstrip() + "\n" for text in (shown, _PROGRESS.sub("", out))
     )
     checker = OutputChecker()
-    if want.strip() and not checker.check_output(want, got, ELLIPSIS):
+    # A line `...` stands for any number of lines, also none.
+    if (
+        want.strip()
+        and not checker.check_output(want, got, ELLIPSIS)
+        and not (want.startswith("...\n") and checker.check_output(want.removeprefix("...\n"), got, ELLIPSIS))
+    ):
         difference = checker.output_difference(Example("", want), got, ELLIPSIS)
         raise AssertionError(f"{block.path}:{block.line}: $ {command}\n{difference}")
 

@@ -29,12 +29,14 @@ def test_every_version_with_a_jaxlib_is_there() -> None:
     assert {each.file for each in index} == contents.keys() == manifests.keys()
 
 
+@pytest.mark.one_python
 def test_every_artifact_is_as_its_manifest_says() -> None:
     _, contents, manifests = history()
     for file, data in contents.items():
         assert manifests[file].verify(data) == (), file
 
 
+@pytest.mark.one_python
 def test_our_reader_reads_all_of_it() -> None:
     index, contents, _ = history()
     newest = max(vt.Version(each.tag).minor_release for each in index)
@@ -42,8 +44,9 @@ def test_our_reader_reads_all_of_it() -> None:
         artifact = vt.open_artifact(contents[each.file], name=each.file)
         assert artifact.version == vt.Version(each.target)
         assert artifact.inventory()
-        # What was written for a version needs no newer one: but for what the library overlooks, and we warn of.
-        assert artifact.requirements().downgradable_to <= artifact.version
+        # What was written for a version needs no newer one, but for the one thing that was withdrawn for a time.
+        withdrawn = each.program == "mixed_f8_convolution"
+        assert artifact.requirements().downgradable_to <= (vt.Version("1.20.0") if withdrawn else artifact.version)
         assert vt.retarget(artifact, newest).version == newest
 
 
@@ -60,12 +63,14 @@ def test_the_installed_library_reads_all_of_it() -> None:
     assert read > 500
 
 
+@pytest.mark.one_python
 def test_the_page_is_what_was_found() -> None:
     text = PAGE.read_text()
     begin = text.index(replay_history.BEGIN) + len(replay_history.BEGIN)
     assert text[begin : text.index(replay_history.END)].strip().splitlines() == list(replay_history.page())
 
 
+@pytest.mark.one_python
 @pytest.mark.parametrize("reader", [each.reader for each in replay_history.readings()[1]])
 def test_readers_of_the_page_did_as_the_specification_says(reader: str) -> None:
     """But for what the page lists: quantized types that old bindings do not let in are no matter of reading."""
