@@ -67,7 +67,8 @@ def iree_version() -> Version:
         installed = version(IREE_PACKAGE)
     except PackageNotFoundError:  # built from source
         return known[-1].stablehlo
-    return next((each.stablehlo for each in reversed(known) if _numbers(each.release) <= _numbers(installed)), known[0].stablehlo)
+    read = (each.stablehlo for each in reversed(known) if _numbers(each.release) <= _numbers(installed))
+    return next(read, known[0].stablehlo)
 
 
 def compile_with_iree(name: str, artifact: bytes, limits: isolation.Limits) -> bytes:

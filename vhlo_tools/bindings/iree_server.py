@@ -48,7 +48,7 @@ _CALLBACK: Final = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.
 
 # What a diagnostic repeats of the program: the op of interest, which the start of the message names.
 _REPEATED: Final = re.compile(r"\n+.*see current operation: .*", re.DOTALL)
-_ILLEGAL: Final = re.compile(r"failed to legalize operation '([\w.]+)'(?: that was explicitly marked illegal)?.*", re.DOTALL)
+_ILLEGAL: Final = re.compile(r"failed to legalize operation '([\w.]+)'.*", re.DOTALL)
 _PLACE: Final = re.compile(r"^(?:loc\(|-:|[^\s:]+:)\d+:\d+\)?: ")
 
 # The element types of IREE's runtime, by the name of the numpy dtype; integers of programs have no sign there.

@@ -221,7 +221,7 @@ def restrict(*, tools: bool = False) -> bool:
     """
     if not AVAILABLE:
         return False
-    code = b"".join(_program(os.getpid(), _FREE | _WITH_TOOLS if tools else _FREE))
+    code = b"".join(_program(os.getpid(), {**_FREE, **_WITH_TOOLS} if tools else _FREE))
     instructions = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(instructions))
     libc = ctypes.CDLL(None)

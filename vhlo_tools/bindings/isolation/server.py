@@ -142,9 +142,7 @@ class _Server:
         self.selector.register(control, selectors.EVENT_READ, child)
         return True
 
-    def become_child(
-        self, descriptors: list[int], parent: int, folder: str | None, tools: tuple[str, ...]
-    ) -> None:
+    def become_child(self, descriptors: list[int], parent: int, folder: str | None, tools: tuple[str, ...]) -> None:
         """Serve requests in the child, and never return."""
         try:
             _die_with_parent(parent)

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider
 from vhlo_tools.errors import EngineError
-from vhlo_tools.execution.handlers import handler_advice
 from vhlo_tools.execution.reference.lowering.annotations import annotated, declared, placed_unless
 from vhlo_tools.execution.reference.lowering.bounds import has_bounds, release_bounds
 from vhlo_tools.execution.reference.lowering.dynamic_shapes import refine
@@ -116,7 +115,7 @@ def _reason(op: Operation) -> str | None:
     name = str(op.name)
     if name == "stablehlo.custom_call":
         target = str(op.attributes["call_target_name"].value)
-        return f"it has no custom calls, here of {target}: use the engine reference or xla, with {handler_advice(target)}"
+        return f"it has no custom calls, here of {target}: use the engine reference or xla"
     return _REFUSED.get(name)
 
 
