@@ -21,6 +21,7 @@ from vhlo_tools.verification.rounds import (
     alias_warnings,
     check_parameters,
     compare_outputs,
+    listed,
     run_round,
 )
 
@@ -61,8 +62,8 @@ class Disagreement:
         engines: The engines that computed it.
         alone: The engine that all others, which agree, disagree with; ``None`` if there is no such engine, or there
             are but two.
-        differing: The comparison of each two engines that disagree: the output of the first with that of the second,
-            which is called the expected one.
+        differing: The comparison of each two engines that disagree: the output of the first, which is the one that
+            stands alone if there is one, with that of the second, which is called the expected one.
     """
 
     program: str
@@ -74,10 +75,10 @@ class Disagreement:
 
     def __str__(self) -> str:
         others = [each for each in self.engines if each != self.alone]
-        agree = f"{_listed(others)} agree, {self.alone} stands alone" if self.alone else self._pairs()
+        agree = f"{listed(others)} agree, {self.alone} stands alone" if self.alone else self._pairs()
         (one, other), worst = next(iter(self.differing.items()))
         said = str(worst).removeprefix(f"output {self.place}: ")
-        return f"{self.program}, output {self.place}, {self.inputs}: {agree}: {one} beside {other}: {said}"
+        return f"{self.program}, output {self.place}, {self.inputs}: {agree}; {one} with {other}: {said}"
 
     def _pairs(self) -> str:
         """Return which engines disagree, where none stands alone."""
@@ -126,7 +127,7 @@ class EnginesComparison:
         for found in self.disagreements:
             yield f"engines disagree: {found}"
         if not self.disagreements and len(self.ran) > 1:
-            yield f"engines agree on both programs: {_listed(self.ran)}"
+            yield f"engines agree on both programs: {listed(self.ran)}"
 
 
 @dataclass(slots=True)
@@ -220,19 +221,23 @@ def _disagreements(
     program: str, inputs: str, outputs: Mapping[str, Outputs], tolerance: Tolerance
 ) -> Iterator[Disagreement]:
     """Yield the outputs of a program that engines disagree on."""
+    engines = tuple(outputs)
     apart: dict[str, dict[tuple[str, str], Comparison]] = {}
-    for one, other in combinations(outputs, 2):
-        for each in compare_outputs(outputs[one], outputs[other], tolerance):
+    for one, other in combinations(engines, 2):
+        for place, each in _by_place(outputs[other], outputs[one], tolerance).items():
             if not each.passed:
-                apart.setdefault(each.place, {})[one, other] = each
+                apart.setdefault(place, {})[other, one] = each
     for place, differing in apart.items():
-        engines = tuple(outputs)
-        yield Disagreement(program, inputs, place, engines, engine_alone(engines, differing), differing)
+        alone = engine_alone(engines, differing)
+        if alone is not None:
+            others = [each for each in engines if each != alone]
+            differing = {(alone, each): _by_place(outputs[alone], outputs[each], tolerance)[place] for each in others}
+        yield Disagreement(program, inputs, place, engines, alone, differing)
+
+
+def _by_place(outputs: Outputs, expected: Outputs, tolerance: Tolerance) -> dict[str, Comparison]:
+    return {each.place: each for each in compare_outputs(outputs, expected, tolerance)}
 
 
 def _reasons(courses: Sequence[_Course]) -> str:
     return "no engine can run the programs: " + "; ".join(f"{each.engine}: {each.refusal}" for each in courses)
-
-
-def _listed(words: Sequence[str]) -> str:
-    return " and ".join((", ".join(words[:-1]), words[-1]) if len(words) > 1 else words)

@@ -25,6 +25,7 @@ __all__ = [
     "alias_warnings",
     "check_parameters",
     "compare_outputs",
+    "listed",
     "run_round",
     "verify_executables",
 ]
@@ -113,7 +114,7 @@ class VerificationReport:
     def __str__(self) -> str:
         verdict = "computes the same as" if self.passed else "does not compute the same as"
         differing = self.on_engines.differing if self.on_engines is not None else ()
-        engines = " and ".join(dict.fromkeys(differing or self.engines))
+        engines = listed(list(dict.fromkeys(differing or self.engines)))
         lines = [f"{self.after} {verdict} {self.before}, within {self.tolerance}, on {engines}"]
         lines += [] if self.on_engines is None else [str(self.on_engines)]
         on = "" if self.on_engines is None else f", on {(differing or self.engines)[0]}"
@@ -176,6 +177,11 @@ def check_parameters(before: Executable, after: Executable) -> None:
             f"{before.name} has the parameters {_listed(one)}, but {after.name} has {_listed(other)}: only programs "
             f"with the same parameters can be compared"
         )
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence: ``a, b and c``."""
+    return " and ".join((", ".join(words[:-1]), words[-1]) if len(words) > 1 else words)
 
 
 def alias_warnings(before: Executable, after: Executable) -> list[Finding]:

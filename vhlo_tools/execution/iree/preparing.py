@@ -6,11 +6,12 @@ that its runtime does not exchange. Nothing that IREE refuses or gets wrong is m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Final
 
 from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider
 from vhlo_tools.errors import EngineError
+from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.reference.lowering.annotations import annotated, declared, placed_unless
 from vhlo_tools.execution.reference.lowering.bounds import has_bounds, release_bounds
 from vhlo_tools.execution.reference.lowering.dynamic_shapes import refine
@@ -20,6 +21,7 @@ from vhlo_tools.execution.reference.lowering.wrap_main import wrap_main
 from vhlo_tools.execution.refusals import refusal
 from vhlo_tools.execution.values.arrays import ArgumentType, ValueType, parse_value_type
 from vhlo_tools.execution.values.main_function import main_of
+from vhlo_tools.execution.xla.crash_limits import CallGraph
 from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import explain_failure, load_program
 from vhlo_tools.rewriting import patterns_of
@@ -27,16 +29,8 @@ from vhlo_tools.version import Version
 
 __all__ = ["artifact_here", "signature"]
 
-#: Why IREE cannot run ops of one device alone: it has no other device, no host, and no other program to talk to.
-_REFUSED: Final = {
-    "stablehlo.all_gather": "it runs on one device: use the engine reference or xla",
-    "stablehlo.all_reduce": "it runs on one device: use the engine reference or xla",
-    "stablehlo.all_to_all": "it runs on one device: use the engine reference or xla",
-    "stablehlo.collective_broadcast": "it runs on one device: use the engine reference or xla",
-    "stablehlo.collective_permute": "it runs on one device: use the engine reference or xla",
-    "stablehlo.reduce_scatter": "it runs on one device: use the engine reference or xla",
-    "sdy.manual_computation": "it runs on one device: use the engine reference or xla",
-}
+#: Ops that name devices, or exchange values between them: IREE runs one device, and refuses these only while it runs.
+_OF_DEVICES: Final = ops_where(lambda traits: traits.reference == "devices") | {"sdy.manual_computation"}
 
 _PLACEMENTS: Final = patterns_of(
     {
@@ -106,17 +100,21 @@ def artifact_here(
 
 
 def _check_ops(provider: Provider, module: Module, name: str) -> None:
-    for op in provider.walk(module):
-        if reason := _reason(op):
+    ops = provider.walk(module)
+    recursive = CallGraph(ops).recursive
+    for op in ops:
+        if reason := _reason(op, recursive):
             raise refusal(op, name, reason, "the engine iree")
 
 
-def _reason(op: Operation) -> str | None:
+def _reason(op: Operation, recursive: Container[str]) -> str | None:
     name = str(op.name)
+    if name == "func.call" and str(op.attributes["callee"].value) in recursive:
+        return "it calls a recursive function, and IREE inlines calls without end"
     if name == "stablehlo.custom_call":
         target = str(op.attributes["call_target_name"].value)
         return f"it has no custom calls, here of {target}: use the engine reference or xla"
-    return _REFUSED.get(name)
+    return "it runs programs on one device: use the engine reference or xla" if name in _OF_DEVICES else None
 
 
 def _converted_types(tensors: Sequence[ArgumentType], shapes: Sequence[tuple[int, ...]]) -> list[str]:
