@@ -8,9 +8,11 @@ Values are booleans, integers and IEEE floats of whole bytes, of which both side
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
 
@@ -51,6 +53,10 @@ _REPEATED: Final = re.compile(r"\n+.*see current operation: .*", re.DOTALL)
 _ILLEGAL: Final = re.compile(r"failed to legalize operation '([\w.]+)'.*", re.DOTALL)
 _PLACE: Final = re.compile(r"^(?:loc\(|-:|[^\s:]+:)\d+:\d+\)?: ")
 
+# The linker failed, and said why on stderr.
+_UNLINKED: Final = "failed to link executable"
+_UNDEFINED: Final = re.compile(r"undefined symbol: (\S+)")
+
 # The element types of IREE's runtime, by the name of the numpy dtype; integers of programs have no sign there.
 _ELEMENTS: Final = {
     "bool": "BOOL_8",
@@ -76,6 +82,20 @@ def compile_here(name: str, artifact: memoryview) -> bytes:
         EngineError: If the compiler refuses the program, with its diagnostics.
     """
     note(f"compilation of {name}")
+    compiled, said = _compiled(bytes(artifact))
+    if compiled is not None:
+        return compiled
+    linker = ""
+    if any(_UNLINKED in each.message for each in said):
+        # What the linker writes would be the last words of a crash, so it is kept only if it is asked for again.
+        with _kept_output() as read:
+            _compiled(bytes(artifact))
+            linker = read()
+    raise _refusal(name, said, linker)
+
+
+def _compiled(artifact: bytes) -> tuple[bytes | None, list[Diagnostic]]:
+    """Return a compiled program, ``None`` if the compiler refuses it, and what the compiler says."""
     api = import_module(COMPILER)
     session = api.Session()
     session.set_flags(*_FLAGS)
@@ -90,14 +110,27 @@ def compile_here(name: str, artifact: memoryview) -> bytes:
     callback = _CALLBACK(take)
     _diagnose(invocation, callback)
     try:
-        source = api.Source.wrap_buffer(session, bytes(artifact), buffer_name="program")
+        source = api.Source.wrap_buffer(session, artifact, buffer_name="program")
         if not invocation.parse_source(source) or not invocation.execute():
-            raise _refusal(name, said)
+            return None, said
         output = api.Output.open_membuffer()
         invocation.output_vm_bytecode(output)
-        return bytes(output.map_memory())
+        return bytes(output.map_memory()), said
     finally:
         session.close()
+
+
+@contextmanager
+def _kept_output() -> Iterator[Callable[[], str]]:
+    """Keep what this process and its children write on stderr; yields a function that returns it."""
+    kept, before = os.memfd_create("vhlo_tools"), os.dup(2)
+    os.dup2(kept, 2)
+    try:
+        yield lambda: os.pread(kept, 1 << 16, 0).decode(errors="replace")
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(kept)
 
 
 def run_here(
@@ -148,10 +181,12 @@ def _diagnose(invocation: Any, callback: Any) -> None:
     enable(invocation._inv_p, 0, callback, None)
 
 
-def _refusal(name: str, said: Sequence[Diagnostic]) -> EngineError:
+def _refusal(name: str, said: Sequence[Diagnostic], linker: str) -> EngineError:
     """Return the error for a program that the compiler refuses; the first reason is the one that others follow from."""
     errors = [each for each in said if each.severity == "error"]
     reason = _in_words(errors[0].message) if errors else "it gave no reason"
+    if functions := dict.fromkeys(_UNDEFINED.findall(linker)):
+        reason = f"it calls {' and '.join(functions)} of the C library, which its programs cannot have"
     return EngineError(f"IREE cannot compile {name}: {reason}", said)
 
 
