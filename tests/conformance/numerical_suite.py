@@ -15,8 +15,9 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from isolated_cases import Ended, work_off
@@ -29,6 +30,8 @@ from vhlo_tools.verification import compare
 
 #: The engines of an environment without IREE.
 ENGINES: Final[tuple[EngineChoice, ...]] = ("reference", "xla")
+#: The package that has each engine.
+PACKAGES: Final = {"reference": "jaxlib", "xla": "jaxlib", "iree": "iree-base-compiler"}
 #: How many harnesses of each primitive and type there are in the whole suite.
 PER_KIND: Final = 3
 SECONDS: Final = 60.0
@@ -132,22 +135,53 @@ def report(found: Sequence[Outcome], engines: Sequence[str]) -> None:
             print(f"unexpected: {each.name} on {each.engine} {each.outcome}{listed}: {each.reason[:600]}")
 
 
+def record(found: Sequence[Outcome], engines: Sequence[str]) -> dict[str, Any]:
+    """Return how many programs ended how on each engine, and for each cause how many, and of which primitives."""
+    causes: dict[tuple[str, str, str], list[Outcome]] = defaultdict(list)
+    for each in found:
+        if each.outcome != "agrees":
+            causes[each.engine, each.outcome, each.known or each.reason].append(each)
+    return {
+        "programs": len({each.name for each in found}),
+        "with": {each: f"{PACKAGES[each]} {version(PACKAGES[each])}" for each in engines},
+        "engines": {
+            engine: dict(sorted(Counter(each.outcome for each in found if each.engine == engine).items()))
+            for engine in engines
+        },
+        "causes": [
+            {
+                "engine": engine,
+                "outcome": outcome,
+                "reason": reason,
+                "programs": len(of_cause),
+                "primitives": sorted({each.primitive for each in of_cause}),
+            }
+            for (engine, outcome, reason), of_cause in sorted(causes.items(), key=lambda item: (item[0], len(item[1])))
+        ],
+    }
+
+
 def main() -> int:
     """Run the suite; 1 if an outcome is unexpected."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="one program of each primitive in a few types")
-    parser.add_argument("--only", metavar="WORD", default="", help="only harnesses with WORD in their name")
+    parser.add_argument(
+        "--only", metavar="WORD", action="append", help="only harnesses with WORD in their name; may be repeated"
+    )
     parser.add_argument("--rules", type=Path, default=FILE, help="what it lets pass (default: %(default)s)")
     parser.add_argument(
         "--engines", metavar="NAMES", default=",".join(ENGINES), help="of which engines (default: %(default)s)"
     )
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--record", type=Path, help="where to write numbers and causes, for scripts/write_engines.py")
     parser.add_argument("--output", type=Path, help="where to write all of it as JSON")
     options = parser.parse_args()
     engines: tuple[EngineChoice, ...] = tuple(options.engines.split(","))
     if unknown := set(engines) - set(ENGINE_CHOICES):
         parser.error(f"no engines: {', '.join(sorted(unknown))}; expected some of {', '.join(ENGINE_CHOICES)}")
-    names = [name for name in (quick_selection() if options.quick else selection(PER_KIND)) if options.only in name]
+    words = options.only or [""]
+    all_names = quick_selection() if options.quick else selection(PER_KIND)
+    names = [name for name in all_names if any(word in name for word in words)]
     rules = read_rules(options.rules)
     programs = [(name, rules.allowance(primitive_of(name), dtype_of(name)), engines) for name in names]
     ended = work_off("numerical_suite:judge", programs, processes=options.processes, timeout=SECONDS)
@@ -158,6 +192,8 @@ def main() -> int:
         print(f"unexpected: no program is called {each}, which is listed")
     if options.output:
         options.output.write_text(json.dumps([asdict(each) for each in found], indent=1))
+    if options.record:
+        options.record.write_text(json.dumps(record(found, engines), indent=1) + "\n")
     unexpected = sum(each.unexpected for each in found) + len(stale)
     print(f"{len(names)} programs; {unexpected} outcomes are unexpected")
     return int(bool(unexpected))
