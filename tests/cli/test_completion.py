@@ -145,7 +145,7 @@ def test_features_entries_and_versions(offered: Ask) -> None:
 def test_choices_commands_and_options(offered: Ask) -> None:
     assert {"sarif", "junit"} <= offered("vhlo check --output-format ").keys()
     assert {"text", "json", "parquet"} == offered("vhlo store status --format ").keys()
-    assert {"reference", "xla", "auto"} == offered("vhlo run --engine ").keys()
+    assert {"reference", "xla", "iree", "auto"} == offered("vhlo run --engine ").keys()
     assert {"jaxlib.mlir", "torch_mlir", "mlir"} == offered("vhlo check --provider ").keys()
     assert {"serialize", "spec", "store", "strip", "shims"} == offered("vhlo s").keys()
     assert {"status"} == offered("vhlo store s").keys()
