@@ -53,7 +53,7 @@ def test_programs_that_differ() -> None:
     assert report.on_engines is not None
     assert report.on_engines.differing == ENGINES
     assert report.divergence is not None
-    assert "on xla: 1 of 1 rounds failed" in str(report)
+    assert "on xla: 1 of 1 round failed" in str(report)
 
 
 def test_engines_that_disagree_on_programs_that_agree() -> None:

@@ -120,7 +120,8 @@ class EnginesComparison:
             if run.rounds:
                 failed = sum(not each.passed for each in run.rounds)
                 most = max((each.max_ulp or 0 for round_ in run.rounds for each in round_.outputs), default=0)
-                said = f"{failed} of {len(run.rounds)} rounds failed" if failed else f"{len(run.rounds)} rounds passed"
+                count = f"{len(run.rounds)} {'round' if len(run.rounds) == 1 else 'rounds'}"
+                said = f"{failed} of {count} failed" if failed else f"{count} passed"
                 yield f"on {run.engine}: {said}, at most {most} ulp apart"
             if run.refusal is not None:
                 yield f"on {run.engine}: not run: {run.refusal}"
