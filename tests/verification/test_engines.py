@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 import vhlo_tools as vt
+from vhlo_tools.execution import EngineName
 from vhlo_tools.verification import engine_alone
 
-ENGINES = ("reference", "xla")
+ENGINES: tuple[EngineName, ...] = ("reference", "xla")
 F32 = "tensor<4xf32>"
 #: The interpreter rounds a mean of squares otherwise than XLA, which the default tolerance lets pass.
 TANH = f"func.func @main(%a: {F32}) -> {F32} {{ %0 = stablehlo.tanh %a : {F32}\n return %0 : {F32} }}"

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import vhlo_tools as vt
+from vhlo_tools.execution import EngineName
 
-ENGINES = ("reference", "xla", "iree")
+ENGINES: tuple[EngineName, ...] = ("reference", "xla", "iree")
 
 
 def sorted_downwards(count: int, element: str, first: int) -> str:

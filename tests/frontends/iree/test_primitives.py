@@ -21,7 +21,7 @@ WORDS = (
 
 def test_the_engines_end_as_listed() -> None:
     only = [argument for word in WORDS for argument in ("--only", word)]
-    command = [sys.executable, SUITE, "--engines", "reference,xla,iree", "--processes", "1", *only]
+    command = [sys.executable, str(SUITE), "--engines", "reference,xla,iree", "--processes", "1", *only]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     for outcome in ("agrees", "refused", "differs", "died"):

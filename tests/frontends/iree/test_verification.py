@@ -9,8 +9,9 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
+from vhlo_tools.execution import EngineName
 
-ENGINES = ("reference", "xla", "iree")
+ENGINES: tuple[EngineName, ...] = ("reference", "xla", "iree")
 F32 = "tensor<3xf32>"
 POWER = f"func.func @main(%a: {F32}) -> {F32} {{ %0 = stablehlo.OP %a, %a : {F32}\n return %0 : {F32} }}"
 CHOLESKY = """func.func @main(%a: tensor<2x2xf32>) -> tensor<2x2xf32> {
