@@ -2,7 +2,8 @@
 
 Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the
 extras and pytest. Keras is tested in each environment of a framework, with that framework as its backend. `scale` is
-what work on very many files needs: tables, clusters, remote stores.
+what work on very many files needs: tables, clusters, remote stores. `iree` is the engine of that name, with JAX, whose
+primitives it is tried on.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = Path("tests") / "frontends"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
-NAMES = (*FRAMEWORKS, "scale")
+NAMES = (*FRAMEWORKS, "scale", "iree")
 #: The extras of an environment, beside pytest and, for a framework, Keras.
 EXTRAS = {
     "jax": ("jax", "jax-test"),
     "torch": ("torch", "torchax", "torch-test"),
     "tensorflow": ("tensorflow",),
     "scale": ("distributed", "releases", "remote", "remote-test", "scale-test"),
+    "iree": ("iree", "jax", "iree-test"),
 }
 
 
@@ -34,7 +36,7 @@ def run_tests(name: str, arguments: list[str]) -> int:
     # A framework takes seconds to import, and its tests compute: two processes, which share single tests, otherwise one
     # would wait minutes for the other's longest file. Clusters and servers are shared by the tests of a file, which
     # mostly wait for them.
-    sharing = ("2", "worksteal") if name in FRAMEWORKS else ("4", "loadfile")
+    sharing = ("4", "loadfile") if name == "scale" else ("2", "worksteal")
     pytest = ["python", "-m", "pytest", "-p", "no:cacheprovider", "-n", sharing[0], "--dist", sharing[1]]
     pytest += [*(str(TESTS / folder) for folder in (name, *keras)), *arguments]
     # As a URL, for pip takes a space to separate two files.

@@ -61,7 +61,7 @@ ALL_PAGES: Final = (
 #: The pages whose examples are run here. What one of them types changes the specification of the checkout:
 #: tests/docs/test_adding_a_version.py types it in a copy.
 PAGES: Final = tuple(page for page in ALL_PAGES if page.name != "adding-a-version.md")
-FRAMEWORKS: Final = ("jax", "keras", "tensorflow", "torch")
+FRAMEWORKS: Final = ("iree", "jax", "keras", "tensorflow", "torch")
 
 _MARKER: Final = re.compile(
     r"^<!-- (?:not run: (?P<reason>.+)|run with: (?P<framework>\w+)) -->\n(?=```)", re.MULTILINE

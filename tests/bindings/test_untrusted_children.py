@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import vhlo_tools as vt
+from vhlo_tools.bindings import isolation
 from vhlo_tools.bindings.isolation import Limits, call, sandbox
 
 
@@ -171,6 +173,30 @@ def test_what_a_child_gave_up(attempt: str, tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ([] if attempt == "create a file" else ["file"])
     if attempt != "create a file":
         assert path.read_text() == "text"
+
+
+@pytest.mark.skipif(not sandbox.AVAILABLE, reason="the filter is for Linux on x86-64")
+def test_a_child_with_tools_runs_these_and_writes_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("text")
+    true = shutil.which("true")
+    assert true is not None
+    loader = "/lib64/ld-linux-x86-64.so.2"
+    worker = isolation.start(tools=[os.path.realpath(each) for each in (true, loader)])
+    limits = isolation.Limits(seconds=30)
+    try:
+        made = worker.call("isolated_functions:make_temporary_file", (), limits)
+        assert worker.call("isolated_functions:try_to", ("start a process", str(path), os.getpid()), limits) == "done"
+        allowed = {"start a process", "fork", "be another program", "make a file in memory", "share memory"}
+        for attempt in sorted(set(ATTEMPTS) - allowed - {"create a file"}):
+            said = worker.call("isolated_functions:try_to", (attempt, str(path), os.getpid()), limits)
+            assert said in ("PermissionError", "ValueError"), attempt
+        assert worker.call("isolated_functions:start", ("/bin/sh",), limits) == "PermissionError"
+    finally:
+        worker.end()
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert path.read_text() == "text"
+    assert not Path(made).parent.exists()
 
 
 def test_shared_memory_has_a_limit() -> None:

@@ -112,6 +112,7 @@ def test_releases(offered: Ask) -> None:
 def test_lists(offered: Ask) -> None:
     assert list(offered("vhlo check --target jaxlib==0.4.31,tensorflow==2.2")) == ["jaxlib==0.4.31,tensorflow==2.21.0"]
     assert list(offered("vhlo check --target fleet,fl")) == ["fleet,fleet_of_old"]
+    assert list(offered("vhlo verify a b --engines xla,")) == ["xla,reference", "xla,iree"]
     assert list(offered("vhlo migrate --allow-relaxed=all,dot_algorithm,dot")) == [
         "--allow-relaxed=all,dot_algorithm,dot_algorithm_f8E4M3FN"
     ]
@@ -145,7 +146,7 @@ def test_features_entries_and_versions(offered: Ask) -> None:
 def test_choices_commands_and_options(offered: Ask) -> None:
     assert {"sarif", "junit"} <= offered("vhlo check --output-format ").keys()
     assert {"text", "json", "parquet"} == offered("vhlo store status --format ").keys()
-    assert {"reference", "xla", "auto"} == offered("vhlo run --engine ").keys()
+    assert {"reference", "xla", "iree", "auto"} == offered("vhlo run --engine ").keys()
     assert {"jaxlib.mlir", "torch_mlir", "mlir"} == offered("vhlo check --provider ").keys()
     assert {"serialize", "spec", "store", "strip", "shims"} == offered("vhlo s").keys()
     assert {"status"} == offered("vhlo store s").keys()

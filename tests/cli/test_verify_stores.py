@@ -152,8 +152,8 @@ def _size(path: str) -> list[str]:
 def test_options_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
     files = ["old/bytes.mlirbc", "new/bytes.mlirbc"]
     for arguments, message in (
-        (["old", "new", "-i", "1"], "-i, --handler and --bisect are for two programs"),
-        (["old", "new", "--bisect"], "-i, --handler and --bisect are for two programs"),
+        (["old", "new", "-i", "1"], "-i, --engines, --handler and --bisect are for two programs"),
+        (["old", "new", "--bisect"], "-i, --engines, --handler and --bisect are for two programs"),
         (["old", "new", "--output-format", "parquet"], "give -o FILE"),
         (["old", "new", "-o", "new"], "new is a folder"),
         (["old", "new/bytes.mlirbc"], "new/bytes.mlirbc is not a store as old is"),

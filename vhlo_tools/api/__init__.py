@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from vhlo_tools.api.running import ENGINE_CHOICES, EngineChoice, load_executable, run
     from vhlo_tools.api.store_verification import StoreVerification, verify_stores
     from vhlo_tools.api.stores import migrate, opened_migration, plan_migration, store_status
-    from vhlo_tools.api.verification import draw_inputs, verify
+    from vhlo_tools.api.verification import check_engines, draw_inputs, verify
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
@@ -72,6 +72,6 @@ else:
             "running": ("ENGINE_CHOICES", "EngineChoice", "load_executable", "run"),
             "store_verification": ("StoreVerification", "verify_stores"),
             "stores": ("migrate", "opened_migration", "plan_migration", "store_status"),
-            "verification": ("draw_inputs", "verify"),
+            "verification": ("check_engines", "draw_inputs", "verify"),
         },
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENGINE_CHOICES", "EngineChoice", "load_executable", "run"]
 
-EngineChoice = Literal["auto", "reference", "xla"]
+EngineChoice = Literal["auto", "reference", "xla", "iree"]
 ENGINE_CHOICES: Final = get_args(EngineChoice)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from vhlo_tools.api.running import EngineChoice, load_executable
+from vhlo_tools.api.running import ENGINE_CHOICES, EngineChoice, load_executable
+from vhlo_tools.errors import EngineError
 
 if TYPE_CHECKING:
-    from vhlo_tools.execution import Handler
+    from vhlo_tools.execution import EngineName, Executable, Handler
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
 
-__all__ = ["draw_inputs", "verify"]
+__all__ = ["check_engines", "draw_inputs", "verify"]
 
 
 def verify(
@@ -26,6 +27,7 @@ def verify(
     drawing: Drawing | None = None,
     tolerance: Tolerance | None = None,
     engine: EngineChoice = "auto",
+    engines: Sequence[EngineName] | None = None,
     handlers: Mapping[str, Handler] | None = None,
     bisect: bool = False,
     timeout: float | None = None,
@@ -47,6 +49,9 @@ def verify(
         drawing: The settings for drawing inputs; ``seed`` replaces their seed.
         tolerance: The maximum distance between floats, by default four units in the last place.
         engine: The engine for both programs, as for :func:`run`.
+        engines: Several engines, in place of ``engine``. Both programs run on each, with the same inputs, and
+            ``on_engines`` of the report has what each says, where they disagree on one program, and which of three or
+            more stands alone. An engine that cannot run them is listed with the reason.
         handlers: Functions that compute custom calls of both, as for :func:`run`.
         bisect: Whether to find the first op whose results differ, if any, on the reference interpreter.
         timeout: The limit in seconds of each run, as for :func:`run`.
@@ -64,19 +69,38 @@ def verify(
         AliasError: If one of them has invalid aliases.
         InvalidProgramError: If one of them is not a valid program.
         MalformedArtifactError: If one of them is a damaged artifact.
+        MissingExtraError: If an engine is not installed.
+        ValueError: If there are engines that do not exist, or fewer than two different ones.
     """
     import numpy as np
 
-    from vhlo_tools.verification import Drawing, Tolerance, drawings, find_divergence, verify_executables
+    from vhlo_tools.verification import (
+        Drawing,
+        Tolerance,
+        drawings,
+        find_divergence,
+        verify_executables,
+        verify_on_engines,
+    )
     from vhlo_tools.verification import draw_inputs as draw
 
     loading: Any = {"handlers": handlers, "timeout": timeout, "provider": provider, "trusted": trusted}
-    one = load_executable(before, engine=engine, name=names[0], **loading)
-    other = load_executable(after, engine=engine, name=names[1], **loading)
-    if one.engine != other.engine:
-        # Different engines differ in the last bits.
-        one = load_executable(before, engine="xla", name=names[0], **loading)
-        other = load_executable(after, engine="xla", name=names[1], **loading)
+
+    def loaded(engine: EngineChoice) -> tuple[Executable, Executable]:
+        return (
+            load_executable(before, engine=engine, name=names[0], **loading),
+            load_executable(after, engine=engine, name=names[1], **loading),
+        )
+
+    if engines is not None:
+        check_engines(engines)
+        # Of all engines the interpreter needs no compilation, and its executables are used for drawing and searching.
+        one, other = loaded("reference")
+    else:
+        one, other = loaded(engine)
+        if one.engine != other.engine:
+            # Different engines differ in the last bits.
+            one, other = loaded("xla")
     sets: list[Sequence[Any]] = []
 
     def given() -> Iterator[tuple[str, Sequence[Any]]]:
@@ -91,16 +115,50 @@ def verify(
     tolerance = tolerance or Tolerance()
     # Handlers of custom calls compute with edge cases too.
     with np.errstate(all="ignore"):
-        report = verify_executables(one, other, given(), tolerance, until_failure=rounds is None)
+        if engines is None:
+            report = verify_executables(one, other, given(), tolerance, until_failure=rounds is None)
+        else:
+            pairs: dict[str, tuple[Executable, Executable] | str]
+            pairs = {each: _loaded_or_reason(loaded, each) for each in engines}
+            report = verify_on_engines(pairs, given(), tolerance, until_failure=rounds is None)
     if report.passed or not bisect:
         return report
-    inputs = next(drawn for drawn, each in zip(sets, report.rounds, strict=True) if not each.passed)
+    inputs = next(drawn for drawn, each in zip(sets, report.rounds, strict=engines is None) if not each.passed)
     first, second = (
         each if each.engine == "reference" else load_executable(source, engine="reference", name=name, **loading)
         for each, source, name in zip((one, other), (before, after), names, strict=True)
     )
     divergence = find_divergence(first, second, inputs, tolerance)
     return replace(report, divergence=divergence, looked_for_divergence=True)
+
+
+def check_engines(engines: Sequence[str]) -> None:
+    """Raise an error unless these are two or more different engines.
+
+    Raises:
+        ValueError: If they are not.
+    """
+    known = [each for each in ENGINE_CHOICES if each != "auto"]
+    unknown = [each for each in engines if each not in known]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is not an engine: expected some of {', '.join(known)}")
+    if len(set(engines)) < max(len(engines), 2):
+        raise ValueError(
+            f"engines are compared with each other: expected two or more different ones of {', '.join(known)}"
+        )
+
+
+def _loaded_or_reason(
+    load: Callable[[EngineChoice], tuple[Executable, Executable]], engine: EngineName
+) -> tuple[Executable, Executable] | str:
+    """Return two executables on an engine, compiled where that needs no inputs, or why it cannot run one of them."""
+    try:
+        executables = load(engine)
+        for each in executables:
+            each.prepare()
+        return executables
+    except EngineError as error:
+        return str(error)
 
 
 def draw_inputs(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vhlo_tools.bindings.attributes import class_of, elements_of, leaves, named_attributes, names_without_class
     from vhlo_tools.bindings.diagnostics import source_of
     from vhlo_tools.bindings.functions import CALLEES, function_of, functions_of, inline_calls
+    from vhlo_tools.bindings.iree_processes import IsolatedIreeProgram, compile_with_iree, iree_version, require_iree
     from vhlo_tools.bindings.lapack_targets import is_lapack, register_lapack
     from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
     from vhlo_tools.bindings.parse_check import PARSE_ONCE
@@ -37,6 +38,7 @@ else:
             "attributes": ("class_of", "elements_of", "leaves", "named_attributes", "names_without_class"),
             "diagnostics": ("source_of",),
             "functions": ("CALLEES", "function_of", "functions_of", "inline_calls"),
+            "iree_processes": ("IsolatedIreeProgram", "compile_with_iree", "iree_version", "require_iree"),
             "lapack_targets": ("is_lapack", "register_lapack"),
             "mlir": ("Attribute", "Context", "Module", "ModuleOp", "Operation"),
             "parse_check": ("PARSE_ONCE",),

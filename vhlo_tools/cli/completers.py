@@ -188,6 +188,12 @@ def _providers() -> list[Item]:
     return [Item(each.prefix) for each in PROVIDERS]
 
 
+def _engines() -> list[Item]:
+    from vhlo_tools.api import ENGINE_CHOICES
+
+    return [Item(each) for each in ENGINE_CHOICES if each != "auto"]
+
+
 def _revisions() -> list[Item]:
     """Return the branches and tags of the repository of the working directory, if it is in one."""
     command = ["git", "-c", "core.fsmonitor=false", "for-each-ref", "--format=%(refname:short)"]
@@ -225,6 +231,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "show name": _of(_entries),
     "check against": _of(_revisions),
     "provider": _of(_providers),
+    "engines": _listed(_of(_engines)),
     "horizon": _of(lambda: [Item(each) for each in ("30d", "90d", "6m", "1y")]),
     **dict.fromkeys(_FILES, _files),
     **dict.fromkeys(_FOLDERS, _folders),

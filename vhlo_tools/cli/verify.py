@@ -20,7 +20,8 @@ from vhlo_tools.cli.verify_stores import FORMATS, are_stores, verify_stores
 from vhlo_tools.printable import printable_lines
 
 if TYPE_CHECKING:
-    from vhlo_tools.verification import Comparison, Drawing, Tolerance, VerificationReport
+    from vhlo_tools.execution import EngineName
+    from vhlo_tools.verification import Comparison, Drawing, EnginesComparison, Round, Tolerance, VerificationReport
 
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -85,6 +86,17 @@ def _gathered(function: _F, options: Sequence[Callable[[Any], Any]], name: str, 
     return cast(_F, reduce(lambda wrapped, option: option(wrapped), reversed(options), gathered))
 
 
+def _to_engines(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[EngineName, ...] | None:
+    if value is None:
+        return None
+    engines = tuple(each.strip() for each in value.split(","))
+    try:
+        api.check_engines(engines)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return cast("tuple[EngineName, ...]", engines)
+
+
 @click.command()
 @options.input_argument("BEFORE")
 @click.argument("after", metavar="AFTER")
@@ -96,6 +108,13 @@ def _gathered(function: _F, options: Sequence[Callable[[Any], Any]], name: str, 
     help="The number of rounds, each with other random inputs; by default as many of 256 as fit into two seconds.",
 )
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)
+@click.option(
+    "--engines",
+    metavar="NAMES",
+    callback=_to_engines,
+    help="Run both programs on several engines, such as reference,xla,iree: says on which the programs differ, where "
+    "engines disagree on one program, and which engine stands alone.",
+)
 @handler_option
 @tolerance_options
 @click.option("--bisect", is_flag=True, help="If they differ, find the first op where they diverge.")
@@ -131,6 +150,7 @@ def verify(
     drawing: Drawing,
     rounds: int | None,
     engine: api.EngineChoice,
+    engines: tuple[EngineName, ...] | None,
     handlers: tuple[str, ...],
     tolerance: Tolerance,
     bisect: bool,
@@ -152,9 +172,13 @@ def verify(
     library does not read the same program from both. Exit code 1: a program differs, is missing or was added, or cannot
     be verified; 2: one cannot be read.
     """
+    if engines is not None and engine != "auto":
+        raise click.UsageError("--engine is one engine and --engines are several: give one of these options")
     if are_stores(source, after):
-        if inputs or handlers or bisect:
-            raise click.UsageError("-i, --handler and --bisect are for two programs: for stores, leave them out")
+        if inputs or handlers or bisect or engines:
+            raise click.UsageError(
+                "-i, --engines, --handler and --bisect are for two programs: for stores, leave them out"
+            )
         prover = api.Prover(
             drawing.seed, rounds, drawing, tolerance, engine, timeout, provider=provider, trusted=trusted
         )
@@ -185,6 +209,7 @@ def verify(
         drawing=drawing,
         tolerance=tolerance,
         engine=engine,
+        engines=engines,
         handlers=load_handlers(handlers),
         bisect=bisect,
         timeout=timeout,
@@ -215,15 +240,45 @@ def _as_json(report: VerificationReport) -> dict[str, Any]:
             {"feature": each.feature, "message": each.message, "remedy": each.remedy} for each in report.warnings
         ],
         "tolerance": asdict(report.tolerance),
-        "rounds": [
+        "rounds": [_round_as_json(each) for each in report.rounds],
+        **({} if report.on_engines is None else {"on_engines": _engines_as_json(report.on_engines)}),
+    }
+
+
+def _round_as_json(found: Round) -> dict[str, Any]:
+    return {
+        "inputs": found.inputs,
+        "passed": found.passed,
+        "outputs": [comparison_as_json(output) for output in found.outputs],
+        "donated": [comparison_as_json(output) for output in found.donated],
+        "problems": list(found.problems),
+    }
+
+
+def _engines_as_json(found: EnginesComparison) -> dict[str, Any]:
+    return {
+        "runs": [
             {
-                "inputs": each.inputs,
-                "passed": each.passed,
-                "outputs": [comparison_as_json(output) for output in each.outputs],
-                "donated": [comparison_as_json(output) for output in each.donated],
-                "problems": list(each.problems),
+                "engine": each.engine,
+                "passed": each.passed if each.rounds else None,
+                "refusal": each.refusal,
+                "rounds": [_round_as_json(round_) for round_ in each.rounds],
             }
-            for each in report.rounds
+            for each in found.runs
+        ],
+        "disagreements": [
+            {
+                "program": each.program,
+                "inputs": each.inputs,
+                "output": each.place,
+                "engines": list(each.engines),
+                "alone": each.alone,
+                "differing": [
+                    {"engines": list(pair), **comparison_as_json(comparison)}
+                    for pair, comparison in each.differing.items()
+                ],
+            }
+            for each in found.disagreements
         ],
     }
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from vhlo_tools.execution.handlers import CustomCall, Handler
     from vhlo_tools.execution.op_traits import CONTROL_FLOW, OP_TRAITS, DomainKind, OpTraits, ops_where
     from vhlo_tools.execution.probes.probes import ARGUMENT, Probe, ProbedValue, ProbeSite, read_probes
+    from vhlo_tools.execution.protocols import EngineName
     from vhlo_tools.execution.reference.assertions import is_near, ulp_difference
     from vhlo_tools.execution.reference.reference import evaluate
     from vhlo_tools.execution.stepping import Stepper, run_programs
@@ -43,6 +44,7 @@ else:
             "handlers": ("CustomCall", "Handler"),
             "op_traits": ("CONTROL_FLOW", "DomainKind", "OP_TRAITS", "OpTraits", "ops_where"),
             "probes.probes": ("ARGUMENT", "Probe", "ProbeSite", "ProbedValue", "read_probes"),
+            "protocols": ("EngineName",),
             "reference.assertions": ("is_near", "ulp_difference"),
             "reference.reference": ("evaluate",),
             "stepping": ("Stepper", "run_programs"),

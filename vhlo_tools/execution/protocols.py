@@ -13,7 +13,7 @@ from vhlo_tools.execution.probes.probes import Probe
 
 __all__ = ["Engine", "EngineName", "ParallelEngine", "Ran", "Values"]
 
-EngineName = Literal["reference", "xla"]
+EngineName = Literal["reference", "xla", "iree"]
 #: The leaves of inputs; ``None`` for a token.
 Values = Sequence[Buffer | None]
 #: The results, and which of them were written over which inputs.

@@ -8,6 +8,13 @@ if TYPE_CHECKING:
     from vhlo_tools.verification.bisection import Divergence, find_divergence
     from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
     from vhlo_tools.verification.drawing import Drawing, draw_inputs
+    from vhlo_tools.verification.engines import (
+        Disagreement,
+        EngineRun,
+        EnginesComparison,
+        engine_alone,
+        verify_on_engines,
+    )
     from vhlo_tools.verification.rounds import Round, VerificationReport, compare_outputs, verify_executables
     from vhlo_tools.verification.schedule import drawings
 else:
@@ -17,6 +24,7 @@ else:
             "bisection": ("Divergence", "find_divergence"),
             "comparison": ("Comparison", "Tolerance", "compare"),
             "drawing": ("Drawing", "draw_inputs"),
+            "engines": ("Disagreement", "EngineRun", "EnginesComparison", "engine_alone", "verify_on_engines"),
             "rounds": ("Round", "VerificationReport", "compare_outputs", "verify_executables"),
             "schedule": ("drawings",),
         },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,23 @@ from vhlo_tools.findings import Finding
 from vhlo_tools.verification.bisection import Divergence
 from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
 
-__all__ = ["Round", "VerificationReport", "compare_outputs", "verify_executables"]
+if TYPE_CHECKING:
+    from vhlo_tools.verification.engines import EnginesComparison
+
+__all__ = [
+    "Outputs",
+    "Round",
+    "VerificationReport",
+    "alias_warnings",
+    "check_parameters",
+    "compare_outputs",
+    "listed",
+    "run_round",
+    "verify_executables",
+]
+
+#: The results of a run: arrays, ``None`` for a token, a tuple for a tuple.
+Outputs = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,27 +63,30 @@ class VerificationReport:
     Attributes:
         before: The name of the first program.
         after: The name of the second program.
-        engines: The engines that ran them.
+        engines: The engines that ran them, one for each program; of a comparison of engines, those that could.
         tolerance: The tolerance for floats.
-        rounds: The results for each set of inputs.
+        rounds: The results for each set of inputs; of a comparison of engines, those of the first engine on which the
+            programs differ, or of the first that ran them.
         warnings: Aliases and donors of the first program that the second lacks, or has in another form.
         divergence: The divergence of the programs, if a search found one.
         looked_for_divergence: Whether there was a search.
+        on_engines: What each of several engines says, and where they disagree; ``None`` if one was asked for.
     """
 
     before: str
     after: str
-    engines: tuple[str, str]
+    engines: tuple[str, ...]
     tolerance: Tolerance
     rounds: tuple[Round, ...]
     warnings: tuple[Finding, ...] = ()
     divergence: Divergence | None = None
     looked_for_divergence: bool = False
+    on_engines: EnginesComparison | None = None
 
     @property
     def passed(self) -> bool:
-        """Whether the results of the second program matched those of the first in all rounds."""
-        return all(each.passed for each in self.rounds)
+        """Whether the results of the second program matched those of the first in all rounds, on every engine."""
+        return all(each.passed for each in self.rounds) and (self.on_engines is None or self.on_engines.passed)
 
     @property
     def max_ulp(self) -> int:
@@ -94,10 +113,13 @@ class VerificationReport:
 
     def __str__(self) -> str:
         verdict = "computes the same as" if self.passed else "does not compute the same as"
-        engines = " and ".join(dict.fromkeys(self.engines))
+        differing = self.on_engines.differing if self.on_engines is not None else ()
+        engines = listed(list(dict.fromkeys(differing or self.engines)))
         lines = [f"{self.after} {verdict} {self.before}, within {self.tolerance}, on {engines}"]
+        lines += [] if self.on_engines is None else [str(self.on_engines)]
+        on = "" if self.on_engines is None else f", on {(differing or self.engines)[0]}"
         for each in self._shown():
-            lines.append(f"inputs: {each.inputs}")
+            lines.append(f"inputs: {each.inputs}{on}")
             lines += [f"  {output}" for output in each.outputs]
             # With donation, outputs are listed only if they differ.
             lines += [f"  with inputs donated: {output}" for output in each.donated if not output.passed]
@@ -133,31 +155,61 @@ def verify_executables(
         VerificationError: If the parameters of the programs differ, so that they cannot be compared.
         EngineError: If a program cannot be run.
     """
+    check_parameters(before, after)
+    found: list[Round] = []
+    for name, inputs in rounds:
+        found.append(run_round(before, after, name, before.converted(inputs), tolerance)[0])
+        if until_failure and not found[-1].passed:
+            break
+    engines, warnings = (before.engine, after.engine), tuple(alias_warnings(before, after))
+    return VerificationReport(before.name, after.name, engines, tolerance, tuple(found), warnings)
+
+
+def check_parameters(before: Executable, after: Executable) -> None:
+    """Raise an error if the parameters of two programs differ.
+
+    Raises:
+        VerificationError: If they do, so that the programs cannot be compared.
+    """
     one, other = before.signature.parameters, after.signature.parameters
     if len(one) != len(other) or not all(map(_may_be, one, other)):
         raise VerificationError(
             f"{before.name} has the parameters {_listed(one)}, but {after.name} has {_listed(other)}: only programs "
             f"with the same parameters can be compared"
         )
-    found: list[Round] = []
-    for name, inputs in rounds:
-        found.append(_round(before, after, name, before.converted(inputs), tolerance))
-        if until_failure and not found[-1].passed:
-            break
-    engines, warnings = (before.engine, after.engine), tuple(_alias_warnings(before, after))
-    return VerificationReport(before.name, after.name, engines, tolerance, tuple(found), warnings)
 
 
-def _alias_warnings(before: Executable, after: Executable) -> list[Finding]:
+def listed(words: Sequence[str]) -> str:
+    """Return words as a list in a sentence: ``a, b and c``."""
+    return " and ".join((", ".join(words[:-1]), words[-1]) if len(words) > 1 else words)
+
+
+def alias_warnings(before: Executable, after: Executable) -> list[Finding]:
+    """Return the aliases and donors of the first program that the second lacks, or has in another form."""
     if before.signature != after.signature:
         return []  # sizes are open in one, or there are fewer results, which was reported
     return compare_aliases(ProgramAliases("main", after.declared), ProgramAliases("main", before.declared))
 
 
-def _round(before: Executable, after: Executable, name: str, inputs: tuple[Any, ...], tolerance: Tolerance) -> Round:
+def run_round(
+    before: Executable, after: Executable, name: str, inputs: tuple[Any, ...], tolerance: Tolerance
+) -> tuple[Round, Outputs, Outputs]:
+    """Run two programs on the same inputs, and return the comparison, and the results of both.
+
+    Args:
+        before: The program with the expected results.
+        after: The other program.
+        name: The origin of the inputs.
+        inputs: The inputs, as :meth:`Executable.converted` returns them.
+        tolerance: The tolerance for floats.
+
+    Raises:
+        EngineError: If a program cannot be run.
+    """
     expected = before.run(_copied(inputs))
     kept = _copied(inputs)
-    outputs = compare_outputs(after.run(kept), expected, tolerance)
+    found = after.run(kept)
+    outputs = compare_outputs(found, expected, tolerance)
     problems = [
         f"input {place} was changed, although it was not donated"
         for (place, is_now), (_, was) in zip(_leaves(kept), _leaves(inputs), strict=True)
@@ -167,7 +219,7 @@ def _round(before: Executable, after: Executable, name: str, inputs: tuple[Any, 
     if numbers := {(each.parameter_number, each.parameter_index) for each in after.aliases}:
         execution = after.execute(_copied(inputs), donate=numbers)
         donated = compare_outputs(execution.outputs, expected, tolerance)
-    return Round(name, outputs, donated, tuple(problems))
+    return Round(name, outputs, donated, tuple(problems)), expected, found
 
 
 def compare_outputs(

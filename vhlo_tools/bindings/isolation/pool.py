@@ -53,16 +53,18 @@ def call(function: str, *arguments: object, limits: Limits | None = None) -> Any
     return _pool.call(function, arguments, limits or Limits())
 
 
-def start(modules: Sequence[str] = ()) -> Worker:
+def start(modules: Sequence[str] = (), tools: Sequence[str] = ()) -> Worker:
     """Start a child that is not shared with :func:`call`; the caller ends it.
 
     Args:
         modules: The modules that it needs, which are imported before it starts.
+        tools: The programs, or folders of programs, that it may start, such as the linker of a compiler. With any, it
+            may also write files in a temporary folder of its own.
 
     Raises:
         EngineStartError: If no child process can be started.
     """
-    return _pool.start(modules)
+    return _pool.start(modules, tools)
 
 
 def warm() -> None:
@@ -93,9 +95,9 @@ class _Pool:
         finally:
             self._give_back(worker)
 
-    def start(self, modules: Sequence[str]) -> Worker:
+    def start(self, modules: Sequence[str], tools: Sequence[str]) -> Worker:
         with self._lock:
-            return self._new(modules)
+            return self._new(modules, tools)
 
     def warm(self) -> None:
         with self._lock:
@@ -139,15 +141,15 @@ class _Pool:
                 return
         worker.end()
 
-    def _new(self, modules: Sequence[str] = ()) -> Worker:
+    def _new(self, modules: Sequence[str] = (), tools: Sequence[str] = ()) -> Worker:
         if self._server is None or not self._server.alive:
             self._server = self._started()
         with suppress(ConnectionError):
-            return Worker(self._server, modules)
+            return Worker(self._server, modules, tools)
         # The server has ended in the meantime.
         self._server = self._started()
         try:
-            return Worker(self._server, modules)
+            return Worker(self._server, modules, tools)
         except ConnectionError as error:
             said = self._server.log or "the process that forks them exited at once"
             raise EngineStartError(f"no child process can be started with {sys.executable!r}: {said}") from error

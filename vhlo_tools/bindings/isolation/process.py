@@ -93,15 +93,15 @@ class Server:
         size = os.fstat(self._log).st_size
         return os.pread(self._log, _OUTPUT_KEPT, max(0, size - _OUTPUT_KEPT)).decode(errors="replace").strip()
 
-    def fork(self, descriptors: Sequence[int], modules: Sequence[str] = ()) -> None:
-        """Request a child with these descriptors, after these modules were imported.
+    def fork(self, descriptors: Sequence[int], modules: Sequence[str] = (), tools: Sequence[str] = ()) -> None:
+        """Request a child with these descriptors, after these modules were imported, that may start these tools.
 
         Raises:
             OSError: If the server is gone.
         """
         # Modules that the caller has imported are likely to be used by its functions in the child too.
         imported = tuple(name for name in ("numpy", "ml_dtypes") if name in sys.modules)
-        ask(self._socket, ForkRequest(_path(), (*imported, *modules)), descriptors)
+        ask(self._socket, ForkRequest(_path(), (*imported, *modules), tuple(tools)), descriptors)
 
     def end(self) -> None:
         """Terminate the server and all its children."""
@@ -128,12 +128,13 @@ class Worker:
     Args:
         server: The fork server that creates the process.
         modules: The modules to import before it is created.
+        tools: The programs, or folders of programs, that it may start (see :class:`ForkRequest`).
 
     Raises:
         OSError: If the server is gone, or the system has no descriptors or memory left.
     """
 
-    def __init__(self, server: Server, modules: Sequence[str] = ()) -> None:
+    def __init__(self, server: Server, modules: Sequence[str] = (), tools: Sequence[str] = ()) -> None:
         self._server = server
         self._started = False
         self._retired = False
@@ -158,7 +159,7 @@ class Worker:
         try:
             os.ftruncate(self._notes, NOTE_SIZE)
             files = (self._outgoing.descriptor, self._incoming.descriptor, self._notes)
-            server.fork([connection.fileno(), control.fileno(), pipe, *files], modules)
+            server.fork([connection.fileno(), control.fileno(), pipe, *files], modules, tools)
         except BaseException:
             self.forget()
             raise

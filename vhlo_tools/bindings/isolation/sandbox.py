@@ -2,7 +2,8 @@
 
 A program that takes over the interpreter or XLA by a defect of theirs runs with the rights of the user. So a child is
 left with the system calls that computing needs, on Linux for x86-64, by a filter of seccomp(2); all others fail with
-``EPERM``. The filter holds for all threads, and cannot be removed.
+``EPERM``. The filter holds for all threads, and cannot be removed. A child that starts tools may have new files and
+processes as well, where :mod:`vhlo_tools.bindings.isolation.landlock` says, but no network.
 """
 
 from __future__ import annotations
@@ -160,6 +161,33 @@ _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os
 _SHARED_ANONYMOUS: Final = mmap.MAP_SHARED | mmap.MAP_ANONYMOUS
 
 
+#: What a child that starts tools, such as a compiler that calls a linker, may do beside: it makes files and processes,
+#: and waits for these.
+_WITH_TOOLS: Final[Mapping[str, int]] = {
+    "open": 2,
+    "openat": 257,
+    "mmap": 9,  # the linker maps what it writes
+    "unlink": 87,
+    "unlinkat": 263,
+    "rename": 82,
+    "renameat": 264,
+    "renameat2": 316,
+    "memfd_create": 319,
+    "pipe": 22,
+    "pipe2": 293,
+    "fadvise64": 221,
+    "umask": 95,
+    "getegid": 108,
+    "getpgrp": 111,
+    "clone": 56,
+    "fork": 57,
+    "vfork": 58,
+    "execve": 59,
+    "wait4": 61,
+    "waitid": 247,
+}
+
+
 def _limited(process: int) -> dict[int, tuple[_Where, ...]]:
     """Return system calls that may be made with certain arguments, by number: one of the conditions must hold.
 
@@ -183,14 +211,17 @@ def _limited(process: int) -> dict[int, tuple[_Where, ...]]:
     }
 
 
-def restrict() -> bool:
+def restrict(*, tools: bool = False) -> bool:
     """Restrict this process, and return whether the system can.
 
     It must have one thread, whose later threads are restricted too.
+
+    Args:
+        tools: Whether it makes files and starts processes, which are restricted too.
     """
     if not AVAILABLE:
         return False
-    code = b"".join(_program(os.getpid()))
+    code = b"".join(_program(os.getpid(), {**_FREE, **_WITH_TOOLS} if tools else _FREE))
     instructions = ctypes.create_string_buffer(code, len(code))
     program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(instructions))
     libc = ctypes.CDLL(None)
@@ -199,13 +230,13 @@ def restrict() -> bool:
     return bool(done and libc.prctl(_SET_SECCOMP, _MODE_FILTER, program, 0, 0) == 0)
 
 
-def _program(process: int) -> Iterator[bytes]:
+def _program(process: int, free: Mapping[str, int]) -> Iterator[bytes]:
     """Yield the instructions of the filter."""
     yield _instruction(_LOAD, _AT_ARCHITECTURE)
     yield _instruction(_EQUAL, _ARCHITECTURE, 1, 0)
     yield _instruction(_RETURN, _KILL)
     yield _instruction(_LOAD, _AT_NUMBER)
-    for number in _FREE.values():
+    for number in free.values():
         yield _instruction(_EQUAL, number, 0, 1)
         yield _instruction(_RETURN, _ALLOW)
     for number, conditions in _limited(process).items():
@@ -213,7 +244,7 @@ def _program(process: int) -> Iterator[bytes]:
         yield _instruction(_EQUAL, number, 0, len(checks) + 1)
         yield from checks
         yield _instruction(_RETURN, _FAIL | errno.EPERM)
-    # glibc falls back to clone, whose flags the filter can see.
+    # Of clone3: glibc falls back to clone, whose flags the filter can see.
     yield _instruction(_EQUAL, 435, 0, 1)
     yield _instruction(_RETURN, _FAIL | errno.ENOSYS)
     yield _instruction(_RETURN, _FAIL | errno.EPERM)

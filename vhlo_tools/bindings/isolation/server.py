@@ -13,16 +13,19 @@ import os
 import pickle
 import resource
 import selectors
+import shutil
 import signal
 import socket
 import struct
 import sys
+import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Final
 
+from vhlo_tools.bindings.isolation.landlock import confine
 from vhlo_tools.bindings.isolation.sandbox import restrict
 from vhlo_tools.bindings.isolation.shared import SharedMemory
 from vhlo_tools.bindings.isolation.worker import serve
@@ -46,10 +49,13 @@ class ForkRequest:
     Attributes:
         path: The caller's ``sys.path``.
         modules: The modules to import before forking, so that children need not import them.
+        tools: The programs, or folders of programs, that the child may start; if there are any, it may also write files
+            in a folder of its own, which its temporary files go to, and which is deleted with it.
     """
 
     path: tuple[str, ...]
     modules: tuple[str, ...]
+    tools: tuple[str, ...] = ()
 
 
 def ask(server: socket.socket, request: ForkRequest, descriptors: Iterable[int]) -> None:
@@ -81,6 +87,7 @@ def main(descriptor: int) -> None:
 class _Server:
     caller: socket.socket
     children: dict[int, socket.socket] = field(default_factory=dict)
+    folders: dict[int, str] = field(default_factory=dict)
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self) -> None:
@@ -119,10 +126,13 @@ class _Server:
             import_quietly(module)
         # Children need not search the objects that exist by now for garbage.
         gc.freeze()
+        folder = tempfile.mkdtemp(prefix="vhlo_tools-") if request.tools else None
         parent = os.getpid()
         child = os.fork()
         if not child:
-            self.become_child(descriptors, parent)
+            self.become_child(descriptors, parent, folder, request.tools)
+        if folder is not None:
+            self.folders[child] = folder
         control = socket.socket(fileno=descriptors[1])
         with suppress(OSError):
             control.sendall(STATUS.pack(child))
@@ -132,7 +142,7 @@ class _Server:
         self.selector.register(control, selectors.EVENT_READ, child)
         return True
 
-    def become_child(self, descriptors: list[int], parent: int) -> None:
+    def become_child(self, descriptors: list[int], parent: int, folder: str | None, tools: tuple[str, ...]) -> None:
         """Serve requests in the child, and never return."""
         try:
             _die_with_parent(parent)
@@ -148,7 +158,10 @@ class _Server:
             os.dup2(output, 1)
             os.dup2(output, 2)
             os.close(output)
-            restrict()
+            if folder is not None:
+                os.environ["TMPDIR"] = folder
+                confine(folder, tools)
+            restrict(tools=folder is not None)
             serve(
                 socket.socket(fileno=connection),
                 SharedMemory(incoming, writable=False),
@@ -173,6 +186,8 @@ class _Server:
             if not child:
                 return
             control = self.children.pop(child)
+            if (folder := self.folders.pop(child, None)) is not None:
+                shutil.rmtree(folder, ignore_errors=True)
             with suppress(KeyError):
                 self.selector.unregister(control)
             with suppress(OSError):

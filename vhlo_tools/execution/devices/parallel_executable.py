@@ -71,6 +71,11 @@ class ParallelExecutable:
         self._executable = Executable(program, "xla", "on several devices", handlers)
 
         def made(engine: EngineName) -> ParallelEngine:
+            if engine not in PARALLEL_ENGINES:
+                raise EngineError(
+                    f"{self.name}: the engine {engine} runs programs on one device: use the engine "
+                    f"{' or '.join(PARALLEL_ENGINES)} for several"
+                )
             return PARALLEL_ENGINES[engine](self._executable.flat, grid, dict(handlers or {}), in_process)
 
         if engine != "auto":

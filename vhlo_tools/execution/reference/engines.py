@@ -13,6 +13,7 @@ from vhlo_tools.execution.devices.grid import Grid
 from vhlo_tools.execution.donation.buffers import Buffer
 from vhlo_tools.execution.donation.donation import Aliased
 from vhlo_tools.execution.handlers import Handler
+from vhlo_tools.execution.iree import IreeEngine
 from vhlo_tools.execution.probes.probes import Probe
 from vhlo_tools.execution.protocols import Engine, EngineName, Ran, Values
 from vhlo_tools.execution.reference.child import EVALUATION, IsolatedProgram, IsolatedSegments
@@ -147,4 +148,5 @@ class ParallelReferenceEngine:
 ENGINES: Final[dict[EngineName, Callable[[Program, Mapping[str, Handler], bool], Engine]]] = {
     "reference": lambda program, handlers, _: ReferenceEngine(program, handlers),
     "xla": lambda program, handlers, in_process: XlaEngine(program, handlers, in_process=in_process),
+    "iree": lambda program, handlers, _: IreeEngine(program, handlers),
 }

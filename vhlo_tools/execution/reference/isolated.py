@@ -52,10 +52,21 @@ def call_isolated(function: str, name: str, *arguments: Any, timeout: float | No
         raise named(error, name) from error
 
 
-def named(error: EngineCrashError | EngineTimeoutError, name: str) -> EngineCrashError | EngineTimeoutError:
-    """Return the error with the name of the program."""
+def named(
+    error: EngineCrashError | EngineTimeoutError, name: str, engine: str | None = None
+) -> EngineCrashError | EngineTimeoutError:
+    """Return the error with the name of the program.
+
+    Args:
+        error: The error.
+        name: The name of the program.
+        engine: The name of the engine that ran it; ``None`` for work that the engine xla does without.
+    """
+    if engine is not None:
+        name = f"{name}: {engine}"
     if isinstance(error, EngineTimeoutError):
-        said = f"{name}: {error}: increase the time limit (timeout=, --timeout), or use the engine xla"
+        instead = ", or use the engine xla" if engine is None else ""
+        said = f"{name}: {error}: increase the time limit (timeout=, --timeout){instead}"
         return EngineTimeoutError(said, seconds=error.seconds, op=error.op, cpu_seconds=error.cpu_seconds)
     return EngineCrashError(
         f"{name}: {error}", signal=error.signal, exit_code=error.exit_code, op=error.op, output=error.output

@@ -1,0 +1,77 @@
+"""Writes the tables of the engines in ``docs/engines.md`` from what the numerical suite recorded.
+
+python scripts/write_engines.py            writes them
+python scripts/write_engines.py --check    exits with 1 if they are not what is there
+
+The record is ``tests/conformance/numerical_suite.json``, which ``numerical_suite.py --record`` makes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "engines.md"
+RECORD = ROOT / "tests" / "conformance" / "numerical_suite.json"
+#: The outcomes, in the order of the columns, and what they are called.
+OUTCOMES: Final = {
+    "agrees": "agree with JAX",
+    "differs": "differ",
+    "refused": "refused",
+    "died": "crash",
+    "too-long": "take too long",
+    "raised": "other errors",
+}
+#: So many primitives are named for a cause.
+SHOWN: Final = 6
+
+
+def outcomes(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rows of the table of how many programs end how on each engine."""
+    counted = record["engines"]
+    seen = [word for word in OUTCOMES if any(word in each for each in counted.values())]
+    yield f"| {record['programs']:,} programs on | with | {' | '.join(OUTCOMES[word] for word in seen)} |"
+    yield "|---" * (len(seen) + 2) + "|"
+    for engine, numbers in counted.items():
+        row = [f"`{engine}`", record["with"][engine], *(f"{numbers.get(word, 0):,}" for word in seen)]
+        yield f"| {' | '.join(row)} |"
+
+
+def causes(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the rows of the table of what all others than those that agree end of."""
+    yield "| engine | programs | outcome | cause | primitives |"
+    yield "|---|---|---|---|---|"
+    order = list(OUTCOMES)
+    found = sorted(record["causes"], key=lambda each: (order.index(each["outcome"]), each["engine"], -each["programs"]))
+    for each in found:
+        named, rest = each["primitives"][:SHOWN], len(each["primitives"]) - SHOWN
+        primitives = ", ".join(f"`{name}`" for name in named) + (f" and {rest} more" if rest > 0 else "")
+        row = [f"`{each['engine']}`", str(each["programs"]), OUTCOMES[each["outcome"]], each["reason"], primitives]
+        yield f"| {' | '.join(row)} |"
+
+
+TABLES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {"outcomes": outcomes, "causes": causes}
+
+
+def main(check: bool) -> int:
+    """Write the tables, or check them, and return the exit code."""
+    record = json.loads(RECORD.read_text())
+    before = PAGE.read_text()
+
+    def table(found: re.Match[str]) -> str:
+        return f"<!-- table: {found[1]} -->\n" + "".join(f"{row}\n" for row in TABLES[found[1]](record))
+
+    after = re.sub(r"<!-- table: (\w+) -->\n(?:\|.*\n)*", table, before)
+    if check:
+        return int(before != after)
+    PAGE.write_text(after)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))

@@ -1,0 +1,13 @@
+"""The examples in the documentation that need this engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from documentation import page_name, pages_with, run_page
+
+
+@pytest.mark.parametrize("page", pages_with("iree"), ids=page_name)
+def test_examples_run(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, ("iree",))

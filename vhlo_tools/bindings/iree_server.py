@@ -1,0 +1,248 @@
+"""IREE in a child process: what a child does for :mod:`vhlo_tools.bindings.iree_processes`.
+
+The compiler and the runtime of IREE share no code with XLA, and only the reader of artifacts with the interpreter. Both
+run in children: the compiler in one that may start its linker, and what it made in one that may do nothing but compute.
+Values are booleans, integers and IEEE floats of whole bytes, of which both sides have the same bits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Final
+
+from vhlo_tools.bindings.isolation.status import note
+from vhlo_tools.errors import EngineError
+from vhlo_tools.findings import Diagnostic
+
+__all__ = ["COMPILER", "MISSING", "RUNTIME", "ArrayType", "compile_here", "run_here"]
+
+#: The modules of the two packages.
+COMPILER: Final = "iree.compiler.api"
+RUNTIME: Final = "iree.runtime"
+
+#: What :func:`run_here` returns if it was given no program, and has none of this key.
+MISSING: Final = "missing"
+
+#: The type of a result: the name of its numpy dtype, and its sizes; ``None`` for one that is open.
+ArrayType = tuple[str, tuple[int | None, ...]]
+
+#: What keeps the types of a program as they are, where IREE makes ``f64`` to ``f32`` by default. The machine that
+#: compiles is the one that runs.
+_FLAGS: Final = (
+    "--iree-input-type=stablehlo",
+    "--iree-hal-target-device=local",
+    "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=host",
+    "--iree-input-demote-f64-to-f32=false",
+    "--iree-input-demote-i64-to-i32=false",
+    "--iree-vm-target-extension-f64=true",
+)
+
+# `iree_compiler_diagnostic_severity_t` of iree/compiler/embedding_api.h.
+_SEVERITIES: Final = ("note", "warning", "error", "remark")
+_CALLBACK: Final = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+
+# What a diagnostic repeats of the program: the op of interest, which the start of the message names.
+_REPEATED: Final = re.compile(r"\n+.*see current operation: .*", re.DOTALL)
+_ILLEGAL: Final = re.compile(r"failed to legalize operation '([\w.]+)'.*", re.DOTALL)
+_PLACE: Final = re.compile(r"^(?:loc\(|-:|[^\s:]+:)\d+:\d+\)?: ")
+
+# The linker failed, and said why on stderr.
+_UNLINKED: Final = "failed to link executable"
+_UNDEFINED: Final = re.compile(r"undefined symbol: (\S+)")
+
+# The element types of IREE's runtime, by the name of the numpy dtype; integers of programs have no sign there.
+_ELEMENTS: Final = {
+    "bool": "BOOL_8",
+    **{f"{sign}int{bits}": f"INT_{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": f"FLOAT_{bits}" for bits in (16, 32, 64)},
+}
+
+#: The number of programs that a child keeps.
+_KEPT: Final = 16
+
+_loaded: OrderedDict[bytes, tuple[Any, Any]] = OrderedDict()
+_device: Any = None
+
+
+def compile_here(name: str, artifact: memoryview) -> bytes:
+    """Return a program, compiled for the processor of this machine, as a module of IREE's virtual machine.
+
+    Args:
+        name: The name of the program in messages.
+        artifact: The program, as a portable artifact that the compiler can read.
+
+    Raises:
+        EngineError: If the compiler refuses the program, with its diagnostics.
+    """
+    note(f"compilation of {name}")
+    compiled, said = _compiled(bytes(artifact))
+    if compiled is not None:
+        return compiled
+    linker = ""
+    if any(_UNLINKED in each.message for each in said):
+        # What the linker writes would be the last words of a crash, so it is kept only if it is asked for again.
+        with _kept_output() as read:
+            _compiled(bytes(artifact))
+            linker = read()
+    raise _refusal(name, said, linker)
+
+
+def _compiled(artifact: bytes) -> tuple[bytes | None, list[Diagnostic]]:
+    """Return a compiled program, ``None`` if the compiler refuses it, and what the compiler says."""
+    api = import_module(COMPILER)
+    session = api.Session()
+    session.set_flags(*_FLAGS)
+    invocation = session.invocation()
+    said: list[Diagnostic] = []
+
+    def take(severity: int, text: int, size: int, _: int) -> None:
+        found = ctypes.string_at(text, size).decode(errors="replace")
+        said.append(Diagnostic(_SEVERITIES[severity] if severity < len(_SEVERITIES) else "error", found, ""))
+
+    # The session calls it for as long as it lives, so that this function must not return before the session is closed.
+    callback = _CALLBACK(take)
+    _diagnose(invocation, callback)
+    try:
+        source = api.Source.wrap_buffer(session, artifact, buffer_name="program")
+        if not invocation.parse_source(source) or not invocation.execute():
+            return None, said
+        output = api.Output.open_membuffer()
+        invocation.output_vm_bytecode(output)
+        return bytes(output.map_memory()), said
+    finally:
+        session.close()
+
+
+@contextmanager
+def _kept_output() -> Iterator[Callable[[], str]]:
+    """Keep what this process and its children write on stderr; yields a function that returns it."""
+    kept, before = os.memfd_create("vhlo_tools"), os.dup(2)
+    os.dup2(kept, 2)
+    try:
+        yield lambda: os.pread(kept, 1 << 16, 0).decode(errors="replace")
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(kept)
+
+
+def run_here(
+    key: bytes, compiled: memoryview | None, name: str, inputs: list[Any], results: Sequence[ArrayType]
+) -> list[Any] | str:
+    """Run a compiled program in this process.
+
+    Args:
+        key: The key of the program in the cache of this process.
+        compiled: The compiled program; ``None`` to use the cached one.
+        name: The name of the program in messages.
+        inputs: The arrays.
+        results: The types of the results.
+
+    Returns:
+        The results, or :data:`MISSING` if the program is not cached.
+
+    Raises:
+        EngineError: If the runtime refuses the program or its inputs, or the program fails.
+    """
+    runtime = import_module(RUNTIME)
+    if key not in _loaded:
+        if compiled is None:
+            return MISSING
+        note(f"loading of {name}")
+        _loaded[key] = _load(runtime, bytes(compiled))
+    _loaded.move_to_end(key)
+    if len(_loaded) > _KEPT:
+        _loaded.popitem(last=False)
+    context, function = _loaded[key]
+    note(f"execution of {name}")
+    arguments, returned = runtime.VmVariantList(len(inputs)), runtime.VmVariantList(len(results))
+    for array in inputs:
+        arguments.push_ref(_view_of(runtime, array))
+    try:
+        context.invoke(function, arguments, returned)
+    except (RuntimeError, ValueError, MemoryError, NotImplementedError) as error:
+        raise EngineError(f"{name} failed in IREE: {_first_line(str(error))}") from error
+    views = [returned.get_as_object(number, runtime.HalBufferView) for number in range(len(results))]
+    return [_array_of(view, *type_) for view, type_ in zip(views, results, strict=True)]
+
+
+def _diagnose(invocation: Any, callback: Any) -> None:
+    """Let the compiler hand diagnostics to a function, which its Python package has no call for."""
+    library = import_module(f"{COMPILER}.ctypes_dl")._dylib
+    enable = library.ireeCompilerInvocationEnableCallbackDiagnostics
+    enable.restype, enable.argtypes = None, [ctypes.c_void_p, ctypes.c_int, _CALLBACK, ctypes.c_void_p]
+    enable(invocation._inv_p, 0, callback, None)
+
+
+def _refusal(name: str, said: Sequence[Diagnostic], linker: str) -> EngineError:
+    """Return the error for a program that the compiler refuses; the first reason is the one that others follow from."""
+    errors = [each for each in said if each.severity == "error"]
+    reason = _in_words(errors[0].message) if errors else "it gave no reason"
+    if functions := dict.fromkeys(_UNDEFINED.findall(linker)):
+        reason = f"it calls {' and '.join(functions)} of the C library, which its programs cannot have"
+    return EngineError(f"IREE cannot compile {name}: {reason}", said)
+
+
+def _in_words(message: str) -> str:
+    """Return a diagnostic without the op that it repeats, and without places that are not the user's."""
+    text = _REPEATED.sub("", message).strip()
+    place = _PLACE.match(text)
+    said = text[place.end() :] if place else text
+    if illegal := _ILLEGAL.fullmatch(said):
+        said = f"it has no lowering of {illegal[1]} as it is used here"
+    at = place[0].removesuffix(": ") if place and not place[0].startswith(("program:", "loc(", "-:")) else ""
+    return _shortened(f"{at}: {said}" if at else said)
+
+
+def _first_line(text: str) -> str:
+    """Return what an error of the runtime says, without the stack of the virtual machine."""
+    return _shortened(text.split("; while invoking")[0].splitlines()[0] if text else "it gave no reason")
+
+
+def _shortened(text: str, most: int = 400) -> str:
+    return text if len(text) <= most else text[:most] + "..."
+
+
+def _load(runtime: Any, compiled: bytes) -> tuple[Any, Any]:
+    """Return a context with a compiled program, and its ``main``."""
+    global _device
+    if _device is None:
+        # One thread, so that a run ends with its call, and sums are added in one order.
+        _device = runtime.get_device("local-sync")
+    instance = runtime.VmInstance()
+    module = runtime.VmModule.copy_buffer(instance, compiled)
+    context = runtime.VmContext(instance, [runtime.create_hal_module(instance, _device), module])
+    return context, module.lookup_function("main")
+
+
+def _view_of(runtime: Any, array: Any) -> Any:
+    """Return an array as an argument: its bits in a buffer of the device."""
+    import numpy as np
+
+    element = getattr(runtime.HalElementType, _ELEMENTS[array.dtype.name])
+    usage = runtime.BufferUsage.DEFAULT | runtime.BufferUsage.MAPPING
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    buffer = _device.allocator.allocate_buffer_copy(
+        memory_type=runtime.MemoryType.DEVICE_LOCAL, allowed_usage=usage, device=_device, buffer=data
+    )
+    return runtime.HalBufferView(buffer=buffer, shape=array.shape, element_type=element).ref
+
+
+def _array_of(view: Any, dtype: str, shape: Sequence[int | None]) -> Any:
+    """Return a result as an array, with memory of its own."""
+    import numpy as np
+
+    sizes = tuple(view.shape)
+    fits = len(sizes) == len(shape) and all(wanted in (None, size) for size, wanted in zip(sizes, shape, strict=True))
+    if not fits:
+        raise EngineError(f"IREE returned an array of the shape {list(sizes)} in place of {list(shape)}")
+    if 0 in sizes:
+        return np.empty(sizes, dtype)
+    return view.map().asarray(sizes, np.dtype(dtype)).copy()
