@@ -7,13 +7,14 @@ it does neither.
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
@@ -61,6 +62,9 @@ INSTALLED: Final = "installed"
 _WORKERS: Final = 2
 #: Seconds that the processes of one release may take beyond the limits of their reproducers.
 _START: Final = 120
+#: How much of an error is told, in characters; and what differs between runs.
+_LONGEST: Final = 120
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 _WORDS: Final = frozenset({"error", "hang", "memory", "wrong"})
 
 
@@ -101,6 +105,8 @@ class Finding:
         for word in self.ends:
             if word not in _WORDS and word not in signal.Signals.__members__:
                 raise ValueError(f"{self.id}: {word!r} is neither a signal nor one of {', '.join(sorted(_WORDS))}")
+        if self.ends == ("error",) and not self.says:
+            raise ValueError(f"{self.id}: without `says`, any error would do")
 
     @property
     def package(self) -> str:
@@ -265,10 +271,10 @@ def standalone(finding: Finding) -> str:
     parts = [
         f"# {finding.title}. Shown on {finding.release}; ends with: {', '.join(finding.ends)}.",
         session,
-        *(f"# On {finding.writer}, where give(bytes) makes `given`:\n{_commented(finding.writer_code)}",) * bool(finding.writer),
+        f"# On {finding.writer}, where give(bytes) makes `given`:\n{_commented(finding.writer_code)}" * bool(finding.writer),
         "\n".join(chosen),
         finding.code.strip(),
-        *(f"# On {finding.reader}, with `given` from give(bytes):\n{_commented(finding.reader_code)}",) * bool(finding.reader),
+        f"# On {finding.reader}, with `given` from give(bytes):\n{_commented(finding.reader_code)}" * bool(finding.reader),
     ]
     if "wrong" in finding.ends and not finding.reader:
         parts.append('print("found", found, "and not", right)')
@@ -307,6 +313,8 @@ def _stage(jobs: Sequence[tuple[_Trial, str, str]]) -> None:
                 is_writer = code is trial.finding.writer_code
                 if is_writer and end.word == "right":
                     trial.given = end.output.split()[0]
+                elif is_writer:
+                    trial.end = _End(f"{release} did not write it", end.output)
                 else:
                     trial.end = end
 
@@ -332,8 +340,6 @@ def _batch(release: str, jobs: Sequence[tuple[_Trial, str]]) -> list[_End]:
 
 
 def _run_here(given: bytes, limit: float) -> subprocess.CompletedProcess[bytes]:
-    import os
-
     variables = {name: value for name, value in os.environ.items() if not ELSEWHERE.fullmatch(name)}
     command = [sys.executable, "-I", FOLDER / "trial.py"]
     return subprocess.run(command, input=given, capture_output=True, timeout=limit, check=False, env=variables)
@@ -341,11 +347,11 @@ def _run_here(given: bytes, limit: float) -> subprocess.CompletedProcess[bytes]:
 
 def _end(answer: Mapping[str, object]) -> _End:
     """Return how a process ended."""
-    output, status = str(answer["output"]), answer["status"]
+    output, status = f"{answer['output']}\n{answer['errors']}", answer["status"]
     if status is None:
         return _End("hang", output)
     if isinstance(status, int) and status < 0:
-        return _End(signal.Signals(-status).name, f"{output}\n{answer['errors']}")
+        return _End(signal.Signals(-status).name, output)
     if "error: MemoryError" in output:
         return _End("memory", output)
     if status == 0 and (word := re.search(r"^(right|ended|wrong|error)\b", output, re.MULTILINE)):
@@ -359,7 +365,7 @@ def _judged(finding: Finding, release: str, trials: Sequence[_Trial]) -> Answer:
     for trial in trials:
         assert trial.end is not None
         judgements.append(_outcome(finding, trial.end))
-        told = trial.end.word if trial.end.word != "error" else _first_line(trial.end.output)
+        told = _told(finding, trial.end)
         seen.append(f"{trial.variant.name}: {told}" if trial.variant else told)
     # One form of it is enough to need the workaround.
     order: Sequence[Outcome] = ("reproduced", "changed", "mended")
@@ -374,6 +380,10 @@ def _outcome(finding: Finding, end: _End) -> Outcome:
     return "mended" if end.word == "right" or (survives and end.word == "error") else "changed"
 
 
-def _first_line(output: str) -> str:
-    lines: Iterator[str] = (line for line in output.splitlines() if line.startswith("error"))
-    return next(lines, "error")[:120]
+def _told(finding: Finding, end: _End) -> str:
+    """Return how a reproducer ended, in a word, and for an error with the line that tells it from others."""
+    if end.word != "error":
+        return end.word
+    lines = [line for line in end.output.splitlines() if finding.says and re.search(finding.says, line)]
+    line = next(iter(lines), end.output.splitlines()[0]).removeprefix("error: ")
+    return f"error: {_ADDRESS.sub('', line)[:_LONGEST]}"

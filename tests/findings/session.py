@@ -135,7 +135,21 @@ def evaluated(source, *inputs, unsigned=False):
 
 def client(devices=1):
     """Return XLA's client for the CPU."""
-    return import_module("jaxlib.xla_client").make_cpu_client(num_devices=devices)
+    make = import_module("jaxlib.xla_client").make_cpu_client
+    return make(num_devices=devices) if devices > 1 else make()
+
+
+def prepare():
+    """Set what jax sets when it is imported, without which old clients abort."""
+    try:
+        extension = import_module("jaxlib._jax")  # since 0.6.1
+    except ImportError:
+        extension = import_module("jaxlib.xla_extension")
+    settings = getattr(extension, "jax_jit", None) or extension.config
+    if hasattr(settings, "set_thread_local_state_initialization_callback"):
+        settings.set_thread_local_state_initialization_callback(lambda: None)
+    if hasattr(settings, "global_state") and hasattr(settings.global_state(), "enable_memories"):
+        settings.global_state().enable_memories = False
 
 
 def compiled(program, devices=1):
@@ -146,6 +160,9 @@ def compiled(program, devices=1):
     grid = np.arange(devices, dtype=np.int32).reshape(devices, 1)
     options.executable_build_options.device_assignment = xla.DeviceAssignment.create(grid)
     made = client(devices)
+    if not hasattr(made, "compile_and_load"):
+        prepare()
+        return made.compile(program, options), None, made  # up to jaxlib 0.6
     chosen = xla.DeviceList(tuple(made.local_devices()[:devices]))
     return made.compile_and_load(program, chosen, options), chosen, made
 
@@ -154,6 +171,9 @@ def run(program, *inputs, devices=1):
     """Return what XLA gives on a CPU, as lists; on several devices each input is a list of an array for each."""
     xla = import_module("jaxlib.xla_client")
     executable, chosen, keep = compiled(program, devices)
+    if chosen is None:
+        given = [keep.buffer_from_pyval(np.array(each)) for each in inputs]
+        return [np.asarray(each).tolist() for each in executable.execute(given)]
     sharding = xla.GSPMDSharding(chosen, xla.HloSharding.manual() if devices > 1 else xla.HloSharding.replicate())
     arguments = []
     for each in inputs:
