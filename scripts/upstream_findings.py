@@ -45,8 +45,6 @@ from upstream_findings import (
 
 PAGE = ROOT / "docs" / "upstream-findings.md"
 RESULTS = FOLDER / "results.toml"
-#: The ends of the range of releases that this project supports with Python 3.11, and with newer ones.
-NEWEST = ("jaxlib==0.10.2", "jaxlib==0.12.0.1")
 HEAD = """\
 # What became of each finding on which release, and when; written by `scripts/upstream_findings.py run --record`.
 #
@@ -183,14 +181,14 @@ def page() -> str:
 
 
 def _table(findings: Iterable[Finding]) -> Iterator[str]:
-    yield "| finding | library | shown on | run on | newest that was tried |"
+    yield "| finding | library | shown on | run on | in the newest release that was tried |"
     yield "|---|---|---|---|---|"
     for each in findings:
         shown = _result(each, each.release)
         newest = max(_results(each), key=lambda result: _age(result.release))
         yield (
             f"| [{each.title}](#{each.id}) | {each.library} | `{each.release}` | {shown.date} | "
-            f"{newest.outcome} in {newest.release.partition('==')[2]} |"
+            f"{newest.outcome} (`{newest.release}`) |"
         )
 
 
@@ -203,20 +201,27 @@ def _section(finding: Finding) -> str:
         f"- Expected: {finding.expected}.",
         f"- Library: {finding.library}; {finding.where}.",
         f"- The reproducer ends with: {', '.join(finding.ends)}.",
-        *(f"- Forms: {', '.join(each.name for each in finding.variants)}." for _ in finding.variants[:1]),
+        *([f"- Forms: {', '.join(f'`{each.name}`' for each in finding.variants)}."] if finding.variants else []),
         *([f"- Written by `{finding.writer}`."] if finding.writer else []),
         *([f"- Read by `{finding.reader}`."] if finding.reader else []),
         *([f"- Run by this command alone, not by the tests: {finding.by_hand}."] if finding.by_hand else []),
-        "- Runs: " + "; ".join(f"`{each.release}` on {each.date}: {each.outcome}" for each in results) + ".",
+        "- Runs: " + "; ".join(f"`{each.release}`, {each.date}: {_told(finding, each)}" for each in results) + ".",
         f"- Workaround here: [`{finding.workaround}`](../{finding.workaround}).\n",
         "```text",
-        *(f"# on {finding.writer}:\n{finding.writer_code.strip()}\n# on {finding.release}:" for _ in [0] if finding.writer),
-        finding.code.strip(),
-        *(f"# on {finding.reader}:\n{finding.reader_code.strip()}" for _ in [0] if finding.reader),
         *(f"# V = {each.code!r}" for each in finding.variants),
+        *([f"# {finding.writer}:\n{finding.writer_code.strip()}\n# {finding.release}:"] if finding.writer else []),
+        finding.code.strip(),
+        *([f"# {finding.reader}:\n{finding.reader_code.strip()}"] if finding.reader else []),
         "```\n",
     ]
     return "\n".join(lines)
+
+
+def _told(finding: Finding, result: Result) -> str:
+    """Return an outcome in words; what an older release does not do is not mended there."""
+    if result.outcome != "reproduced" and _age(result.release) < _age(finding.release):
+        return "not there, or not to be tried"
+    return result.outcome if result.outcome != "changed" else f"changed ({result.seen})"
 
 
 def _results(finding: Finding) -> list[Result]:

@@ -65,6 +65,8 @@ _START: Final = 120
 #: How much of an error is told, in characters; and what differs between runs.
 _LONGEST: Final = 120
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
+#: The errors of a release that lacks what a reproducer calls.
+_MISSING: Final = re.compile(r"error: (AttributeError|ImportError|ModuleNotFoundError|NameError|SyntaxError|TypeError):")
 _WORDS: Final = frozenset({"error", "hang", "memory", "wrong"})
 
 
@@ -376,7 +378,7 @@ def _outcome(finding: Finding, end: _End) -> Outcome:
     if end.word in finding.ends and re.search(finding.says, end.output):
         return "reproduced"
     # Where a process should survive, an error is as good as an answer.
-    survives = not {"wrong", "error"} & set(finding.ends)
+    survives = not {"wrong", "error"} & set(finding.ends) and not _MISSING.match(end.output)
     return "mended" if end.word == "right" or (survives and end.word == "error") else "changed"
 
 

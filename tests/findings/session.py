@@ -195,7 +195,11 @@ def hlo(program):
 
 def stablehlo_of(text):
     """Return text of HLO as text of MLIR, as XLA converts it."""
-    proto = import_module("jaxlib._hlo").hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    try:
+        of_hlo = import_module("jaxlib._hlo")
+    except ImportError:
+        of_hlo = import_module("jaxlib._jax")  # up to jaxlib 0.9
+    proto = of_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     return str(parse(import_module("jaxlib._jax").mlir.hlo_to_stablehlo(proto)))
 
 
