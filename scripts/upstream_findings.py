@@ -7,8 +7,8 @@ python scripts/upstream_findings.py run --release jaxlib==0.12.0.1 ID...    or o
 python scripts/upstream_findings.py run --installed ID...     or on the provider of this environment
 python scripts/upstream_findings.py write                     writes docs/upstream-findings.md; --check compares
 
-``run`` without ids runs all findings. It says of each ``reproduced``, ``mended`` or ``changed``, and exits with 0 if all
-were reproduced, 1 if one is mended, and 2 if one has changed. ``--record`` writes what was found, with the date, to
+``run`` without ids runs all findings. It says of each ``reproduced``, ``mended`` or ``changed``, and exits with 0 if
+all were reproduced, 1 if one is mended, and 2 if one has changed. ``--record`` writes what was found, with the date, to
 ``tests/findings/results.toml``, of which the page is made. Each release is installed once in an environment of its own
 (``scripts/environments.py``).
 """
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
@@ -29,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from corpus import ROOT
 from packaging.requirements import Requirement
 from packaging.version import Version
-from upstream_findings import (
+from reproductions import (
     FOLDER,
     GROUPS,
     INSTALLED,
@@ -54,24 +53,24 @@ HEAD = """\
 INTRODUCTION = """\
 # What upstream should know
 
-You maintain StableHLO, MLIR's bytecode, XLA, torch-mlir or jax. This page lists what this project has met there and works
-around. Each finding has a command that reproduces it on a named release, in a clone of this project:
+You maintain StableHLO, MLIR's bytecode, XLA, torch-mlir or jax. This page lists what this project has met there and
+works around. Each finding has a command that reproduces it on a named release, in a clone of this project:
 
 <!-- not run: installs releases -->
 ```sh
-./scripts/test --version                                     # once: makes the environment .venv
+./scripts/test --version    # once: makes the environment .venv
 .venv/bin/python scripts/upstream_findings.py run {example}
-.venv/bin/python scripts/upstream_findings.py show {example}   # the same as a program of its own
+.venv/bin/python scripts/upstream_findings.py show {example}    # the same as a program of its own
 ```
 
 The command installs the release in an environment of its own, runs the reproducer in a process with limits, and prints
-`reproduced`, `mended`, or `changed` with what was seen. `--release jaxlib==0.12.0.1` takes another release, `--installed`
-the provider of the environment. The functions that a reproducer calls are in
-[`tests/findings/session.py`](../tests/findings/session.py). The dates are those of the last recorded runs. All runs were
-made on Linux on x86-64.
+`reproduced`, `mended`, or `changed` with what was seen. `--release jaxlib==0.12.0.1` takes another release, and
+`--installed` the provider of the environment. The functions that a reproducer calls are in
+[`tests/findings/session.py`](../tests/findings/session.py). The dates are those of the last recorded runs, all made on
+Linux on x86-64.
 
-This page is written from [data](../tests/findings/README.md) by `scripts/upstream_findings.py write`. Tests run
-the reproducers on the release that each is shown on, and on the installed one, and fail if a release mends something whose
+This page is written from [data](../tests/findings/README.md) by `scripts/upstream_findings.py write`. Tests run the
+reproducers on the release that each is shown on, and on the installed one, and fail if a release mends something whose
 workaround could go.
 """
 
@@ -86,7 +85,9 @@ def main(arguments: Sequence[str]) -> int:
     running = commands.add_parser("run", help="reproduce findings")
     running.add_argument("ids", nargs="*", metavar="ID", help="findings, all by default")
     places = running.add_mutually_exclusive_group()
-    places.add_argument("--release", help="a release, such as jaxlib==0.12.0.1, in place of the one that it is shown on")
+    places.add_argument(
+        "--release", help="a release, such as jaxlib==0.12.0.1, in place of the one that it is shown on"
+    )
     places.add_argument("--installed", action="store_true", help="the provider that is installed beside this Python")
     running.add_argument("--record", action="store_true", help="record the results, with the date")
     writing = commands.add_parser("write", help="write the page")
@@ -136,14 +137,14 @@ def write_results(answers: Iterable[Answer]) -> None:
     for answer in answers:
         release = installed_release(answer.finding.package) if answer.release == INSTALLED else answer.release
         assert release is not None
-        found = Result(answer.finding.id, release, answer.outcome, answer.seen, date.today())  # noqa: DTZ011
+        found = Result(answer.finding.id, release, answer.outcome, answer.seen, date.today())
         by_run[found.finding, found.release] = found
     order = {each: number for number, each in enumerate(known_findings())}
     kept = [each for each in by_run.values() if each.finding in order]
     kept.sort(key=lambda each: (order[each.finding], _age(each.release)))
     partial = RESULTS.with_suffix(".partial")
     partial.write_text("\n".join(_lines(kept)))
-    os.replace(partial, RESULTS)
+    partial.replace(RESULTS)
 
 
 def _lines(results: Iterable[Result]) -> Iterator[str]:
@@ -187,7 +188,7 @@ def _table(findings: Iterable[Finding]) -> Iterator[str]:
         shown = _result(each, each.release)
         newest = max(_results(each), key=lambda result: _age(result.release))
         yield (
-            f"| [{each.title}](#{each.id}) | {each.library} | `{each.release}` | {shown.date} | "
+            f"| [{each.title}](#{each.id.lower()}) | {each.library} | `{each.release}` | {shown.date} | "
             f"{newest.outcome} (`{newest.release}`) |"
         )
 
@@ -195,7 +196,8 @@ def _table(findings: Iterable[Finding]) -> Iterator[str]:
 def _section(finding: Finding) -> str:
     results = _results(finding)
     lines = [
-        f'### <a id="{finding.id}"></a>{finding.title}\n',
+        f"### {finding.id}\n",
+        f"**{finding.title}**\n",
         f"`python scripts/upstream_findings.py run {finding.id}`\n",
         f"- What happens: {finding.happens}.",
         f"- Expected: {finding.expected}.",

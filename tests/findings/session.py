@@ -5,9 +5,11 @@ Runs inside a released jaxlib or torch-mlir, old ones included, and so imports n
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
+import contextlib
 import io
 import os
 from importlib import import_module
+from inspect import signature
 from types import SimpleNamespace
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -21,10 +23,10 @@ except ImportError:
     ir = import_module(f"{PREFIX}.ir")
     stablehlo = import_module(f"{PREFIX}._mlir_libs._stablehlo")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The library refuses a program; the message has its diagnostics."""
 
 
@@ -55,7 +57,7 @@ def context():
 
 
 def heard(function, in_context):
-    """Call a function of the bindings; raise ``Refused`` with the diagnostics of MLIR if it fails."""
+    """Call a function of the bindings; raise ``RefusedError`` with the diagnostics of MLIR if it fails."""
     said = []
 
     def collect(diagnostic):
@@ -66,7 +68,7 @@ def heard(function, in_context):
     try:
         return function()
     except Exception as error:  # what a release raises differs
-        raise Refused("; ".join(said) or str(error)) from None
+        raise RefusedError("; ".join(said) or str(error)) from None
     finally:
         handler.detach()
 
@@ -102,10 +104,8 @@ def read(artifact):
 def passed(source, pipeline):
     """Return the text of a module after passes, such as ``func.func(chlo-legalize-to-stablehlo)``."""
     module = parse(source)
-    try:
+    with contextlib.suppress(AttributeError):
         stablehlo.register_stablehlo_passes()
-    except AttributeError:
-        pass
     with module.context:
         manager = import_module(f"{PREFIX}.passmanager").PassManager.parse(f"builtin.module({pipeline})")
         manager.run(module.operation)
@@ -165,6 +165,24 @@ def compiled(program, devices=1):
         return made.compile(program, options), None, made  # up to jaxlib 0.6
     chosen = xla.DeviceList(tuple(made.local_devices()[:devices]))
     return made.compile_and_load(program, chosen, options), chosen, made
+
+
+def partitioned(program, count):
+    """Let XLA compile a program, split over devices by Shardy."""
+    xla = import_module("jaxlib.xla_client")
+    prepare()
+    os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={count}"
+    options = xla.CompileOptions()
+    build = options.executable_build_options
+    options.num_partitions = build.num_partitions = count
+    options.num_replicas = build.num_replicas = 1
+    build.use_spmd_partitioning = build.use_shardy_partitioner = True
+    build.device_assignment = xla.DeviceAssignment.create(np.arange(count, dtype=np.int32).reshape(1, count))
+    make = xla.make_cpu_client
+    made = make(num_devices=count) if "num_devices" in signature(make).parameters else make()
+    if not hasattr(made, "compile_and_load"):
+        return made.compile(program, options)  # up to jaxlib 0.6
+    return made.compile_and_load(program, xla.DeviceList(tuple(made.local_devices()[:count])), options)
 
 
 def run(program, *inputs, devices=1):

@@ -1,21 +1,25 @@
-"""Findings for upstream: each is reproduced on the release that it is shown on, and the installed one is as recorded."""
+"""Findings for upstream: each is reproduced on the release that it is shown on; the installed one is as recorded."""
 
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
 import pytest
-import upstream_findings as script_helpers
 from corpus import ROOT
 from packaging.requirements import Requirement
-from upstream_findings import (
+from reproductions import (
     INSTALLED,
     Answer,
     Finding,
+    Outcome,
     Result,
+    Variant,
     expected_outcome,
     installed_release,
     known_findings,
@@ -24,6 +28,7 @@ from upstream_findings import (
     run,
     standalone,
 )
+from upstream_findings import main
 
 from vhlo_tools.dialect import known_releases
 
@@ -39,7 +44,7 @@ def test_ids_are_in_one_style_and_each_is_there_once() -> None:
     assert len(known_findings()) > 80
     for name, finding in known_findings().items():
         assert re.fullmatch(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)+", name)
-        assert finding.title and finding.expected and finding.happens and finding.where
+        assert all((finding.title, finding.expected, finding.happens, finding.where))
 
 
 @pytest.mark.parametrize("finding", known_findings().values(), ids=lambda each: each.id)
@@ -66,14 +71,7 @@ def test_results_are_of_findings_and_each_was_reproduced_where_it_is_shown() -> 
 
 
 def test_the_page_is_what_the_data_gives() -> None:
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    path = ROOT / "scripts" / "upstream_findings.py"
-    spec = spec_from_file_location("scripts_upstream_findings", path)
-    assert spec and spec.loader
-    script = module_from_spec(spec)
-    spec.loader.exec_module(script)
-    assert script.main(["write", "--check"]) == 0, "run `python scripts/upstream_findings.py write`"
+    assert main(["write", "--check"]) == 0, "run `python scripts/upstream_findings.py write`"
 
 
 # The runs
@@ -119,6 +117,7 @@ SAMPLE = Finding(
     code="",
 )
 KILL = "import os, signal\nos.kill(os.getpid(), signal.{})"
+AT_THE_END = "import atexit, os, signal\natexit.register(lambda: os.kill(os.getpid(), signal.SIGSEGV))"
 
 
 @pytest.mark.parametrize(
@@ -139,8 +138,7 @@ KILL = "import os, signal\nos.kill(os.getpid(), signal.{})"
         ({"code": "parse('nothing')", "ends": ("error",), "says": "quant"}, "changed", "error: MLIRError"),
         ({"code": "parse('module {}')", "ends": ("error",), "says": "quant"}, "mended", "right"),
         # The process is over only when everything is freed.
-        ({"code": f"import atexit\ndef end():\n    {KILL.format('SIGSEGV').replace(chr(10), '; ')}\natexit.register(end)"},
-         "reproduced", "SIGSEGV"),
+        ({"code": AT_THE_END}, "reproduced", "SIGSEGV"),
     ],
 )
 def test_how_it_ends_is_judged(changes: Mapping[str, object], outcome: str, seen: str) -> None:
@@ -150,20 +148,61 @@ def test_how_it_ends_is_judged(changes: Mapping[str, object], outcome: str, seen
 
 
 def test_one_variant_is_enough_and_all_are_told() -> None:
-    variants = tuple(script_helpers.Variant(each, each) for each in ("SIGSEGV", "SIGINT"))
+    variants = tuple(Variant(each, each) for each in ("SIGSEGV", "SIGINT"))
     code = "import os, signal\nif V == 'SIGSEGV': os.kill(os.getpid(), signal.SIGSEGV)"
     (answer,) = run([(replace(SAMPLE, variants=variants, code=code), INSTALLED)])
     assert (answer.outcome, answer.seen) == ("reproduced", "SIGSEGV: SIGSEGV; SIGINT: right")
 
 
 def test_bytes_go_from_release_to_release() -> None:
-    writer = replace(SAMPLE, writer=INSTALLED, writer_code="give(b'abc')", ends=("wrong",), code="found, right = given, b'abc'")
-    reader = replace(SAMPLE, ends=("wrong",), code="give(b'abc')", reader=INSTALLED, reader_code="found, right = given, b''")
+    writer = replace(
+        SAMPLE, writer=INSTALLED, writer_code="give(b'abc')", ends=("wrong",), code="found, right = given, b'abc'"
+    )
+    reader = replace(
+        SAMPLE, ends=("wrong",), code="give(b'abc')", reader=INSTALLED, reader_code="found, right = given, b''"
+    )
     unwritten = replace(reader, code="raise ValueError")
     failed = replace(writer, writer_code="raise ValueError")
     answers = run((each, INSTALLED) for each in (writer, reader, unwritten, failed))
     # To refuse to write it is as good as to write it well; a failure of the older writer says nothing.
     assert [each.outcome for each in answers] == ["mended", "reproduced", "mended", "changed"]
+
+
+@pytest.mark.parametrize("name", ["interpreter-total-order", "interpreter-cholesky"])
+def test_what_is_shown_runs_alone(name: str) -> None:
+    program = standalone(known_findings()[name])
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False)
+    if name == "interpreter-cholesky":
+        assert done.returncode == -signal.SIGABRT
+    else:
+        assert (done.returncode, done.stdout) == (0, "found [False, False, False] and not [True, True, True]\n")
+
+
+def test_what_is_shown_of_several_releases_hands_bytes_on() -> None:
+    finding = replace(
+        SAMPLE, writer=INSTALLED, writer_code="give(b'abc')", ends=("wrong",), code="found, right = given, 1"
+    )
+    program = standalone(finding)
+    assert f"# On {INSTALLED}, which prints the argument of this program:\n# give(b'abc')\n" in program
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program, b"abc".hex()], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "found b'abc' and not 1\n"
+
+
+def test_the_command_says_what_became_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--installed", "interpreter-total-order", "interpreter-cholesky"]) == 0
+    assert capsys.readouterr().out == (
+        f"interpreter-cholesky on {HERE}: reproduced (SIGABRT)\ninterpreter-total-order on {HERE}: reproduced (wrong)\n"
+    )
+    # Of old releases alone.
+    assert main(["run", "--installed", "xla-conversion-pair"]) == 1
+    assert "is in vhlo_tools/expansion/dot_algorithm.py" in capsys.readouterr().out
+    assert main(["list"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(known_findings())
+    with pytest.raises(SystemExit):
+        main(["run", "no-such-finding"])
+    assert "no finding 'no-such-finding'" in capsys.readouterr().err
 
 
 def test_words_that_are_no_end() -> None:
@@ -173,7 +212,7 @@ def test_words_that_are_no_end() -> None:
         replace(SAMPLE, ends=("error",))
 
 
-def recorded(release: str, outcome: script_helpers.Outcome) -> Result:
+def recorded(release: str, outcome: Outcome) -> Result:
     return Result(SAMPLE.id, release, outcome, "", date(2026, 11, 23))
 
 

@@ -1,10 +1,10 @@
 """Run reproducers in the release of this environment, each in a process of its own with limits, and say how it ended.
 
-Runs inside a released package, and so imports nothing of this project. Standard input is JSON: ``session``, the source
-of ``session.py``, and ``trials``, each with an ``id``, its ``code``, what it is ``given`` as bytes in hexadecimal, and the
-limits ``seconds`` and ``memory``. Standard output has a line of JSON for each: ``id``, ``status`` (the exit code, or the
-negative number of a signal; ``null`` after a time-out), ``output`` and ``errors``. The bindings are loaded once, and
-processes are forked before anything is used of them.
+Runs inside a released package, and so imports nothing of this project. Standard input is JSON: ``session``, the
+source of ``session.py``, and ``trials``, each with an ``id``, its ``code``, what it is ``given`` as bytes in
+hexadecimal, and the limits ``seconds`` and ``memory``. Standard output has a line of JSON for each: ``id``, ``status``
+(the exit code, or the negative number of a signal; ``null`` after a time-out), ``output`` and ``errors``. The bindings
+are loaded once, and processes are forked before anything is used of them.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"

@@ -1,7 +1,7 @@
 """Findings for upstream: the data in ``tests/findings``, and runs of their reproducers on releases.
 
-A finding is *reproduced* if its reproducer ends as the data says, *mended* if it ends as it should, and has *changed* if
-it does neither.
+A finding is *reproduced* if its reproducer ends as the data says, *mended* if it ends as it should, and *changed* if it
+does neither.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ _START: Final = 120
 _LONGEST: Final = 120
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 #: The errors of a release that lacks what a reproducer calls.
-_MISSING: Final = re.compile(r"error: (AttributeError|ImportError|ModuleNotFoundError|NameError|SyntaxError|TypeError):")
+_MISSING: Final = re.compile(
+    r"error: (AttributeError|ImportError|ModuleNotFoundError|NameError|SyntaxError|TypeError):"
+)
 _WORDS: Final = frozenset({"error", "hang", "memory", "wrong"})
 
 
@@ -260,27 +262,28 @@ def run(wanted: Iterable[tuple[Finding, str]]) -> list[Answer]:
     _stage([(each, each.finding.writer, each.finding.writer_code) for each in every if each.finding.writer])
     _stage([(each, each.release, each.finding.code) for each in every if each.end is None])
     _stage([(each, each.finding.reader, each.finding.reader_code) for each in every if _is_written(each)])
-    return [
-        _judged(finding, release, several) for (finding, release), several in zip(asked, trials, strict=True)
-    ]
+    return [_judged(finding, release, several) for (finding, release), several in zip(asked, trials, strict=True)]
 
 
 def standalone(finding: Finding) -> str:
     """Return the reproducer of a finding as a program that needs nothing but the release."""
-    session = (FOLDER / "session.py").read_text()
-    variants = [f"# V = {each.code!r}  # {each.name}" for each in finding.variants[1:]]
-    chosen = [f"V = {finding.variants[0].code!r}  # {finding.variants[0].name}", *variants] if finding.variants else []
     parts = [
         f"# {finding.title}. Shown on {finding.release}; ends with: {', '.join(finding.ends)}.",
-        session,
-        f"# On {finding.writer}, where give(bytes) makes `given`:\n{_commented(finding.writer_code)}" * bool(finding.writer),
-        "\n".join(chosen),
-        finding.code.strip(),
-        f"# On {finding.reader}, with `given` from give(bytes):\n{_commented(finding.reader_code)}" * bool(finding.reader),
+        (FOLDER / "session.py").read_text(),
     ]
-    if "wrong" in finding.ends and not finding.reader:
+    for number, each in enumerate(finding.variants):
+        parts.append(f"{'# ' * bool(number)}V = {each.code!r}  # {each.name}")
+    if finding.writer:
+        parts += [f"# On {finding.writer}, which prints the argument of this program:", _commented(finding.writer_code)]
+        parts.append("import sys\n\ngiven = bytes.fromhex(sys.argv[1])")
+    if finding.reader:
+        parts.append("def give(data):\n    print(data.hex())")
+    parts.append(finding.code.strip())
+    if finding.reader:
+        parts += [f"# On {finding.reader}, with `given`, the bytes that this prints:", _commented(finding.reader_code)]
+    elif "wrong" in finding.ends:
         parts.append('print("found", found, "and not", right)')
-    return "\n\n".join(each for each in parts if each) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def _commented(code: str) -> str:
@@ -305,13 +308,14 @@ def _is_written(trial: _Trial) -> bool:
 
 
 def _stage(jobs: Sequence[tuple[_Trial, str, str]]) -> None:
-    """Run code for trials, those of one release in one batch, and note how it ended."""
-    by_release = defaultdict(list)
-    for trial, release, code in jobs:
-        by_release[release].append((trial, code))
+    """Run code for trials, in as many batches of each release as there are workers, and note how it ended."""
+    batches = defaultdict(list)
+    for number, (trial, release, code) in enumerate(jobs):
+        batches[release, number % _WORKERS].append((trial, code))
     with ThreadPoolExecutor(_WORKERS) as pool:
-        for release, ends in zip(by_release, pool.map(_batch, by_release, by_release.values()), strict=True):
-            for (trial, code), end in zip(by_release[release], ends, strict=True):
+        ended = pool.map(_batch, (release for release, _ in batches), batches.values())
+        for (release, _), batch, ends in zip(batches, batches.values(), ended, strict=True):
+            for (trial, code), end in zip(batch, ends, strict=True):
                 is_writer = code is trial.finding.writer_code
                 if is_writer and end.word == "right":
                     trial.given = end.output.split()[0]
@@ -335,7 +339,11 @@ def _batch(release: str, jobs: Sequence[tuple[_Trial, str]]) -> list[_End]:
     ]
     given = json.dumps({"session": (FOLDER / "session.py").read_text(), "trials": trials}).encode()
     limit = _START + sum(trial.finding.seconds for trial, _ in jobs)
-    done = _run_here(given, limit) if release == INSTALLED else run_in(release, FOLDER / "trial.py", input=given, timeout=limit)
+    done = (
+        _run_here(given, limit)
+        if release == INSTALLED
+        else run_in(release, FOLDER / "trial.py", input=given, timeout=limit)
+    )
     if done.returncode:
         raise RuntimeError(f"{release}: {done.stderr.decode(errors='replace')}")
     return [_end(json.loads(line)) for line in done.stdout.splitlines()]
@@ -343,7 +351,7 @@ def _batch(release: str, jobs: Sequence[tuple[_Trial, str]]) -> list[_End]:
 
 def _run_here(given: bytes, limit: float) -> subprocess.CompletedProcess[bytes]:
     variables = {name: value for name, value in os.environ.items() if not ELSEWHERE.fullmatch(name)}
-    command = [sys.executable, "-I", FOLDER / "trial.py"]
+    command = [sys.executable, "-I", str(FOLDER / "trial.py")]
     return subprocess.run(command, input=given, capture_output=True, timeout=limit, check=False, env=variables)
 
 
