@@ -104,6 +104,7 @@ class Finding:
     seconds: float = 20
     gigabytes: int = 8
     by_hand: str = ""
+    kept: str = ""
 
     def __post_init__(self) -> None:
         for word in self.ends:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
@@ -13,6 +14,7 @@ from datetime import date
 import pytest
 from corpus import ROOT
 from packaging.requirements import Requirement
+from packaging.version import Version
 from reproductions import (
     INSTALLED,
     Answer,
@@ -35,6 +37,7 @@ from vhlo_tools.dialect import known_releases
 #: What is run by the tests.
 FINDINGS = [each for each in known_findings().values() if not each.by_hand]
 HERE = installed_release("jaxlib") or ""
+OLDEST_SUPPORTED = Version("0.8.1")
 
 
 # The data
@@ -68,6 +71,18 @@ def test_results_are_of_findings_and_each_was_reproduced_where_it_is_shown() -> 
     assert {finding for finding, _ in by_run} == set(known_findings())
     for finding in known_findings().values():
         assert by_run[finding.id, finding.release] == "reproduced"
+
+
+def test_a_workaround_that_no_supported_release_needs_has_a_reason_to_stay() -> None:
+    outcomes: defaultdict[str, list[str]] = defaultdict(list)
+    for each in known_results():
+        (specifier,) = Requirement(each.release).specifier
+        if each.release.startswith("torch-mlir") or Version(specifier.version) >= OLDEST_SUPPORTED:
+            outcomes[each.finding].append(each.outcome)
+    for finding in known_findings().values():
+        assert bool(finding.kept) == (set(outcomes[finding.id]) <= {"mended"}), (
+            f"{finding.id}: the workaround in {finding.workaround} can go, unless `kept` says why it stays"
+        )
 
 
 def test_the_page_is_what_the_data_gives() -> None:
@@ -183,7 +198,7 @@ def test_what_is_shown_of_several_releases_hands_bytes_on() -> None:
         SAMPLE, writer=INSTALLED, writer_code="give(b'abc')", ends=("wrong",), code="found, right = given, 1"
     )
     program = standalone(finding)
-    assert f"# On {INSTALLED}, which prints the argument of this program:\n# give(b'abc')\n" in program
+    assert f"# On {INSTALLED}, which prints the argument of this program:\n\n# give(b'abc')\n" in program
     done = subprocess.run(
         [sys.executable, "-I", "-c", program, b"abc".hex()], capture_output=True, text=True, check=False
     )
