@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def links_of(page: Path) -> list[str]:
     return [link for link in links if "://" not in link]
 
 
+@cache
 def anchors_of(page: Path) -> set[str]:
     """Return the anchors that GitHub gives the headings of a page."""
     tokens = list(tokens_of(page))

@@ -147,9 +147,7 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     "dynamic_iota": OpTraits(),
     "dynamic_pad": OpTraits(quantized="moved"),
     "dynamic_reshape": OpTraits(quantized="moved", keeps_domain=True),
-    "dynamic_slice": OpTraits(
-        rewritings=("lowering", "xla workarounds"), quantized="moved", domains={None: "index"}, keeps_domain=True
-    ),
+    "dynamic_slice": OpTraits(rewritings=("lowering",), quantized="moved", domains={None: "index"}, keeps_domain=True),
     "dynamic_update_slice": OpTraits(
         rewritings=("lowering", "xla workarounds"), quantized="moved", domains={None: "index"}
     ),

@@ -1,7 +1,7 @@
 """Indices of types that engines handle incorrectly.
 
 The interpreter reads unsigned indices as negative numbers if their highest bit is set. XLA in jaxlib 0.10.2
-clamps starts of eight bits to the last eight bits of the size.
+clamps starts of ``dynamic_update_slice`` of eight bits to the last eight bits of the size.
 """
 
 from __future__ import annotations
