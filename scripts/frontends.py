@@ -2,7 +2,7 @@
 
 Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the
 extras and pytest. Keras is tested in each environment of a framework, with that framework as its backend. `scale` is
-what work on very many files needs: tables, clusters, remote stores.
+what work on very many files needs: tables, clusters, remote stores; `signing` is what signs manifests.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = Path("tests") / "frontends"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
-NAMES = (*FRAMEWORKS, "scale")
+NAMES = (*FRAMEWORKS, "scale", "signing")
 #: The extras of an environment, beside pytest and, for a framework, Keras.
 EXTRAS = {
     "jax": ("jax", "jax-test"),
     "torch": ("torch", "torchax", "torch-test"),
     "tensorflow": ("tensorflow",),
     "scale": ("distributed", "remote", "remote-test", "scale-test"),
+    "signing": ("signing",),
 }
 
 
