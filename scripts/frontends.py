@@ -2,7 +2,7 @@
 
 Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the
 extras and pytest. Keras is tested in each environment of a framework, with that framework as its backend. `scale` is
-what work on very many files needs: tables, clusters, remote stores. `iree` is the engine of that name, with JAX, whose
+what work on very many files needs: tables, clusters, remote stores; what signs manifests is tested there too. `iree` is the engine of that name, with JAX, whose
 primitives it is tried on.
 """
 
@@ -23,9 +23,11 @@ EXTRAS = {
     "jax": ("jax", "jax-test"),
     "torch": ("torch", "torchax", "torch-test"),
     "tensorflow": ("tensorflow",),
-    "scale": ("distributed", "releases", "remote", "remote-test", "scale-test"),
+    "scale": ("distributed", "releases", "remote", "remote-test", "scale-test", "signing"),
     "iree": ("iree", "jax", "iree-test"),
 }
+#: The folders of tests of an environment, where they are not that of its name alone.
+FOLDERS = {"scale": ("scale", "signing")}
 
 
 def run_tests(name: str, arguments: list[str]) -> int:
@@ -38,7 +40,7 @@ def run_tests(name: str, arguments: list[str]) -> int:
     # mostly wait for them.
     sharing = ("4", "loadfile") if name == "scale" else ("2", "worksteal")
     pytest = ["python", "-m", "pytest", "-p", "no:cacheprovider", "-n", sharing[0], "--dist", sharing[1]]
-    pytest += [*(str(TESTS / folder) for folder in (name, *keras)), *arguments]
+    pytest += [*(str(TESTS / folder) for folder in (*FOLDERS.get(name, (name,)), *keras)), *arguments]
     # As a URL, for pip takes a space to separate two files.
     settings = {"PIP_CONSTRAINT": (ROOT / TESTS / "constraints.txt").as_uri(), "TF_CPP_MIN_LOG_LEVEL": "3"}
     if keras:

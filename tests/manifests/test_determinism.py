@@ -86,8 +86,8 @@ def test_there_is_much_to_compare(todo: list[str], first: list[str]) -> None:
     written = [each for each in first if not each.split()[0].endswith("Error")]
     assert len(first) == len(todo)
     assert len(written) > 150
-    # Nearly all are different: nothing of a program is left out.
-    assert len(set(written)) > 0.6 * len(written)
+    # Many producers wrote the same program, which is the same at every version then.
+    assert len(set(written)) > (0.2 if ALL else 0.6) * len(written)
 
 
 @pytest.mark.parametrize("other", OTHERS)

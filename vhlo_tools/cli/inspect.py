@@ -50,7 +50,9 @@ def inspect(source: str, manifest: str | None, require_manifest: bool, no_manife
     if output_format == "json":
         options.echo_json(description)
     else:
-        echo("\n".join(map(printable, _lines(description))))
+        # Few files have one.
+        shown = {key: value for key, value in description.items() if (key, value) != ("manifest", "none")}
+        echo("\n".join(map(printable, _lines(shown))))
     checked.require()
 
 

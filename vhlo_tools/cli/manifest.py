@@ -39,9 +39,9 @@ def manifest() -> None:
 @options.force_option
 def write(source: str, force: bool) -> None:
     """Write the manifest of MODEL as it is now: once you know that it is right."""
-    data, name = options.read_input(source, manifest=False)
     if source == options.STANDARD:
         raise click.UsageError("a manifest is a file beside another: give the name of that file")
+    data, name = options.read_input(source, manifest=False)
     found = Manifest.of(data, made=Making("manifest write"))
     beside = manifest_place(source)
     options.check_output(str(beside), force=force, binary=False)

@@ -256,9 +256,13 @@ def _checksum(entries: Mapping[str, Any]) -> str:
 @cache
 def _tool() -> str:
     # Imported here because it takes longer than to read most files.
+    from importlib.metadata import PackageNotFoundError
     from importlib.metadata import version as installed_version
 
-    return f"vhlo_tools {installed_version('vhlo-tools')}"
+    try:
+        return f"vhlo_tools {installed_version('vhlo-tools')}"
+    except PackageNotFoundError:  # the files alone, as in a browser
+        return "vhlo_tools"
 
 
 def _chunks_of(held: Held) -> tuple[list[Chunk | Buffer], Buffer | Artifact | JaxContainer]:

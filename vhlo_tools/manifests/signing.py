@@ -110,7 +110,8 @@ def sign(path: _Path, signer: KeySigner | CertificateSigner, *, force: bool = Fa
                 config.use_certificate_signer(
                     private_key=_file(signer.private_key),
                     signing_certificate=_file(signer.certificate),
-                    certificate_chain=[_file(each) for each in signer.chain],
+                    # The library cannot read an empty chain; the certificate in its own chain changes nothing.
+                    certificate_chain=[_file(each) for each in signer.chain or [signer.certificate]],
                 )
             config.sign(held, written)
         there = signature_place(path)

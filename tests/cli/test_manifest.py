@@ -1,0 +1,225 @@
+"""Manifests on the command line: written with artifacts, kept true by every command, and required."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus import EXAMPLES
+
+import vhlo_tools as vt
+from vhlo_tools.cli.main import main
+
+SAXPY = EXAMPLES / "saxpy.mlir"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.mlirbc"
+    assert main(["serialize", str(SAXPY), "-o", str(path), "--target", "1.9.0", "--manifest"]) == 0
+    return path
+
+
+def manifest_of(path: Path) -> Any:
+    return json.loads(Path(f"{path}.manifest.json").read_text())
+
+
+def change(path: Path) -> None:
+    """Change the program in a file to another one that can be read."""
+    path.write_bytes(bytes(vt.retarget(path.read_bytes(), "1.8.0")))
+
+
+def test_serialize_writes_one(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = manifest_of(model)
+    assert found["made"]["target"] == "1.9.0"
+    assert found["made"]["source"] == hashlib.sha256(SAXPY.read_bytes()).hexdigest()
+    assert found["sha256"] == hashlib.sha256(model.read_bytes()).hexdigest()
+    assert main(["manifest", "show", str(model)]) == 0
+    assert json.loads(capsys.readouterr().out) == found
+
+
+@pytest.mark.parametrize("program", ["saxpy.mlir", "symbolic_export.jax_export"])
+@pytest.mark.parametrize("command", ["strip", "retarget"])
+def test_other_commands_write_one(tmp_path: Path, command: str, program: str) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    if program == "saxpy.mlir":
+        vt.serialize(SAXPY, "1.9.0").save(before)
+    else:
+        shutil.copy(EXAMPLES / program, before)
+    target = ["--target", "1.10.0"] if command == "retarget" else []
+    assert main([command, str(before), "-o", str(after), "--manifest", *target]) == 0
+    made = manifest_of(after)["made"]
+    assert made["command"] == command
+    assert made["source"] == hashlib.sha256(before.read_bytes()).hexdigest()
+    assert main(["manifest", "verify", str(after)]) == 0
+
+
+def test_a_file_that_has_a_manifest_keeps_having_one(model: Path) -> None:
+    first = manifest_of(model)
+    assert main(["serialize", str(SAXPY), "-o", str(model), "--target", "1.8.0", "--force"]) == 0
+    second = manifest_of(model)
+    assert (first["version"], second["version"]) == ("1.9.0", "1.8.0")
+    assert main(["alias", "set", str(model), "--alias", "0=1", "-o", str(model), "--force"]) == 0
+    third = manifest_of(model)
+    assert (len(second["aliases"]), len(third["aliases"]), third["made"]["command"]) == (0, 1, "alias")
+    assert main(["manifest", "verify", str(model)]) == 0
+
+
+def test_a_manifest_has_to_lie_beside_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serialize", str(SAXPY), "-o", "-", "--manifest"]) == 2
+    assert "a manifest is a file beside the output" in capsys.readouterr().err
+    foreign = tmp_path / "a.mlirbc.manifest.json"
+    foreign.write_text("{}")
+    command = ["serialize", str(SAXPY), "-o", str(tmp_path / "a.mlirbc"), "--manifest"]
+    assert main(command) == 2
+    assert "exists and is no manifest: --force replaces it" in capsys.readouterr().err
+    assert not (tmp_path / "a.mlirbc").exists()
+    assert main([*command, "--force"]) == 0
+    foreign.unlink()
+    (tmp_path / "a.mlirbc").unlink()
+    foreign.mkdir()
+    assert main(command) == 2
+    assert "is a folder" in capsys.readouterr().err
+
+
+def test_one_of_a_file_that_is_gone_is_replaced(model: Path) -> None:
+    model.unlink()
+    assert main(["serialize", str(SAXPY), "-o", str(model), "--target", "1.8.0", "--manifest"]) == 0
+    assert manifest_of(model)["version"] == "1.8.0"
+
+
+def test_every_command_that_reads_it_refuses_what_was_changed(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = ["-i", "1.0", "-i", "[1, 2, 3, 4]", "-i", "[1, 2, 3, 4]"]
+    assert main(["run", str(model), *inputs]) == 0
+    change(model)
+    out = ["-o", str(tmp_path / "out")]
+    for command, code in (
+        (["inspect", str(model)], 2),
+        (["run", str(model), *inputs], 2),
+        (["check", str(model), "--target", "1.9.0", "--isolated", "--no-cache"], 1),
+        (["manifest", "verify", str(model)], 1),
+        (["serialize", str(model), *out], 2),
+        (["retarget", str(model), *out, "--target", "1.0.0"], 2),
+        (["strip", str(model), *out], 2),
+        (["deserialize", str(model), *out], 2),
+        (["constants", "list", str(model)], 2),
+        (["alias", "show", str(model)], 2),
+    ):
+        capsys.readouterr()
+        assert main(command) == code, command
+        said = "".join(capsys.readouterr())
+        assert " is not the file that its manifest " in " ".join(said.split()), command
+    assert not (tmp_path / "out").exists()
+    assert main(["run", str(model), *inputs, "--no-manifest"]) == 0
+    assert main(["inspect", str(model), "--no-manifest"]) == 0
+    assert main(["manifest", "write", str(model)]) == 2
+    assert "--force replaces it" in capsys.readouterr().err
+    assert main(["manifest", "write", str(model), "--force"]) == 0
+    assert main(["manifest", "verify", str(model)]) == 0
+
+
+def test_a_manifest_can_be_required_or_named(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bare = model.with_name("bare.mlirbc")
+    shutil.copy(model, bare)
+    for command in ("inspect", "run"):
+        values = [] if command == "inspect" else ["-i", "1", "-i", "[1, 2, 3, 4]", "-i", "[1, 2, 3, 4]"]
+        assert main([command, str(model), *values, "--require-manifest"]) == 0
+        assert main([command, str(bare), *values, "--require-manifest"]) == 2
+        assert "has no manifest, and one is required" in capsys.readouterr().err
+        assert main([command, str(bare), *values, "--manifest", f"{model}.manifest.json"]) == 0
+        assert main([command, str(bare), *values, "--manifest", "nowhere.json"]) == 2
+        assert main([command, str(bare), *values, "--no-manifest", "--require-manifest"]) == 2
+        assert "exclude each other" in capsys.readouterr().err
+
+
+def test_inspect_says_the_state(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def state() -> Any:
+        capsys.readouterr()
+        main(["inspect", str(model), "--format", "json"])
+        return json.loads(capsys.readouterr().out)["manifest"]
+
+    assert state() == "matches"
+    change(model)
+    assert state() == "differs"
+    Path(f"{model}.manifest.json").unlink()
+    assert state() == "none"
+
+
+def test_verify_says_what_differs(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change(model)
+    assert main(["manifest", "verify", str(model), "--format", "json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert (said["manifest"], said["signed"]) == ("differs", None)
+    assert {"field": "version", "expected": "1.9.0", "found": "1.8.0"} in said["differences"]
+    Path(f"{model}.manifest.json").write_text("{}")
+    assert main(["manifest", "verify", str(model)]) == 2
+    assert "is not a manifest that can be used" in capsys.readouterr().err
+    Path(f"{model}.manifest.json").unlink()
+    assert main(["manifest", "verify", str(model)]) == 2
+    assert "`vhlo manifest write` makes it" in capsys.readouterr().err
+
+
+def test_options_of_signatures_that_exclude_each_other(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for options, said in (
+        (["verify", str(model), "--public-key", "a", "--certificate-chain", "b"], "exclude each other"),
+        (["verify", str(model), "--signature", "a"], "needs --public-key or --certificate-chain"),
+        (["sign", str(model), "--private-key", "a", "--certificate-chain", "b"], "needs --certificate"),
+        (["write", "-"], "give the name of that file"),
+    ):
+        assert main(["manifest", *options]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_a_missing_extra_is_named(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # What Python takes for a module that cannot be imported.
+    monkeypatch.setitem(sys.modules, "model_signing", None)
+    Path(f"{model}.sig").write_text("{}")
+    for options in (["sign", "--private-key", "a", "--force"], ["verify", "--public-key", "a"]):
+        assert main(["manifest", options[0], str(model), *options[1:]]) == 2
+        assert "pip install 'vhlo-tools[signing]'" in capsys.readouterr().err
+
+
+def test_check_takes_no_manifest_for_a_program(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(f"{model}.sig").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    for paths in (".", "*"):
+        assert main(["check", paths, "--target", "1.9.0", "--isolated", "--format", "json"]) == 0
+        assert [each["path"] for each in json.loads(capsys.readouterr().out)["files"]] == ["model.mlirbc"]
+
+
+def test_findings_in_the_cache_hide_no_change(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("VHLO_TOOLS_NO_CACHE", raising=False)
+    command = ["check", "model.mlirbc", "--target", "1.9.0", "--isolated", "--cache-dir", "cache", "--format", "json"]
+    other = tmp_path / "other.mlirbc"
+    shutil.copy(model, other)
+    change(other)
+    # Both contents are known before they change places.
+    assert main(["check", "other.mlirbc", *command[2:]]) == 0
+    assert main(command) == 0
+    shutil.copy(other, model)
+    capsys.readouterr()
+    assert main(command) == 1
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert [(each["feature"], each["kind"]) for each in file["findings"]] == [("manifest_differs", "manifest")]
+    assert main([*command, "--allow", "manifest"]) == 0
+
+
+@pytest.mark.parametrize("form", ["text", "json", "jsonl", "github", "sarif", "junit", "gitlab"])
+def test_every_report_has_the_finding(model: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    change(model)
+    assert main(["check", str(model), "--target", "1.9.0", "--isolated", "--no-cache", "--format", form]) == 1
+    assert "manifest_differs" in capsys.readouterr().out
