@@ -2,8 +2,8 @@
 
 Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the
 extras and pytest. Keras is tested in each environment of a framework, with that framework as its backend. `scale` is
-what work on very many files needs: tables, clusters, remote stores; what signs manifests is tested there too. `iree` is the engine of that name, with JAX, whose
-primitives it is tried on.
+what work on very many files needs: tables, clusters, remote stores; what signs manifests is tested there too. `iree`
+is the engine of that name, with JAX, whose primitives it is tried on.
 """
 
 from __future__ import annotations
