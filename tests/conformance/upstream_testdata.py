@@ -21,6 +21,7 @@ from typing import Final, Literal
 from isolated_cases import Ended, work_off
 
 import vhlo_tools as vt
+from vhlo_tools.api import EngineChoice
 from vhlo_tools.bindings import MLIRFailure, Module, Operation, Provider, get_provider
 from vhlo_tools.verification import Tolerance, compare
 
@@ -59,15 +60,15 @@ class Result:
     disabled: str | None = None
 
 
-def run_file(path: str) -> list[str]:
-    """Run the programs of a file; return its status, and why it did not pass."""
+def run_file(path: str, engine: EngineChoice = "auto") -> list[str]:
+    """Run the programs of a file on an engine; return its status, and why it did not pass."""
     text = Path(path).read_text()
     lines = re.findall(r"^// (RUN.*)", text, re.MULTILINE)
     faults: list[str] = []
     try:
         if any("--interpret" in line for line in lines):
             for part in re.split(r"^// -----$", text, flags=re.MULTILINE):
-                faults += _failed_checks(part)
+                faults += _failed_checks(part, engine)
         if any("--serialize" in line for line in lines):
             faults += _faults_of_round_trip(text, plain=not any("chlo" in line for line in lines))
     except MLIRFailure as failure:
@@ -79,7 +80,12 @@ def run_file(path: str) -> list[str]:
     return ["passed" if lines else "nothing-to-run", ""]
 
 
-def _failed_checks(text: str) -> Iterator[str]:
+def run_file_on_iree(path: str) -> list[str]:
+    """Run the programs of a file on the engine `iree`."""
+    return run_file(path, "iree")
+
+
+def _failed_checks(text: str, engine: EngineChoice) -> Iterator[str]:
     """Evaluate the functions of a program that hold checks, and yield what these say against it."""
     provider = get_provider()
     numbers = itertools.count()
@@ -91,7 +97,7 @@ def _failed_checks(text: str) -> Iterator[str]:
     for function in checked:
         module = provider.parse(context, text)
         checks = _return_checked(provider, module, function)
-        results = vt.run(module, [])
+        results = vt.run(module, [], engine=engine)
         pairs = zip(results[::2], results[1::2], strict=True)
         for number, ((found, expected), check) in enumerate(zip(pairs, checks, strict=True)):
             compared = compare(found, expected, CHECKS[check], str(number))
@@ -200,12 +206,12 @@ def main() -> int:
     """Run the programs; 1 if one does not pass that passes upstream."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("path", type=Path, help="a checkout of openxla/stablehlo, or a folder of its test programs")
+    parser.add_argument("--iree", action="store_true", help="on the engine iree, and not on what `auto` chooses")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--output", type=Path, help="where to write all of it as JSON")
     options = parser.parse_args()
-    ended = work_off(
-        "upstream_testdata:run_file", list(files(options.path)), processes=options.processes, timeout=SECONDS
-    )
+    worker = f"upstream_testdata:{'run_file_on_iree' if options.iree else 'run_file'}"
+    ended = work_off(worker, list(files(options.path)), processes=options.processes, timeout=SECONDS)
     results = [result_of(each) for each in ended]
     if not results:
         print(f"upstream_testdata: there are no programs in {options.path}", file=sys.stderr)

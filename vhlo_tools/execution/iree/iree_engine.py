@@ -116,8 +116,8 @@ class IreeEngine:
     def _compiled_for(self, shapes: Shapes | None, timeout: float | None) -> _Compiled:
         prefix, version = self._provider.prefix, str(iree_version())
         source = memoryview(self._bytecode)
+        artifact = call_isolated(_PREPARE, self._name, source, prefix, self._name, version, shapes, timeout=timeout)
         with self._explained():
-            artifact = call_isolated(_PREPARE, self._name, source, prefix, self._name, version, shapes, timeout=timeout)
             binary = compile_with_iree(self._name, artifact, limits_of(timeout))
         return _Compiled(IsolatedIreeProgram(self._name, binary, _exchanged(self._results)), self._results)
 
