@@ -42,6 +42,8 @@ _FLAGS: Final = (
     "--iree-input-demote-f64-to-f32=false",
     "--iree-input-demote-i64-to-i32=false",
     "--iree-vm-target-extension-f64=true",
+    # Otherwise the compiler runs parts of the program, and crashes on some, in a child that may do more than compute.
+    "--iree-opt-const-eval=false",
 )
 
 # `iree_compiler_diagnostic_severity_t` of iree/compiler/embedding_api.h.

@@ -74,6 +74,19 @@ def test_a_descending_sort_loses_nan() -> None:
     assert iree[0] == [np.inf, 2, 1]
 
 
+def test_a_constant_of_many_complex_numbers() -> None:
+    kind = "tensor<20xcomplex<f64>>"
+    numbers = ", ".join(f"({each}.0, 0.5)" for each in range(20))
+    program = (
+        f"func.func @main() -> {kind} {{ %0 = stablehlo.constant dense<[{numbers}]> : {kind}\n return %0 : {kind} }}"
+    )
+    for engine in ENGINES[:2]:
+        assert vt.run(program, [], engine=engine)[0].tolist() == [each + 0.5j for each in range(20)]
+    with pytest.raises(vt.EngineCrashError) as caught:
+        vt.run(program, [], engine="iree")
+    assert caught.value.signal == "SIGFPE"
+
+
 def test_sums_of_exponents() -> None:
     program = elementwise("add", "tensor<3xf8E8M0FNU>", 2)
     given = np.array([1, np.nan, 2]).astype(ml_dtypes.float8_e8m0fnu)
