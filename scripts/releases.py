@@ -17,6 +17,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,7 +43,7 @@ class Table:
         packages: The packages in it, each with the first release that is of interest, and a comment that stands before
             its entries.
         probe: Returns the entry of a release, without its name and its day, and doubts about it.
-        named: Whether entries name their package.
+        named: Whether entries name their package. They stand by day, others by version.
     """
 
     path: Path
@@ -113,12 +114,16 @@ def wanted(table: Table, known: list[dict[str, Any]], names: list[str], *, again
 
 
 def merged(table: Table, known: list[dict[str, Any]], new: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return entries with new ones, which replace those of the same release, in the order of packages and days."""
+    """Return entries with new ones, which replace those of the same release, in the order of the table."""
     entries = {(each.get("package", "jax"), each["release"]): each for each in (*known, *new)}
     order = list(table.packages)
     return sorted(
         entries.values(),
-        key=lambda each: (order.index(each.get("package", "jax")), each["date"], Version(each["release"])),
+        key=lambda each: (
+            order.index(each.get("package", "jax")),
+            each["date"] if table.named else date.min,
+            Version(each["release"]),
+        ),
     )
 
 

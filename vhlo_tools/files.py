@@ -94,6 +94,8 @@ def remove_manifest(path: Path) -> None:
     Raises:
         OSError: If it is there and cannot be removed.
     """
+    if not path.name:  # a folder such as `.`
+        return
     beside = path.with_name(path.name + MANIFEST_SUFFIX)
     try:
         # A name that is too long is no file either.

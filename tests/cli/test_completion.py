@@ -110,7 +110,9 @@ def test_releases(offered: Ask) -> None:
 
 
 def test_lists(offered: Ask) -> None:
-    assert list(offered("vhlo check --target jaxlib==0.4.31,tensorflow==2.2")) == ["jaxlib==0.4.31,tensorflow==2.21.0"]
+    assert list(offered("vhlo check --target jaxlib==0.4.31,torch-mlir==2026")) == [
+        "jaxlib==0.4.31,torch-mlir==20261001"
+    ]
     assert list(offered("vhlo check --target fleet,fl")) == ["fleet,fleet_of_old"]
     assert list(offered("vhlo verify a b --engines xla,")) == ["xla,reference", "xla,iree"]
     assert list(offered("vhlo migrate --allow-relaxed=all,dot_algorithm,dot")) == [
@@ -225,10 +227,10 @@ def needs(shell: str) -> pytest.MarkDecorator:
 
 #: What is typed before Tab, what the shell makes of it, and what is given to vhlo when Enter follows.
 TYPED = [
-    ("vhlo check --target tensorflow==2.2", "2.21.0", "check><--target><tensorflow==2.21.0"),
-    ("vhlo check --target=tensorflow==2.2", "2.21.0", "check><--target=tensorflow==2.21.0"),
+    ("vhlo check --target torch-mlir==2026", "20261001", "check><--target><torch-mlir==20261001"),
+    ("vhlo check --target=torch-mlir==2026", "20261001", "check><--target=torch-mlir==20261001"),
     ("vhlo check --target tensorfl", "tensorflow==", "check><--target><tensorflow=="),
-    ("vhlo check --target tensorflow==2.21.0,WEEK_1", "WEEK_12", "check><--target><tensorflow==2.21.0,WEEK_12"),
+    ("vhlo check --target torch-mlir==20261001,WEEK_1", "WEEK_12", "check><--target><torch-mlir==20261001,WEEK_12"),
     ("vhlo check --deny range_l", "range_locations", "check><--deny><range_locations"),
     ("vhlo check exports/a", "program.mlir", "check><exports/a program.mlir"),
     ("vhlo check --config=vhlo-to", "vhlo-tools.toml", "check><--config=vhlo-tools.toml"),
@@ -276,12 +278,12 @@ def test_bash_lists_what_there_is(environment: dict[str, str], folder: Path) -> 
         shown = session.type("vhlo check --target jaxlib==0.4.3\t", until=r"0\.4\.38[\s\S]*READY> ")
         assert "0.4.31" in shown
         # Quoted, it is one word for bash too; and it goes on where it was.
-        session.type("\x15vhlo check --target 'tensorflow==2.2\t", until=r"2\.21\.0'")
-        session.type("\r", until=r"GIVEN<check><--target><tensorflow==2\.21\.0>\.")
+        session.type("\x15vhlo check --target 'torch-mlir==2026\t", until=r"20261001'")
+        session.type("\r", until=r"GIVEN<check><--target><torch-mlir==20261001>\.")
         # Bash of those who have changed what separates words.
         session.type("COMP_WORDBREAKS=' '; echo CHANGED\r", until=r"CHANGED\s+READY> ")
-        session.type("vhlo check --target tensorflow==2.2\t", until=r"2\.21\.0")
-        session.type("\r", until=r"GIVEN<check><--target><tensorflow==2\.21\.0>\.")
+        session.type("vhlo check --target torch-mlir==2026\t", until=r"20261001")
+        session.type("\r", until=r"GIVEN<check><--target><torch-mlir==20261001>\.")
 
 
 @needs("zsh")
