@@ -2,8 +2,8 @@
 
 Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the
 extras and pytest. Keras is tested in each environment of a framework, with that framework as its backend. `scale` is
-what work on very many files needs: tables, clusters, remote stores; what signs manifests is tested there too. `iree`
-is the engine of that name, with JAX, whose primitives it is tried on.
+what work on very many files needs: tables, clusters, remote stores; what signs manifests is tested there too. The
+engine `iree` is tested in the environment of JAX, on whose primitives it is tried.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = Path("tests") / "frontends"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
-NAMES = (*FRAMEWORKS, "scale", "iree")
+NAMES = (*FRAMEWORKS, "scale")
 #: The extras of an environment, beside pytest and, for a framework, Keras.
 EXTRAS = {
-    "jax": ("jax", "jax-test"),
+    "jax": ("jax", "jax-test", "iree", "iree-test"),
     "torch": ("torch", "torchax", "torch-test"),
     "tensorflow": ("tensorflow",),
     "scale": ("distributed", "releases", "remote", "remote-test", "scale-test", "signing"),
-    "iree": ("iree", "jax", "iree-test"),
 }
 #: The folders of tests of an environment, where they are not that of its name alone.
-FOLDERS = {"scale": ("scale", "signing")}
+FOLDERS = {"jax": ("jax", "iree"), "scale": ("scale", "signing")}
 
 
 def run_tests(name: str, arguments: list[str]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from check_identity import KINDS, check
 from corpus_files import corpus_files
 
@@ -12,6 +13,8 @@ from vhlo_tools.artifact.inventory import take_inventory
 from vhlo_tools.bytecode import decode, encode, entry_name, strip_locations
 from vhlo_tools.bytecode.printing import print_program
 from vhlo_tools.dialect import find_op_version
+
+pytestmark = pytest.mark.one_python
 
 
 def test_every_file_is_itself_again() -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 from fuzz.bits import SUBJECTS, bits_of, flip, subject
 
+pytestmark = pytest.mark.one_python
+
 
 @pytest.mark.parametrize(("program", "version"), SUBJECTS, ids=[f"{p}@{v}" for p, v in SUBJECTS])
 def test_flipped_bits_are_decoded_or_refused_with_a_place(program: str, version: str) -> None:

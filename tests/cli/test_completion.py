@@ -20,6 +20,8 @@ from vhlo_tools.cli.completion_shells import SHELLS, words_before
 from vhlo_tools.cli.main import cli, main
 from vhlo_tools.dialect import known_features, known_jax_releases, known_releases, known_versions
 
+pytestmark = pytest.mark.one_python
+
 #: Returns the values that are offered at the end of a line, each with its type and help.
 Ask = Callable[[str], dict[str, tuple[str, str]]]
 

@@ -16,6 +16,8 @@ import vhlo_tools as vt
 from vhlo_tools.cli.main import main
 from vhlo_tools.manifests import Manifest, check_manifest, manifest_place
 
+pytestmark = pytest.mark.one_python
+
 ARTIFACT = read_corpus_file("jaxlib-0.4.31/strings@1.4.2.mlirbc")
 READER = "1.17.0"
 
