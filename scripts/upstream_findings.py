@@ -53,8 +53,8 @@ HEAD = """\
 INTRODUCTION = """\
 # What upstream should know
 
-You maintain StableHLO, MLIR's bytecode, XLA, torch-mlir or jax. This page lists what this project has met there and
-works around. Each finding has a command that reproduces it on a named release, in a clone of this project:
+You maintain StableHLO, MLIR's bytecode, XLA, torch-mlir, jax or TensorFlow. This page lists what this project has met
+there and works around. Each finding has a command that reproduces it on a named release, in a clone of this project:
 
 <!-- not run: installs releases -->
 ```sh

@@ -84,8 +84,8 @@ EXPLANATIONS: Final = (
         "integers",
         "tensorflow==2.21.0",
         "differs",
-        "It takes the size of the packed form of `i4`, two elements in a byte, for a result that XLA gives with one "
-        "in a byte: the first half is right, and the rest is what stood in memory.",
+        "It gives XLA an argument of `i4` with one element in a byte, and takes the result so, where XLA has two: of "
+        "what each element alone makes, the first half is right, and the rest is what stood in memory.",
     ),
 )
 

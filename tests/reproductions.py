@@ -16,6 +16,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
@@ -69,6 +70,8 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")
 _MISSING: Final = re.compile(
     r"error: (AttributeError|ImportError|ModuleNotFoundError|NameError|SyntaxError|TypeError):"
 )
+#: Other names of a package: builds of it for other machines.
+_OTHER_BUILDS: Final = {"tensorflow": ("tensorflow-cpu",)}
 _WORDS: Final = frozenset({"error", "hang", "memory", "wrong"})
 
 
@@ -216,11 +219,14 @@ def known_results() -> Sequence[Result]:
 
 
 def installed_release(package: str) -> str | None:
-    """Return the installed release of a package, such as ``jaxlib==0.10.2``; ``None`` if there is none."""
-    try:
-        return f"{package}=={version(package)}"
-    except PackageNotFoundError:
-        return None
+    """Return the installed release of a package, such as ``jaxlib==0.10.2``; ``None`` if there is none.
+
+    A build of the release under another name, such as ``tensorflow-cpu``, is the release.
+    """
+    for name in (package, *_OTHER_BUILDS.get(package, ())):
+        with suppress(PackageNotFoundError):
+            return f"{package}=={version(name)}"
+    return None
 
 
 def expected_outcome(finding: str, release: str, results: Iterable[Result]) -> Outcome | None:

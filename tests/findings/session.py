@@ -1,6 +1,6 @@
 """What reproducers of findings are written with: the bindings, the interpreter and XLA of the installed release.
 
-Runs inside a released jaxlib or torch-mlir, old ones included, and so imports nothing of this project.
+Runs inside a released jaxlib, torch-mlir or TensorFlow, old ones included, and so imports nothing of this project.
 """
 
 # mypy: disable-error-code="no-untyped-def, no-untyped-call"
@@ -20,8 +20,9 @@ try:
     stablehlo = import_module(f"{PREFIX}.dialects.stablehlo")
 except ImportError:
     PREFIX = "torch_mlir"
-    ir = import_module(f"{PREFIX}.ir")
-    stablehlo = import_module(f"{PREFIX}._mlir_libs._stablehlo")
+    with contextlib.suppress(ImportError):  # TensorFlow comes without bindings for MLIR
+        ir = import_module(f"{PREFIX}.ir")
+        stablehlo = import_module(f"{PREFIX}._mlir_libs._stablehlo")
 
 import numpy as np
 
@@ -202,6 +203,32 @@ def run(program, *inputs, devices=1):
     found = [[each._single_device_array_to_np_array_did_copy()[0] for each in arrays] for arrays in by_result]
     del keep
     return [[each.tolist() for each in arrays] if devices > 1 else arrays[0].tolist() for arrays in found]
+
+
+def call_module(source, dtype, *inputs):
+    """Return the only result of text that TensorFlow's XlaCallModule runs on a CPU, in the shape of the first input."""
+    tf = import_module("tensorflow")
+    bindings = import_module("tensorflow.compiler.mlir.stablehlo.stablehlo")
+    operations = import_module("tensorflow.compiler.tf2xla.ops.gen_xla_ops")
+    artifact = bindings.serialize_portable_artifact_str(source, bindings.get_minimum_version())
+
+    @tf.function(jit_compile=True, autograph=False)
+    def call(*values):
+        return operations.xla_call_module(
+            values,
+            version=9,  # the newest, since which modules are portable artifacts of StableHLO programs
+            module=artifact,
+            Sout=[inputs[0].shape],
+            Tout=[tf.dtypes.as_dtype(dtype)],
+            platforms=["CPU"],
+            dim_args_spec=[],
+            function_list=[],
+            has_token_input_output=False,
+            disabled_checks=[],
+        )
+
+    (result,) = call(*map(tf.constant, inputs))
+    return result.numpy()
 
 
 def hlo(program):

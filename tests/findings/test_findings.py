@@ -54,7 +54,7 @@ def test_ids_are_in_one_style_and_each_is_there_once() -> None:
 def test_its_releases_are_known_and_its_workaround_is_there(finding: Finding) -> None:
     known = {f"{each.package}=={each.release}" for each in known_releases()}
     assert {finding.release, finding.writer or finding.release, finding.reader or finding.release} <= known
-    assert finding.library in {"StableHLO", "MLIR", "XLA", "torch-mlir", "jax"}
+    assert finding.library in {"StableHLO", "MLIR", "XLA", "torch-mlir", "jax", "TensorFlow"}
     assert (ROOT / finding.workaround).is_file()
 
 
