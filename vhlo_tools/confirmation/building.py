@@ -146,8 +146,10 @@ def written_by(
     if not answer.succeeded:
         return Written(program, facts.name, None, prediction, _words(answer))
     try:
-        artifact = Artifact(answer.parts[0], name=f"{program.name} of {facts}")
-    except VhloToolsError as error:
+        (data,) = answer.parts
+        artifact = Artifact(data, name=f"{program.name} of {facts}")
+        artifact.requirements()
+    except (VhloToolsError, ValueError) as error:
         return Written(program, facts.name, None, prediction, f"what it wrote is no artifact: {error}")
     return Written(program, facts.name, artifact, prediction)
 
@@ -184,8 +186,9 @@ def _outcome(
     if ran.failed:
         return ("read" if ran.failed == "read" else _OUTCOMES[ran.failed]), True, _words(ran), seconds
     try:
-        results = tuple(unpack_arrays(ran.parts[0]))
-    except (TypeError, ValueError, OSError) as error:
+        (archive,) = ran.parts
+        results = tuple(unpack_arrays(archive))
+    except ValueError as error:
         return "read", True, f"its results cannot be read: {error}", seconds
     failed = [each for each in compare_outputs(results, evaluation.results, tolerance) if not each.passed]
     return ("differs" if failed else "equal"), True, _difference(failed), seconds
