@@ -93,9 +93,9 @@ class ReleaseProcess:
     """
 
     def __init__(self, release: str, say: Say = silent, *, timeout: float = _SECONDS, memory: int = _MEMORY) -> None:
-        self.release = PackageRelease.parse(release)
-        if not self.release.kind.server:
-            raise ReleaseEnvironmentError(f"{release} does not read artifacts: expected a release of {_packages()}")
+        if not timeout > 0:
+            raise ReleaseEnvironmentError(f"a limit of {timeout:g} s: expected a number of seconds above 0")
+        self.release = PackageRelease.of_reader(release)
         self._python = environment(release, say)
         self._timeout = timeout
         self._memory = memory
@@ -334,9 +334,3 @@ def _short(words: str) -> str:
     """Return the words of a release, fit for a terminal and of a readable length."""
     line = printable(" ".join(words.split()))
     return line if len(line) <= _WORDS else f"{line[: _WORDS - 3]}..."
-
-
-def _packages() -> str:
-    from vhlo_tools.environments.packages import PACKAGES
-
-    return ", ".join(name for name, package in PACKAGES.items() if package.server)
