@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from corpus import EXAMPLES, FEATURES
+from endless_programs import LOOP
 
 import vhlo_tools as vt
 from vhlo_tools.environments import PACKAGES, Download, ReleaseProcess, download_of, pack_arrays, unpack_arrays
@@ -25,25 +26,6 @@ from vhlo_tools.environments import process as process_module
 pytestmark = [pytest.mark.releases, pytest.mark.one_python]
 
 OLD, NEW = "jaxlib==0.4.31", "jaxlib==0.8.3"
-#: It does not end in a year, and no compiler finds out where it ends.
-LOOP = """
-func.func @main(%x: tensor<f32>) -> tensor<f32> {
-  %n = stablehlo.constant dense<0> : tensor<i64>
-  %most = stablehlo.constant dense<4611686018427387904> : tensor<i64>
-  %0:2 = "stablehlo.while"(%n, %x) ({
-  ^bb0(%i: tensor<i64>, %v: tensor<f32>):
-    %less = stablehlo.compare LT, %i, %most, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>
-    stablehlo.return %less : tensor<i1>
-  }, {
-  ^bb0(%i: tensor<i64>, %v: tensor<f32>):
-    %one = stablehlo.constant dense<1> : tensor<i64>
-    %j = stablehlo.add %i, %one : tensor<i64>
-    %w = stablehlo.sine %v : tensor<f32>
-    stablehlo.return %j, %w : tensor<i64>, tensor<f32>
-  }) : (tensor<i64>, tensor<f32>) -> (tensor<i64>, tensor<f32>)
-  return %0#1 : tensor<f32>
-}
-"""
 
 
 def saxpy(version: str = "1.0.0") -> bytes:
@@ -201,7 +183,7 @@ def test_one_that_is_stopped_from_another_thread_starts_no_other() -> None:
     with ReleaseProcess(NEW) as process, ThreadPoolExecutor(1) as pool:
         process.describe()
         (alive,) = servers_of(os.getpid())
-        running = pool.submit(process.run, bytes(vt.serialize(LOOP, "1.0.0")), pack_arrays([np.float32(1)]))
+        running = pool.submit(process.run, bytes(vt.serialize(LOOP, "1.0.0")), pack_arrays([np.asarray(np.float32(1))]))
         time.sleep(1)
         process.stop()
         with pytest.raises(vt.ReleaseEnvironmentError, match="was stopped"):

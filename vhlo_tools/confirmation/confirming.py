@@ -125,7 +125,11 @@ def _process_of(release: str) -> ReleaseProcess:
     with _starting:
         if release not in _processes:
             process = ReleaseProcess(release, timeout=_TIMEOUT)
+            try:
+                process.describe()  # a release that does not start refuses no artifact
+            except ReleaseEnvironmentError:
+                process.close()
+                raise
             atexit.register(process.close)
-            process.describe()  # a release that does not start refuses no artifact
             _processes[release] = process
     return _processes[release]
