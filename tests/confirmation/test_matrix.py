@@ -6,6 +6,7 @@ import json
 import subprocess
 import time
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,15 @@ def test_work_that_ends_early_waits_for_no_release(tmp_path: Path, monkeypatch: 
     with pytest.raises(vt.ReleaseEnvironmentError, match=r"jaxlib==0\.4\.31 does not start"):
         build_matrix([endless], consumers[1:], consumers, jobs=2, timeout=300, say=lambda line: None)
     assert time.monotonic() - begun < 60
+
+
+@pytest.mark.skipif(find_spec("matplotlib") is not None, reason="pictures can be drawn here")
+def test_a_picture_that_cannot_be_drawn_is_said_before_the_work(tmp_path: Path) -> None:
+    releases = ["--producers", "jaxlib==0.8.3", "--consumers", "jaxlib==0.8.3"]
+    done = vhlo("matrix", EXAMPLES / "saxpy.mlir", *releases, "--picture", tmp_path / "a.svg")
+    assert done.returncode == 2
+    assert "pip install 'vhlo-tools[releases]'" in done.stderr
+    assert "wrote" not in done.stderr
 
 
 def test_sizes_are_said_and_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
