@@ -223,3 +223,17 @@ def test_every_report_has_the_finding(model: Path, form: str, capsys: pytest.Cap
     change(model)
     assert main(["check", str(model), "--target", "1.9.0", "--isolated", "--no-cache", "--format", form]) == 1
     assert "manifest_differs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", [["write"], ["show"], ["verify"], ["sign", "--private-key", "key.pem"]])
+def test_stdin_has_no_file_beside_it(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["manifest", *command, "-"]) == 2
+    assert "give the name of that file" in capsys.readouterr().err
+
+
+def test_the_manifest_of_a_link_is_shown(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As it is compared: beside the link, or beside what it leads to."""
+    link = tmp_path / "link.mlirbc"
+    link.symlink_to(model)
+    assert main(["manifest", "show", str(link)]) == 0
+    assert json.loads(capsys.readouterr().out) == manifest_of(model)

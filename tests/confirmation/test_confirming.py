@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,43 @@ def test_a_release_that_would_be_asked_nothing_is_refused() -> None:
     done = vhlo("check", EXAMPLES / "saxpy.mlir", "--target", "1.9.0", "--confirm-with", OLD)
     assert done.returncode == 2
     assert f"{OLD} is older than every target" in done.stderr
+
+
+def test_migrate_refuses_one_too(tmp_path: Path) -> None:
+    vt.serialize(EXAMPLES / "saxpy.mlir").save(tmp_path / "a.mlirbc")
+    done = vhlo("migrate", tmp_path, "--target", "1.9.0", "--confirm-with", OLD)
+    assert done.returncode == 2
+    assert f"{OLD} is older than every target" in done.stderr
+    with pytest.raises(vt.SettingsError, match="older than every target"):
+        list(vt.migrate(tmp_path, "1.9.0", confirm_with=[OLD]))
+
+
+def test_a_package_that_reads_no_artifacts_is_never_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VHLO_TOOLS_CACHE", str(tmp_path / "cache"))
+    done = vhlo("check", EXAMPLES / "saxpy.mlir", "--confirm-with", "packaging==24.0", "--target", "1.0.0")
+    assert done.returncode == 2
+    assert "packaging==24.0 does not read artifacts: expected a release of jax, jaxlib" in done.stderr
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_release_that_does_not_start_refuses_no_artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is an error, and no finding about a program."""
+    python = tmp_path / "cache" / "environments" / "jaxlib-0.8.3-py311" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to("/bin/false")
+    (python.parents[1] / "companions.txt").write_text("msgspec")
+    monkeypatch.setenv("VHLO_TOOLS_CACHE", str(tmp_path / "cache"))
+    done = vhlo("check", EXAMPLES / "saxpy.mlir", "--confirm-with", NEW)
+    assert done.returncode == 2, done.stdout
+    assert f"{NEW} does not start: ended with exit code 1" in done.stdout
+    assert "1 cannot be checked" in done.stdout
+    assert "refused_by_release" not in done.stdout
+
+
+def test_threads_confirm_with_one_process() -> None:
+    artifact = vt.serialize(EXAMPLES / "saxpy.mlir", OLD)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(lambda _: vt.confirm(artifact, OLD), range(32)))
 
 
 def test_the_settings_name_releases(tmp_path: Path) -> None:

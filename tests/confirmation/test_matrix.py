@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from corpus import EXAMPLES, FEATURES, ROOT
+from endless_programs import LOOP
 from vhlo_process import vhlo as run_vhlo
 
 import vhlo_tools as vt
-from vhlo_tools.confirmation import Cell, Matrix, ReleaseFacts, specified_version
-from vhlo_tools.environments import PackageRelease
+from vhlo_tools.cli.matrix_text import report
+from vhlo_tools.confirmation import (
+    Cell,
+    Evaluation,
+    Matrix,
+    MatrixProgram,
+    ReleaseFacts,
+    build_matrix,
+    specified_version,
+)
+from vhlo_tools.environments import Answer, PackageRelease, ReleaseProcess, environment
 
 pytestmark = [pytest.mark.releases, pytest.mark.one_python]
 
@@ -105,6 +118,13 @@ def test_a_disagreement_is_said_with_the_words_of_both() -> None:
     assert "c==1 died of it: ended by SIGSEGV" in said
 
 
+def test_what_a_release_read_and_then_died_of_was_read() -> None:
+    cell = Cell("a", "p==1", "c==1", vt.Version("1.9.0"), True, (), "crash", True, "ended by SIGSEGV")
+    matrix = Matrix((facts("p==1", "1.9.0"),), (facts("c==1", "1.9.0"),), ("a",), (cell,))
+    assert "p==1        1.9.0      1/1" in list(report(matrix))
+    assert matrix.passed
+
+
 def test_the_command(tmp_path: Path) -> None:
     arguments = ["matrix", EXAMPLES / "saxpy.mlir", FEATURES / "tan.mlir", "--producers", "jaxlib==0.8.3"]
     arguments += ["--consumers", "jaxlib==0.4.31,jaxlib==0.8.3"]
@@ -145,6 +165,57 @@ def test_mistakes_are_errors(arguments: list[str], said: str) -> None:
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_release_has_one_column_however_it_is_spelt() -> None:
+    found = vt.matrix(
+        [EXAMPLES / "saxpy.mlir", bytes(vt.serialize(EXAMPLES / "saxpy.mlir", "1.0.0"))],
+        producers=["jaxlib==0.8.3", "JAXLIB == 0.8.3"],
+        consumers=["jaxlib==0.8.3"],
+        run=False,
+    )
+    assert [str(each) for each in found.producers] == ["jaxlib==0.8.3"]
+    assert found.programs == (str(EXAMPLES / "saxpy.mlir"), "program 1")
+    assert found.counts("jaxlib==0.8.3", "jaxlib==0.8.3").total() == 2
+
+
+@pytest.mark.parametrize("wrong", [b"", b"not an archive"])
+def test_results_that_are_none_are_a_cell(wrong: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a process that a program took over."""
+    answer = Answer(parts=(wrong,) if wrong else ())
+    monkeypatch.setattr(ReleaseProcess, "run", lambda *_, **__: answer)
+    found = vt.matrix([EXAMPLES / "saxpy.mlir"], producers=["jaxlib==0.8.3"], consumers=["jaxlib==0.8.3"])
+    (cell,) = found.cells
+    assert cell.outcome == "read"
+    assert "its results cannot be read" in cell.words
+
+
+def test_work_that_ends_early_waits_for_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One consumer does not start, while another runs what does not end; Ctrl-C ends the work as this error does."""
+    environments = tmp_path / "environments"
+    broken = environments / "jaxlib-0.4.31-py311" / "bin" / "python"
+    broken.parent.mkdir(parents=True)
+    broken.symlink_to("/bin/false")
+    (broken.parents[1] / "companions.txt").write_text("msgspec")
+    whole = environment("jaxlib==0.8.3").parents[1]
+    (environments / whole.name).symlink_to(whole)
+    monkeypatch.setenv("VHLO_TOOLS_CACHE", str(tmp_path))
+    value = np.asarray(np.float32(1))
+    endless = MatrixProgram("endless", vt.serialize(LOOP, "1.0.0"), Evaluation((value,), (value,)))
+    consumers = ("jaxlib==0.4.31", "jaxlib==0.8.3")
+    begun = time.monotonic()
+    with pytest.raises(vt.ReleaseEnvironmentError, match=r"jaxlib==0\.4\.31 does not start"):
+        build_matrix([endless], consumers[1:], consumers, jobs=2, timeout=300, say=lambda line: None)
+    assert time.monotonic() - begun < 60
+
+
+@pytest.mark.skipif(find_spec("matplotlib") is not None, reason="pictures can be drawn here")
+def test_a_picture_that_cannot_be_drawn_is_said_before_the_work(tmp_path: Path) -> None:
+    releases = ["--producers", "jaxlib==0.8.3", "--consumers", "jaxlib==0.8.3"]
+    done = vhlo("matrix", EXAMPLES / "saxpy.mlir", *releases, "--picture", tmp_path / "a.svg")
+    assert done.returncode == 2
+    assert "pip install 'vhlo-tools[releases]'" in done.stderr
+    assert "wrote" not in done.stderr
 
 
 def test_sizes_are_said_and_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,3 +138,10 @@ def test_a_release_that_does_not_exist_is_refused_in_uvs_words(cache: Path) -> N
     with pytest.raises(ReleaseEnvironmentError, match=r"(?s)packaging==0\.0\.1 cannot be .*no version of packaging"):
         environment("packaging==0.0.1")
     assert [entry.name for entry in cache.iterdir()] == ["packaging-0.0.1.lock"]
+
+
+def test_a_cache_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("VHLO_TOOLS_CACHE", str(tmp_path / "file"))
+    with pytest.raises(ReleaseEnvironmentError, match=r"(?s)can be made in .*file/environments .*_CACHE"):
+        environment(SMALL)

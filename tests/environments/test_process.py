@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from corpus import EXAMPLES, FEATURES
+from endless_programs import LOOP
 
 import vhlo_tools as vt
 from vhlo_tools.environments import PACKAGES, Download, ReleaseProcess, download_of, pack_arrays, unpack_arrays
@@ -15,25 +26,6 @@ from vhlo_tools.environments import process as process_module
 pytestmark = [pytest.mark.releases, pytest.mark.one_python]
 
 OLD, NEW = "jaxlib==0.4.31", "jaxlib==0.8.3"
-#: It does not end in a year, and no compiler finds out where it ends.
-LOOP = """
-func.func @main(%x: tensor<f32>) -> tensor<f32> {
-  %n = stablehlo.constant dense<0> : tensor<i64>
-  %most = stablehlo.constant dense<4611686018427387904> : tensor<i64>
-  %0:2 = "stablehlo.while"(%n, %x) ({
-  ^bb0(%i: tensor<i64>, %v: tensor<f32>):
-    %less = stablehlo.compare LT, %i, %most, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>
-    stablehlo.return %less : tensor<i1>
-  }, {
-  ^bb0(%i: tensor<i64>, %v: tensor<f32>):
-    %one = stablehlo.constant dense<1> : tensor<i64>
-    %j = stablehlo.add %i, %one : tensor<i64>
-    %w = stablehlo.sine %v : tensor<f32>
-    stablehlo.return %j, %w : tensor<i64>, tensor<f32>
-  }) : (tensor<i64>, tensor<f32>) -> (tensor<i64>, tensor<f32>)
-  return %0#1 : tensor<f32>
-}
-"""
 
 
 def saxpy(version: str = "1.0.0") -> bytes:
@@ -122,6 +114,7 @@ def test_memory_is_limited() -> None:
         b'{"parts": "12"}\n',
         b'{"parts": [99999999999999]}\n',
         b'{"parts": [5]}\nabc',
+        b"[" * 100_000 + b"\n",
         b"",
     ],
 )
@@ -161,3 +154,157 @@ def test_arrays_of_all_types_are_carried() -> None:
     found = unpack_arrays(pack_arrays(arrays))
     assert [each.dtype for each in found] == [each.dtype for each in arrays]
     assert all(np.array_equal(one, other) for one, other in zip(found, arrays, strict=True))
+
+
+def test_threads_ask_one_process_in_turn() -> None:
+    with ReleaseProcess(NEW) as process, ThreadPoolExecutor(8) as pool:
+        read = list(pool.map(lambda _: process.read(saxpy(), text=True), range(64)))
+    assert all(answer.succeeded and "stablehlo.multiply" in answer.value for answer in read), read
+
+
+def test_a_limit_may_be_infinite_and_is_a_number() -> None:
+    with ReleaseProcess(NEW, timeout=math.inf) as process:
+        assert process.read(saxpy()).succeeded
+    for wrong in (0.0, -1.0, math.nan):
+        with pytest.raises(vt.ReleaseEnvironmentError, match=r"expected a number of seconds above 0"):
+            ReleaseProcess(NEW, timeout=wrong)
+
+
+def test_a_process_that_is_killed_between_requests_is_started_again() -> None:
+    others = servers_of(os.getpid())
+    with ReleaseProcess(NEW) as process:
+        process.describe()
+        (alive,) = servers_of(os.getpid()) - others
+        os.kill(alive, signal.SIGKILL)
+        assert wait_for(lambda: not is_alive(alive))
+        assert process.read(saxpy()).succeeded
+
+
+def test_one_that_is_stopped_from_another_thread_starts_no_other() -> None:
+    others = servers_of(os.getpid())
+    with ReleaseProcess(NEW) as process, ThreadPoolExecutor(1) as pool:
+        process.describe()
+        (alive,) = servers_of(os.getpid()) - others
+        running = pool.submit(process.run, bytes(vt.serialize(LOOP, "1.0.0")), pack_arrays([np.asarray(np.float32(1))]))
+        time.sleep(1)
+        process.stop()
+        with pytest.raises(vt.ReleaseEnvironmentError, match="was stopped"):
+            running.result(20)
+        with pytest.raises(vt.ReleaseEnvironmentError, match="was stopped"):
+            process.read(saxpy())
+        assert wait_for(lambda: not is_alive(alive))
+
+
+CALLER = """
+import sys
+import numpy as np
+from pathlib import Path
+from vhlo_tools.environments import ReleaseProcess, pack_arrays
+
+process = ReleaseProcess(sys.argv[1])
+process.describe()
+print(process._child.pid, flush=True)
+process.run(Path(sys.argv[2]).read_bytes(), pack_arrays([np.float32(1)]))
+"""
+
+
+def test_a_release_at_work_ends_with_a_caller_that_is_killed(tmp_path: Path) -> None:
+    endless = tmp_path / "endless.mlirbc"
+    vt.serialize(LOOP, "1.0.0").save(endless)
+    with subprocess.Popen([sys.executable, "-c", CALLER, NEW, endless], stdout=subprocess.PIPE, text=True) as caller:
+        assert caller.stdout is not None
+        at_work = int(caller.stdout.readline())
+        time.sleep(1)
+        assert is_alive(at_work)
+        caller.kill()
+    assert wait_for(lambda: not is_alive(at_work))
+
+
+#: Starts a process of its own, as IREE starts its compiler, says which, and does not end.
+STARTS_ANOTHER = """
+import subprocess, sys, time
+sys.stdin.buffer.readline()
+other = subprocess.Popen(["sleep", "600"])
+print(other.pid, file=open(__file__ + ".pid", "w"), flush=True)
+time.sleep(600)
+"""
+
+
+def test_what_a_release_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / PACKAGES["jaxlib"].server
+    script.write_text(STARTS_ANOTHER)
+    monkeypatch.setattr(process_module, "_INSIDE", tmp_path)
+    monkeypatch.setattr(process_module, "_START", 2.0)
+    with ReleaseProcess(NEW, timeout=1) as process:
+        assert process.read(b"").failed == "timeout"
+    other = int(Path(f"{script}.pid").read_text())
+    assert wait_for(lambda: not is_alive(other))
+
+
+def servers_of(caller: int) -> set[int]:
+    listed = subprocess.run(
+        ["ps", "-ww", "-o", "pid=", "-o", "args=", "--ppid", str(caller)], capture_output=True, text=True, check=True
+    )
+    return {int(line.split()[0]) for line in listed.stdout.splitlines() if "serve_mlir.py" in line}
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process is there, and is not one that only waits to be reaped."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def archive(
+    name: str, shape: str, descr: str = "<u4", data: bytes = b"", compression: int = zipfile.ZIP_STORED
+) -> bytes:
+    header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", compression) as archive:
+        archive.writestr(name, b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + data)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PK\x03\x04",
+        archive("0 float32.npy", "(1099511627776,)"),
+        archive("0 float32.npy", "(4294967296, 4294967296)"),
+        archive("0 float32.npy", "(-1,)"),
+        archive("0 float32.npy", "(1,)", "|O", b"\1" * 8),
+        archive("0 O.npy", "(1,)", "<u8", b"\1" * 8),
+        archive("0 nonsense.npy", "(1,)", data=b"\1" * 4),
+        archive("0.npy", "(1,)", data=b"\1" * 4),
+        archive("1 float32.npy", "(1,)", data=b"\1" * 4),
+        archive("0 float32.npy", "(1000000,)", data=bytes(4_000_000), compression=zipfile.ZIP_DEFLATED),
+        archive("0 float32.npy", "(" * 4000 + ")" * 4000),
+    ],
+)
+def test_archives_that_are_none_are_refused(data: bytes) -> None:
+    with pytest.raises(ValueError, match="expected an archive of arrays"):
+        unpack_arrays(data)
+
+
+def test_an_archive_whose_arrays_are_the_same_bytes_is_refused() -> None:
+    """So that a small archive cannot fill the memory."""
+    plain = bytearray(archive("0 uint8.npy", "(1000,)", "|u1", bytes(1000)))
+    directory = plain.index(b"PK\1\2")
+    end = plain.index(b"PK\5\6")
+    entries = plain[directory:end] * 3
+    tail = bytearray(plain[end:])
+    tail[8:10] = tail[10:12] = (3).to_bytes(2, "little")
+    tail[12:16] = len(entries).to_bytes(4, "little")
+    with pytest.raises(ValueError, match="larger than itself"):
+        unpack_arrays(bytes(plain[:directory] + entries + tail))

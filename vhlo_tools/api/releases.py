@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.conversion import resolve_target, retarget, serialize
@@ -10,8 +11,8 @@ from vhlo_tools.api.frontends import as_artifact
 from vhlo_tools.api.running import load_executable
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.compat import AllowRelaxed, Expand
-from vhlo_tools.environments import Download, Say, download_of, environment, silent
-from vhlo_tools.errors import DowngradeError, VhloToolsError
+from vhlo_tools.environments import Download, PackageRelease, Say, download_of, environment, silent
+from vhlo_tools.errors import DowngradeError, ReleaseEnvironmentError, VhloToolsError
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -29,10 +30,12 @@ def downloads(releases: Iterable[str]) -> tuple[Download, ...]:
         releases: The releases, such as ``jaxlib==0.4.31``.
 
     Raises:
-        ReleaseEnvironmentError: If a release does not exist, or not for a Python of this machine.
+        ReleaseEnvironmentError: If a release does not exist, or not for a Python of this machine, or is of a package
+            that reads no artifacts.
         MissingExtraError: If an environment must be made, and there is no uv.
     """
-    return tuple(download_of(release) for release in dict.fromkeys(releases))
+    named = [str(PackageRelease.of_reader(release)) for release in releases]
+    return tuple(download_of(release) for release in dict.fromkeys(named))
 
 
 def confirm(
@@ -115,7 +118,7 @@ def matrix(
     results are compared with those of :func:`run`.
 
     Args:
-        programs: Anything that :func:`serialize` accepts, by name or by path.
+        programs: Anything that :func:`serialize` accepts, by name; of a list, paths are names, and others get numbers.
         producers: The releases that write, such as ``jaxlib==0.4.31`` or ``tensorflow==2.21.0``.
         consumers: The releases that read.
         target: The target that producers write for, or their own version if that is older; by default their own.
@@ -139,17 +142,25 @@ def matrix(
     """
     from vhlo_tools.confirmation import build_matrix
 
-    named = programs if isinstance(programs, Mapping) else {str(each): each for each in programs}
+    named = (
+        programs
+        if isinstance(programs, Mapping)
+        else {_name_of(each, number): each for number, each in enumerate(programs)}
+    )
+    writers, readers = _releases(producers), _releases(consumers)
+    for release in writers:
+        if not PackageRelease.parse(release).kind.writes:
+            raise ReleaseEnvironmentError(f"{release} writes no artifacts: it can be a consumer only")
     version = resolve_target(target, provider=provider).version if target is not None else None
-    install_releases(dict.fromkeys((*producers, *consumers)), say)
+    install_releases([*writers, *readers], say)
     prepared = [
         _prepared(name, program, run=run, drawing=drawing, provider=provider, trusted=trusted)
         for name, program in named.items()
     ]
     return build_matrix(
         prepared,
-        tuple(dict.fromkeys(producers)),
-        tuple(dict.fromkeys(consumers)),
+        writers,
+        readers,
         target=version,
         tolerance=tolerance,
         run=run,
@@ -159,17 +170,23 @@ def matrix(
     )
 
 
-def install_releases(releases: Iterable[str], say: Say = silent) -> None:
+def install_releases(releases: Sequence[str], say: Say = silent, *, versions: Sequence[Version] = ()) -> None:
     """Make the environments of releases where there are none, and say before what that downloads.
 
     Args:
         releases: The releases, such as ``jaxlib==0.4.31``.
         say: Is told, in lines.
+        versions: The StableHLO versions that they are to confirm something of, if that is known.
 
     Raises:
+        SettingsError: If a release is older than all ``versions``, and would be asked nothing.
         ReleaseEnvironmentError: As :func:`downloads`.
         MissingExtraError: As :func:`downloads`.
     """
+    if versions:
+        from vhlo_tools.confirmation import refuse_idle_releases
+
+        refuse_idle_releases(releases, versions)
     needed = [each for each in downloads(releases) if each.size != 0]
     for each in needed:
         size = "of unknown size" if each.size is None else f"at most {each.size / 1e6:.0f} MB"
@@ -179,6 +196,17 @@ def install_releases(releases: Iterable[str], say: Say = silent) -> None:
         say(f"{len(needed)} environments in all; downloads at most {total:.0f} MB")
     for each in needed:
         environment(str(each.release), say)
+
+
+def _name_of(program: ProgramSource, number: int) -> str:
+    """Return the name of a program in a list: its path, or its number if it is not a path."""
+    path = isinstance(program, str | PathLike) and "\n" not in str(program)
+    return str(program) if path else f"program {number}"
+
+
+def _releases(names: Iterable[str]) -> tuple[str, ...]:
+    """Return releases in the one spelling that each has, once."""
+    return tuple(dict.fromkeys(str(PackageRelease.of_reader(name)) for name in names))
 
 
 def _prepared(

@@ -39,7 +39,7 @@ class MigrationOptions(WriteOptions, total=False):
         provider: The bindings to use if they are needed.
         trusted: Whether MLIR may parse bytes directly in this process, as for :func:`serialize`.
         confirm_with: The real releases, such as ``jaxlib==0.4.31``, that must read a result before it is written, and
-            what is at the target already; those older than the target are not asked.
+            what is at the target already; one older than the target is refused, for it would be asked nothing.
     """
 
     output_dir: str | PathLike[str] | None
@@ -65,8 +65,9 @@ def _settings(
     provider: str | None = None,
     **options: Any,
 ) -> MigrationSettings:
-    install_releases(confirm_with)
     resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
+    if confirm_with:
+        install_releases(confirm_with, versions=[resolved.version])
     return MigrationSettings(
         _texts(paths),
         resolved.version,

@@ -18,6 +18,7 @@ from vhlo_tools.manifests import (
     ManifestCheck,
     Verifier,
     check_manifest,
+    find_manifest,
     manifest_place,
     sign,
     signature_place,
@@ -39,8 +40,7 @@ def manifest() -> None:
 @options.force_option
 def write(source: str, force: bool) -> None:
     """Write the manifest of MODEL as it is now: once you know that it is right."""
-    if source == options.STANDARD:
-        raise click.UsageError("a manifest is a file beside another: give the name of that file")
+    _refuse_stdin(source)
     data, name = options.read_input(source, manifest=False)
     found = Manifest.of(data, made=Making("manifest write"))
     beside = manifest_place(source)
@@ -53,7 +53,8 @@ def write(source: str, force: bool) -> None:
 @options.input_argument("MODEL")
 def show(source: str) -> None:
     """Print the manifest of MODEL as JSON, without a comparison."""
-    options.echo_json(json.loads(Manifest.load(manifest_place(source)).encode()))
+    _refuse_stdin(source)
+    options.echo_json(json.loads(Manifest.load(find_manifest(source) or manifest_place(source)).encode()))
 
 
 @manifest.command("verify")
@@ -83,6 +84,7 @@ def verify_(
     signed = public_key is not None or bool(certificate_chain)
     if signature_file is not None and not signed:
         raise click.UsageError("--signature needs --public-key or --certificate-chain to verify it with")
+    _refuse_stdin(source)
     data, name = options.read_input(source, manifest=False)
     checked = check_manifest(data, source, True, contents=True)
     problem = None
@@ -127,6 +129,7 @@ def sign_(
     """
     if certificate is None and certificate_chain:
         raise click.UsageError("--certificate-chain needs --certificate, the certificate of the key")
+    _refuse_stdin(source)
     options.check_output(str(signature_place(source)), force=force, binary=False)
     signer = (
         KeySigner(private_key)
@@ -134,6 +137,11 @@ def sign_(
         else CertificateSigner(private_key, certificate, certificate_chain)
     )
     echo(f"vhlo: {sign(source, signer, force=force)} is the signature of {source} and its manifest", err=True)
+
+
+def _refuse_stdin(source: str) -> None:
+    if source == options.STANDARD:
+        raise click.UsageError("a manifest is a file beside another: give the name of that file")
 
 
 def _as_json(checked: ManifestCheck, signed: bool | None, problem: str | None) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def matrix(
 
 
 def _check_outputs(output: str | None, picture: str | None, *, binary: bool) -> None:
-    from vhlo_tools.confirmation import PICTURE_SUFFIXES
+    from vhlo_tools.confirmation import PICTURE_SUFFIXES, require_drawing
 
     if output is not None:
         options.check_output(output, force=True, binary=binary)
@@ -139,6 +139,7 @@ def _check_outputs(output: str | None, picture: str | None, *, binary: bool) -> 
         if not picture.endswith(PICTURE_SUFFIXES):
             raise click.UsageError(f"--picture {picture}: expected a name that ends in {', '.join(PICTURE_SUFFIXES)}")
         options.check_output(picture, force=True, binary=True)
+        require_drawing()
 
 
 def _write(found: Matrix, output_format: str, output: str | None) -> None:

@@ -66,9 +66,8 @@ def report(matrix: Matrix) -> Iterator[str]:
 
 def _count(matrix: Matrix, producer: str, consumer: str) -> str:
     counts = matrix.counts(producer, consumer)
-    read = counts["equal"] + counts["differs"] + counts["read"]
     written = sum(counts.values()) - counts["unwritten"]
-    text = f"{read}/{written}"
+    text = f"{matrix.read(producer, consumer)}/{written}"
     if counts["equal"]:
         text += f" ({counts['equal']}=)"
     return text

@@ -137,9 +137,10 @@ def migrate(
         allow_signature_change,
         confirm_with,
     )
-    api.install_releases(confirm_with, lambda line: echo(f"vhlo: {line}", err=True))
     if output_format == "parquet" and report is None:
         raise click.UsageError("a Parquet file is not for a terminal: give -o FILE")
+    if confirm_with:
+        api.install_releases(confirm_with, lambda line: echo(f"vhlo: {line}", err=True), versions=[settings.target])
     with (
         options.cluster(dask) as client,
         Workers(client, options.processes(jobs or os.cpu_count() or 1, (*paths, output_dir or ""))) as workers,

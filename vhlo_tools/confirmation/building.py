@@ -5,8 +5,9 @@ The specification is asked first. Each release works in a process of its own, on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,22 +88,24 @@ def build_matrix(
     """
     tolerance = tolerance or DEFAULT_TOLERANCE
 
+    team = _Team(say, timeout)
+
     def write(name: str) -> tuple[ReleaseFacts, list[Written]]:
-        with ReleaseProcess(name, say, timeout=timeout) as process:
+        with team.member(name) as process:
             facts = facts_of(process)
             found = [written_by(process, facts, program, target) for program in programs]
         say(f"{name} wrote {sum(each.artifact is not None for each in found)} of {len(programs)} programs")
         return facts, found
 
     def read(name: str) -> tuple[ReleaseFacts, list[Cell]]:
-        with ReleaseProcess(name, say, timeout=timeout) as process:
+        with team.member(name) as process:
             facts = facts_of(process)
             found = [read_by(process, facts, each, tolerance, run=run) for each in written]
         given = sum(cell.outcome != "unwritten" for cell in found)
         say(f"{name} read {sum(cell.was_read for cell in found)} of {given} artifacts")
         return facts, found
 
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool, team:
         written_by_release = list(pool.map(write, producers))
         written = [each for _, found in written_by_release for each in found]
         read_by_release = list(pool.map(read, consumers))
@@ -113,6 +116,41 @@ def build_matrix(
         tuple(program.name for program in programs),
         tuple(cell for row in rows for cell in row),
     )
+
+
+class _Team:
+    """The processes at work, which stop where the work ends early: after Ctrl-C, or if a release cannot be started."""
+
+    def __init__(self, say: Say, timeout: float) -> None:
+        self._say, self._timeout = say, timeout
+        self._members: set[ReleaseProcess] = set()
+        self._stopped = False
+
+    @contextmanager
+    def member(self, release: str) -> Iterator[ReleaseProcess]:
+        """Give the process of a release.
+
+        Raises:
+            ReleaseEnvironmentError: If it cannot be had, or the work was stopped.
+            MissingExtraError: If its environment must be made, and there is no uv.
+        """
+        with ReleaseProcess(release, self._say, timeout=self._timeout) as process:
+            self._members.add(process)
+            if self._stopped:
+                process.stop()
+            try:
+                yield process
+            finally:
+                self._members.discard(process)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._stopped = True
+            for process in tuple(self._members):
+                process.stop()
 
 
 def facts_of(process: ReleaseProcess) -> ReleaseFacts:
@@ -138,7 +176,7 @@ def written_by(
         ReleaseEnvironmentError: If its package writes no artifacts, or its version is not known.
     """
     version = facts.said or facts.stablehlo
-    if version is None or process.release.package == "iree-base-compiler":
+    if version is None or not process.release.kind.writes:
         raise ReleaseEnvironmentError(f"{facts} writes no artifacts: it can be a consumer only")
     prediction = predict_writing(program.artifact, facts.stablehlo)
     wanted = min(version, target) if target is not None else version
@@ -146,8 +184,10 @@ def written_by(
     if not answer.succeeded:
         return Written(program, facts.name, None, prediction, _words(answer))
     try:
-        artifact = Artifact(answer.parts[0], name=f"{program.name} of {facts}")
-    except VhloToolsError as error:
+        (data,) = answer.parts
+        artifact = Artifact(data, name=f"{program.name} of {facts}")
+        artifact.requirements()
+    except (VhloToolsError, ValueError) as error:
         return Written(program, facts.name, None, prediction, f"what it wrote is no artifact: {error}")
     return Written(program, facts.name, artifact, prediction)
 
@@ -184,8 +224,9 @@ def _outcome(
     if ran.failed:
         return ("read" if ran.failed == "read" else _OUTCOMES[ran.failed]), True, _words(ran), seconds
     try:
-        results = tuple(unpack_arrays(ran.parts[0]))
-    except (TypeError, ValueError, OSError) as error:
+        (archive,) = ran.parts
+        results = tuple(unpack_arrays(archive))
+    except ValueError as error:
         return "read", True, f"its results cannot be read: {error}", seconds
     failed = [each for each in compare_outputs(results, evaluation.results, tolerance) if not each.passed]
     return ("differs" if failed else "equal"), True, _difference(failed), seconds

@@ -162,6 +162,14 @@ class Matrix:
         """Return how often each outcome occurred for a pair of releases."""
         return self._counts[producer, consumer]
 
+    def read(self, producer: str, consumer: str) -> int:
+        """Return how many programs a consumer read of a producer, whatever happened when it ran them."""
+        return self._read[producer, consumer]
+
+    @cached_property
+    def _read(self) -> Counter[tuple[str, str]]:
+        return Counter((cell.producer, cell.consumer) for cell in self.cells if cell.was_read)
+
     @cached_property
     def _counts(self) -> dict[tuple[str, str], Counter[Outcome]]:
         found: dict[tuple[str, str], Counter[Outcome]] = {

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import atexit
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.confirmation.predicting import specified_version
 from vhlo_tools.environments import PackageRelease, ReleaseProcess
-from vhlo_tools.errors import ReleaseEnvironmentError
+from vhlo_tools.errors import ReleaseEnvironmentError, SettingsError
 from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
 
-__all__ = ["Confirmation", "confirm_by", "refusals", "releases_for"]
+__all__ = ["Confirmation", "confirm_by", "refusals", "refuse_idle_releases"]
 
 #: Of this process, by release. Each ends with this process: its requests end, and it with them.
 _processes: dict[str, ReleaseProcess] = {}
+_starting: Final = threading.Lock()
 
-_TIMEOUT = 120.0
+_TIMEOUT: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +68,29 @@ def confirm_by(release: str, artifact: Artifact) -> Confirmation:
     return Confirmation(release, artifact.name, answer.succeeded, answer.words, answer.seconds)
 
 
-def releases_for(releases: Sequence[str], version: Version) -> tuple[str, ...]:
+def _releases_for(releases: Sequence[str], version: Version) -> tuple[str, ...]:
     """Return those of ``releases`` that are to read what is written for a version: those of it, and newer ones."""
     found = ((release, specified_version(PackageRelease.parse(release))) for release in releases)
     return tuple(release for release, own in found if own is None or own.minor_release >= version.minor_release)
+
+
+def refuse_idle_releases(releases: Sequence[str], versions: Sequence[Version]) -> None:
+    """Refuse a release that would confirm nothing, because it is older than all versions that are asked for.
+
+    Args:
+        releases: The releases.
+        versions: The StableHLO versions; without any, nothing is refused.
+
+    Raises:
+        SettingsError: If one would be asked nothing.
+        ReleaseEnvironmentError: If one is no release.
+    """
+    asked = {each for version in versions for each in _releases_for(releases, version)}
+    if idle := [each for each in releases if versions and each not in asked]:
+        raise SettingsError(
+            f"confirm-with: {idle[0]} is older than every target, and would be asked nothing: name a release of a "
+            f"target's version or a newer one, or an older target"
+        )
 
 
 def refusals(releases: Sequence[str], artifact: Artifact, version: Version) -> list[Finding]:
@@ -83,7 +105,7 @@ def refusals(releases: Sequence[str], artifact: Artifact, version: Version) -> l
         ReleaseEnvironmentError: As :func:`confirm_by`.
         MissingExtraError: As :func:`confirm_by`.
     """
-    asked = (confirm_by(release, artifact) for release in releases_for(releases, version))
+    asked = (confirm_by(release, artifact) for release in _releases_for(releases, version))
     return [
         Finding(
             feature="refused_by_release",
@@ -100,7 +122,14 @@ def refusals(releases: Sequence[str], artifact: Artifact, version: Version) -> l
 
 
 def _process_of(release: str) -> ReleaseProcess:
-    if release not in _processes:
-        _processes[release] = ReleaseProcess(release, timeout=_TIMEOUT)
-        atexit.register(_processes[release].close)
+    with _starting:
+        if release not in _processes:
+            process = ReleaseProcess(release, timeout=_TIMEOUT)
+            try:
+                process.describe()  # a release that does not start refuses no artifact
+            except ReleaseEnvironmentError:
+                process.close()
+                raise
+            atexit.register(process.close)
+            _processes[release] = process
     return _processes[release]

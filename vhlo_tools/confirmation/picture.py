@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from importlib.util import find_spec
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ from vhlo_tools.errors import MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PICTURE_SUFFIXES", "draw_matrix"]
+__all__ = ["PICTURE_SUFFIXES", "draw_matrix", "require_drawing"]
 
 PICTURE_SUFFIXES: Final = (".svg", ".png", ".pdf")
 
@@ -34,6 +35,18 @@ _GAP: Final = 1
 _INCHES: Final = 0.085
 
 
+def require_drawing() -> None:
+    """Raise an error if no picture can be drawn here: a matrix may take hours, and this a moment.
+
+    Raises:
+        MissingExtraError: If matplotlib is not installed.
+    """
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError(
+            "a picture of a matrix is drawn by matplotlib, which is not installed: pip install 'vhlo-tools[releases]'"
+        )
+
+
 def draw_matrix(matrix: Matrix, suffix: str) -> bytes:
     """Return a matrix as a picture.
 
@@ -44,13 +57,10 @@ def draw_matrix(matrix: Matrix, suffix: str) -> bytes:
     Raises:
         MissingExtraError: If matplotlib is not installed.
     """
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise MissingExtraError(
-            "a picture of a matrix is drawn by matplotlib, which is not installed: pip install 'vhlo-tools[releases]'"
-        ) from None
+    require_drawing()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     columns = max(1, math.ceil(math.sqrt(1.6 * len(matrix.programs))))
     rows = max(1, math.ceil(len(matrix.programs) / columns))
     wide = len(matrix.consumers) * (columns + _GAP)

@@ -51,15 +51,24 @@ def environment(requirement: str, say: Say = silent) -> Path:
         say: Is told what is made.
 
     Raises:
-        ReleaseEnvironmentError: The release has no wheel for a Python of this machine, or cannot be had.
+        ReleaseEnvironmentError: The release has no wheel for a Python of this machine, or cannot be had, or the cache
+            cannot be written.
         MissingExtraError: It must be made, and there is no uv.
     """
     release = PackageRelease.parse(requirement)
     if made := made_environment(release):
         return made
     folder = environments_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / f"{release.folder_name}.lock"):
+    lock = folder / f"{release.folder_name}.lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.touch()
+    except OSError as error:
+        raise ReleaseEnvironmentError(
+            f"{release}: no environment can be made in {folder} ({error.strerror}): let VHLO_TOOLS_CACHE name a folder "
+            f"that can be written"
+        ) from error
+    with _locked(lock):
         # Another process may have made it, while this one waited.
         return made_environment(release) or _make(release, folder, say)
 

@@ -17,6 +17,7 @@ class Package:
     Attributes:
         check: Python code that runs in every whole environment.
         server: The script of ``inside/`` that reads, writes and runs artifacts there.
+        writes: Whether it can write artifacts.
         installed: The package to install in its place, of the same version: a build of it for a machine without GPU.
         companions: Requirements that the release does not have itself, and this project has of it; ``{version}``
             stands for its version.
@@ -25,6 +26,7 @@ class Package:
 
     check: str
     server: str = ""
+    writes: bool = True
     installed: str = ""
     companions: tuple[str, ...] = ()
     not_needed: tuple[str, ...] = ()
@@ -56,6 +58,7 @@ PACKAGES: Final[Mapping[str, Package]] = MappingProxyType(
         "iree-base-compiler": Package(
             "import iree.compiler, iree.runtime",
             "serve_iree.py",
+            writes=False,
             companions=("iree-base-runtime=={version}", "ml_dtypes"),
         ),
     }

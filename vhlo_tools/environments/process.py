@@ -6,6 +6,7 @@ request starts another.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -13,13 +14,15 @@ import select
 import signal
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Literal, Self
 
+from vhlo_tools.documents import read_json
 from vhlo_tools.environments.making import Say, environment, silent
 from vhlo_tools.environments.release import PackageRelease
 from vhlo_tools.environments.uv import clean_environment
@@ -39,8 +42,11 @@ _LONGEST_LINE: Final = 1 << 26
 _LARGEST_ANSWER: Final = 1 << 32
 #: A process starts within so many seconds on a busy machine: some releases import for long.
 _START: Final = 300.0
-#: What is kept of the words of a release.
+#: What is kept of the words of a release, and how much of what it printed is searched for them.
 _WORDS: Final = 600
+_PRINTED: Final = 1 << 20
+#: The longest that is waited at once; a limit may be infinite.
+_LONGEST_WAIT: Final = 3600.0
 
 _INSIDE: Final = Path(__file__).parent / "inside"
 
@@ -72,6 +78,9 @@ class Answer:
 class ReleaseProcess:
     """The process of a release, started by its first request, as a context manager.
 
+    Requests of several threads wait for each other. The process, and whatever it started, ends with this one, even if
+    that is killed.
+
     Args:
         release: The release, such as ``jaxlib==0.4.31``.
         say: Is told if an environment is made.
@@ -84,14 +93,16 @@ class ReleaseProcess:
     """
 
     def __init__(self, release: str, say: Say = silent, *, timeout: float = _SECONDS, memory: int = _MEMORY) -> None:
-        self.release = PackageRelease.parse(release)
-        if not self.release.kind.server:
-            raise ReleaseEnvironmentError(f"{release} does not read artifacts: expected a release of {_packages()}")
+        if not timeout > 0:
+            raise ReleaseEnvironmentError(f"a limit of {timeout:g} s: expected a number of seconds above 0")
+        self.release = PackageRelease.of_reader(release)
         self._python = environment(release, say)
         self._timeout = timeout
         self._memory = memory
         self._child: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] | None = None
+        self._asking = threading.Lock()
+        self._stopped = False
 
     def describe(self) -> dict[str, Any]:
         """Return the versions of the packages, and the StableHLO versions that the release says it has.
@@ -102,6 +113,8 @@ class ReleaseProcess:
         answer = self.ask("describe")
         if not answer.succeeded:
             raise ReleaseEnvironmentError(f"{self.release} does not start: {answer.words}")
+        if not isinstance(answer.value, dict):
+            raise ReleaseEnvironmentError(f"{self.release} describes itself in another form than expected")
         found: dict[str, Any] = answer.value
         return found
 
@@ -124,13 +137,32 @@ class ReleaseProcess:
         return self.ask("run", artifact, inputs, **options)
 
     def ask(self, function: str, *parts: bytes, **options: object) -> Answer:
-        """Ask for a function of the scripts in ``inside/``."""
+        """Ask for a function of the scripts in ``inside/``.
+
+        Raises:
+            ReleaseEnvironmentError: If the process was stopped.
+        """
+        with self._asking:
+            answer = self._asked(function, parts, options)
+        if self._stopped:
+            raise ReleaseEnvironmentError(f"{self.release} was stopped")
+        return answer
+
+    def stop(self) -> None:
+        """End the process from another thread than the one that asks, which then gets an error; nothing starts anew."""
+        self._stopped = True
+        if (child := self._child) is not None:
+            _kill(child)
+
+    def _asked(self, function: str, parts: Sequence[bytes], options: Mapping[str, object]) -> Answer:
+        if self._stopped:
+            return Answer("crash", "stopped")
         fresh = self._child is None or self._child.poll() is not None
         child = self._started() if fresh else self._child
         assert child is not None
         assert child.stdin is not None
         begun = time.monotonic()
-        mark = self._mark()
+        self._forget_printed()
         deadline = begun + self._timeout + (_START if fresh else 0.0)
         request = json.dumps({"do": function, "options": options, "parts": [len(each) for each in parts]}).encode()
         try:
@@ -140,12 +172,12 @@ class ReleaseProcess:
             self.close()
             return Answer("timeout", f"no answer within {self._timeout:g} s", seconds=time.monotonic() - begun)
         except (OSError, ValueError):
-            words = self._death(child, mark)
+            words = self._death(child)
             return Answer("crash", words, seconds=time.monotonic() - begun)
         seconds = time.monotonic() - begun
         if "error" in said:
             words = str(said["error"])
-            printed = self._printed(mark)
+            printed = self._printed()
             # Old bindings raise a bare "failed to ..." and print why.
             reason = next((line for line in printed if "error: " in line), "")
             text = reason.partition("error: ")[2] if reason and reason.partition("error: ")[2] not in words else ""
@@ -155,9 +187,9 @@ class ReleaseProcess:
         return Answer(None, "", said.get("value"), tuple(found), seconds)
 
     def close(self) -> None:
-        """End the process, if there is one."""
+        """End the process, and what it started, if there is one."""
         if self._child is not None:
-            self._child.kill()
+            _kill(self._child)
             self._child.wait()
             for stream in (self._child.stdin, self._child.stdout):
                 if stream is not None:
@@ -191,6 +223,8 @@ class ReleaseProcess:
         )
         assert self._child.stdin is not None
         os.set_blocking(self._child.stdin.fileno(), False)
+        if self._stopped:
+            _kill(self._child)
         return self._child
 
     def _answer(self, child: subprocess.Popen[bytes], deadline: float) -> tuple[dict[str, Any], list[bytes]]:
@@ -203,11 +237,13 @@ class ReleaseProcess:
         assert child.stdout is not None
         handle = child.stdout.fileno()
         buffered = bytearray()
-        while (end := buffered.find(b"\n")) < 0:
+        searched = 0
+        while (end := buffered.find(b"\n", searched)) < 0:
             if len(buffered) > _LONGEST_LINE:
                 raise ValueError("too long an answer")
+            searched = len(buffered)
             buffered += _received(handle, deadline)
-        said = json.loads(buffered[:end])
+        said = read_json(bytes(buffered[:end]))
         rest = buffered[end + 1 :]
         lengths = said.get("parts") if isinstance(said, dict) else None
         if not isinstance(lengths, list) or not all(type(each) is int and each >= 0 for each in lengths):
@@ -222,29 +258,43 @@ class ReleaseProcess:
             start += length
         return said, found
 
-    def _death(self, child: subprocess.Popen[bytes], mark: int) -> str:
+    def _death(self, child: subprocess.Popen[bytes]) -> str:
         """Return what the process died of, and its last words."""
-        child.kill() if child.poll() is None and _lingers(child) else None
+        if child.poll() is None and _lingers(child):
+            child.kill()
         code = child.wait()
         words = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        printed = self._printed(mark)
+        printed = self._printed()
         last = next((line for line in reversed(printed) if _TELLING.search(line)), "")
         self.close()
         return _short(f"{words}: {last}" if last else words)
 
-    def _mark(self) -> int:
-        """Return where what is printed from now on begins."""
-        return 0 if self._errors is None else self._errors.seek(0, os.SEEK_END)
+    def _forget_printed(self) -> None:
+        """Empty the file of what was printed, which would grow with every request.
 
-    def _printed(self, mark: int) -> list[str]:
+        Its position is that of the process too, which shares it.
+        """
+        if self._errors is not None:
+            self._errors.seek(0)
+            self._errors.truncate()
+
+    def _printed(self) -> list[str]:
+        """Return the end of what was printed since the request, without moving the position."""
         if self._errors is None:
             return []
-        self._errors.seek(mark)
-        return self._errors.read(1 << 20).decode(errors="replace").splitlines()
+        handle = self._errors.fileno()
+        start = max(0, os.fstat(handle).st_size - _PRINTED)
+        return os.pread(handle, _PRINTED, start).decode(errors="replace").splitlines()
 
 
 #: Lines of standard error that say why a process ended.
 _TELLING: Final = re.compile(r"error|fatal|abort|terminate|check failed|assert|LLVM ERROR|bad_alloc", re.IGNORECASE)
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """Kill a process and what it started: compilers run linkers, and IREE a compiler."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
 
 
 def _lingers(child: subprocess.Popen[bytes]) -> bool:
@@ -259,16 +309,21 @@ def _send(handle: int, parts: Sequence[bytes], deadline: float) -> None:
     for part in parts:
         rest = memoryview(part)
         while rest:
-            _, ready, _ = select.select([], [handle], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise TimeoutError
+            _await([], [handle], deadline)
             rest = rest[os.write(handle, rest[: 1 << 16]) :]
 
 
+def _await(readable: list[int], writable: list[int], deadline: float) -> None:
+    while True:
+        left = deadline - time.monotonic()
+        if any(select.select(readable, writable, [], min(max(0.0, left), _LONGEST_WAIT))):
+            return
+        if left <= _LONGEST_WAIT:
+            raise TimeoutError
+
+
 def _received(handle: int, deadline: float) -> bytes:
-    ready, _, _ = select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
-    if not ready:
-        raise TimeoutError
+    _await([handle], [], deadline)
     data = os.read(handle, 1 << 20)
     if not data:
         raise ValueError("the process ended")
@@ -279,9 +334,3 @@ def _short(words: str) -> str:
     """Return the words of a release, fit for a terminal and of a readable length."""
     line = printable(" ".join(words.split()))
     return line if len(line) <= _WORDS else f"{line[: _WORDS - 3]}..."
-
-
-def _packages() -> str:
-    from vhlo_tools.environments.packages import PACKAGES
-
-    return ", ".join(name for name, package in PACKAGES.items() if package.server)

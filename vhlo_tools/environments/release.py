@@ -46,6 +46,19 @@ class PackageRelease:
         except (InvalidRequirement, ValueError):
             raise ReleaseEnvironmentError(f"{text!r} is not a release such as 'jaxlib==0.4.31'") from None
 
+    @classmethod
+    def of_reader(cls, text: str) -> PackageRelease:
+        """Parse a release of a package that reads artifacts: nothing else is worth an environment for them.
+
+        Raises:
+            ReleaseEnvironmentError: If it is none.
+        """
+        release = cls.parse(text)
+        if not release.kind.server:
+            known = ", ".join(name for name, package in PACKAGES.items() if package.server)
+            raise ReleaseEnvironmentError(f"{release} does not read artifacts: expected a release of {known}")
+        return release
+
     def __str__(self) -> str:
         return f"{self.package}=={self.version}"
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.compat import expansion_policy
-from vhlo_tools.errors import MalformedArtifactError, SettingsError
+from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.executors import AnyExecutor
 from vhlo_tools.findings import Finding
 from vhlo_tools.gate.baseline import Baseline, ProgramMark
@@ -89,25 +89,14 @@ class Gate:
             SettingsError: If a release that is to confirm is older than all targets.
         """
         paths = [each.path for each in files.head()] if isinstance(files, Listing) else files
+        from vhlo_tools.confirmation import refuse_idle_releases
+
         questions = dict.fromkeys(question for path in paths for question in self.questions(path))
         if isinstance(files, Listing) and not files.is_complete:
             asked = self.settings.questions()
             questions |= dict.fromkeys(each for targets, readers in asked for each in self._asked(targets, readers))
-        self._refuse_idle_releases(list(questions))
+        refuse_idle_releases(self.settings.confirm_with, [each.target.version for each in questions])
         return Scope(paths, list(questions), baseline=str(self.baseline.path) if self.baseline else None)
-
-    def _refuse_idle_releases(self, questions: Sequence[Question]) -> None:
-        """Refuse a release that would confirm nothing, because it is older than all that is asked for."""
-        from vhlo_tools.confirmation import releases_for
-
-        asked = {
-            each for question in questions for each in releases_for(self.settings.confirm_with, question.target.version)
-        }
-        if idle := [each for each in self.settings.confirm_with if questions and each not in asked]:
-            raise SettingsError(
-                f"confirm-with: {idle[0]} is older than every target, and would be asked nothing: name a release of a "
-                f"target's version or a newer one, or an older target"
-            )
 
     def questions(self, path: str) -> list[Question]:
         """Return the questions for a file."""

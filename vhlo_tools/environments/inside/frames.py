@@ -9,7 +9,17 @@ parts; an answer the same with ``value``, or ``error`` and ``step``. Whatever a 
 import json
 import os
 import resource
+import subprocess
 import sys
+
+#: Ends the whole group of processes when nobody is left who could ask, even if it is at work and holds Python's lock.
+WATCH = """
+import os, select, signal
+asked = select.poll()
+asked.register(0, 0)
+asked.poll()
+os.killpg(os.getpgrp(), signal.SIGKILL)
+"""
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer
@@ -28,6 +38,7 @@ def serve(functions):
     limit = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    end_with_caller()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = sys.stdin.buffer
@@ -53,6 +64,13 @@ def serve(functions):
         for part in found:
             answers.write(part)
         answers.flush()
+
+
+def end_with_caller():
+    """See that this process ends with the one that asks, however that ends."""
+    if os.getpgrp() == os.getpid():
+        silent = subprocess.DEVNULL
+        subprocess.Popen([sys.executable, "-I", "-S", "-c", WATCH], stdout=silent, stderr=silent)
 
 
 def words_of(error):
