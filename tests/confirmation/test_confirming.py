@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from corpus import EXAMPLES, FEATURES
 from vhlo_process import vhlo as run_vhlo
 
 import vhlo_tools as vt
+from vhlo_tools.confirmation import confirming
 
 pytestmark = [pytest.mark.releases, pytest.mark.one_python]
 
@@ -157,3 +160,16 @@ def test_migrate_moves_what_releases_read(tmp_path: Path, jobs: int) -> None:
             "refused_by_release"
         ]
     assert sharded.read_bytes() == before
+
+
+def test_a_release_that_somebody_kills_has_refused_nothing() -> None:
+    artifact = vt.serialize(EXAMPLES / "saxpy.mlir", OLD)
+    assert vt.confirm(artifact, OLD)
+    process = confirming._process_of(OLD)
+    child = process._child
+    assert child is not None
+    child.send_signal(signal.SIGSTOP)  # so that it reads nothing before it is killed
+    threading.Timer(0.5, child.kill).start()
+    with pytest.raises(vt.ReleaseEnvironmentError, match="was killed while it read"):
+        vt.confirm(artifact, OLD)
+    assert vt.confirm(artifact, OLD)

@@ -59,12 +59,18 @@ def confirm_by(release: str, artifact: Artifact) -> Confirmation:
         artifact: The artifact, as it is.
 
     Raises:
-        ReleaseEnvironmentError: If the release cannot be had or started, or does not answer within two minutes.
+        ReleaseEnvironmentError: If the release cannot be had or started, or does not answer within two minutes, or was
+            killed.
         MissingExtraError: If its environment must be made, and there is no uv.
     """
     answer = _process_of(release).read(bytes(artifact))
     if answer.failed == "timeout":
         raise ReleaseEnvironmentError(f"{release} does not read {artifact.name} to the end: {answer.words}")
+    if answer.failed == "crash" and "SIGKILL" in answer.words:
+        # Nothing in a release kills it so: the system did, for want of memory, or a person.
+        raise ReleaseEnvironmentError(
+            f"{release} was killed while it read {artifact.name}: it may need more memory than there is; try again"
+        )
     return Confirmation(release, artifact.name, answer.succeeded, answer.words, answer.seconds)
 
 
