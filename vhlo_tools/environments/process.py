@@ -155,9 +155,16 @@ class ReleaseProcess:
             _kill(child)
 
     def _asked(self, function: str, parts: Sequence[bytes], options: Mapping[str, object]) -> Answer:
+        fresh = self._child is None or self._child.poll() is not None
+        answer = self._answered(function, parts, options, fresh=fresh)
+        if answer.failed == "crash" and not fresh and not self._stopped:
+            # It may have died before, or of what an earlier request left behind: a new process tells.
+            return self._answered(function, parts, options, fresh=True)
+        return answer
+
+    def _answered(self, function: str, parts: Sequence[bytes], options: Mapping[str, object], *, fresh: bool) -> Answer:
         if self._stopped:
             return Answer("crash", "stopped")
-        fresh = self._child is None or self._child.poll() is not None
         child = self._started() if fresh else self._child
         assert child is not None
         assert child.stdin is not None
