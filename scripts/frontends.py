@@ -29,30 +29,48 @@ EXTRAS = {
 FOLDERS = {"jax": ("jax", "iree"), "scale": ("scale", "signing")}
 
 
-def run_tests(name: str, arguments: list[str]) -> int:
-    """Run the tests of one name in its environment, made now if it is not there; return pytest's exit code."""
+def bootstrap(name: str) -> tuple[list[str], dict[str, str]]:
+    """Return the command that makes the environment of a name, if it is not there, and runs what follows in it.
+
+    And the variables that it needs.
+    """
     keras = ("keras",) if name in FRAMEWORKS else ()
     extras = [word for extra in ("frontend-test", *EXTRAS[name], *keras) for word in ("--extra", extra)]
-    bootstrap = [sys.executable, "-I", "scripts/bootstrap.py", "--venv", str(ROOT / f".venv-{name}"), *extras]
+    # As a URL, for pip takes a space to separate two files.
+    variables = {"PIP_CONSTRAINT": (ROOT / TESTS / "constraints.txt").as_uri(), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    if keras:
+        variables["KERAS_BACKEND"] = name
+    command = [sys.executable, "-I", "scripts/bootstrap.py", "--venv", str(ROOT / f".venv-{name}"), *extras]
+    return command, {**os.environ, **variables}
+
+
+def prepare(name: str) -> int:
+    """Make the environment of one name, if it is not there; return the exit code."""
+    command, variables = bootstrap(name)
+    return subprocess.run([*command, "python", "--version"], cwd=ROOT, env=variables, check=False).returncode
+
+
+def run_tests(name: str, arguments: list[str]) -> int:
+    """Run the tests of one name in its environment, made now if it is not there; return pytest's exit code."""
+    command, variables = bootstrap(name)
     # A framework takes seconds to import, and its tests compute: two processes, which share single tests, otherwise one
     # would wait minutes for the other's longest file. Clusters and servers are shared by the tests of a file, which
     # mostly wait for them.
     sharing = ("4", "loadfile") if name == "scale" else ("2", "worksteal")
     pytest = ["python", "-m", "pytest", "-p", "no:cacheprovider", "-n", sharing[0], "--dist", sharing[1]]
+    keras = ("keras",) if name in FRAMEWORKS else ()
     pytest += [*(str(TESTS / folder) for folder in (*FOLDERS.get(name, (name,)), *keras)), *arguments]
-    # As a URL, for pip takes a space to separate two files.
-    settings = {"PIP_CONSTRAINT": (ROOT / TESTS / "constraints.txt").as_uri(), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    if keras:
-        settings["KERAS_BACKEND"] = name
-    return subprocess.run([*bootstrap, *pytest], cwd=ROOT, env={**os.environ, **settings}, check=False).returncode
+    return subprocess.run([*command, *pytest], cwd=ROOT, env=variables, check=False).returncode
 
 
 def main() -> int:
     """Run the tests of the environments that are named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME", help=", ".join(NAMES))
+    parser.add_argument("--prepare", action="store_true", help="only make the environments")
     options, arguments = parser.parse_known_args()
-    failed = [name for name in options.names or NAMES if run_tests(name, arguments)]
+    names = options.names or NAMES
+    failed = [name for name in names if (prepare(name) if options.prepare else run_tests(name, arguments))]
     if failed:
         print(f"frontends: failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
