@@ -8,6 +8,7 @@ caller in every child, and is shared with other uses by the caller.
 from __future__ import annotations
 
 import ctypes
+import errno
 import gc
 import os
 import pickle
@@ -39,6 +40,8 @@ STATUS: Final = struct.Struct("<i")
 
 _LENGTH: Final = struct.Struct("<I")
 _DESCRIPTORS: Final = 6
+#: What a child writes that has not even the memory for an answer (`failures.py` knows it).
+_NO_MEMORY: Final = b"MemoryError\n"
 _SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
@@ -168,8 +171,13 @@ class _Server:
                 SharedMemory(outgoing, writable=True),
                 notes,
             )
-        except OSError:
-            pass  # the caller is gone, or has dropped this child
+        except OSError as error:
+            # Of others, the caller is gone, or has dropped this child.
+            if error.errno == errno.ENOMEM:
+                os.write(2, _NO_MEMORY)
+        except MemoryError:
+            # There was not enough left even for the answer.
+            os.write(2, _NO_MEMORY)
         finally:
             os._exit(0)
 
