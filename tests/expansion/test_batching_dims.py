@@ -200,6 +200,7 @@ def _gathered(case: Case, operand: Any, indices: Any) -> Any:
     return result
 
 
+@pytest.mark.one_python
 def test_gathers_against_the_specification() -> None:
     rng = np.random.default_rng(1)
     for case in _cases(0, 24):
@@ -211,6 +212,7 @@ def test_gathers_against_the_specification() -> None:
         np.testing.assert_array_equal(found, _gathered(case, operand, indices), str(case))
 
 
+@pytest.mark.one_python
 def test_scatters() -> None:
     rng = np.random.default_rng(2)
     for index, case in enumerate(_cases(3, 16)):
