@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-#: What leads Python, or what it starts, elsewhere.
-ELSEWHERE = re.compile(r"PYTHON.*|VIRTUAL_ENV.*|PYENV_VERSION|__PYVENV_LAUNCHER__")
+from vhlo_tools.environments import ReleaseProcess, clean_environment
+
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "environments.py"
 
 
@@ -44,5 +43,16 @@ def run_in(
     """
     start = [str(program)] if isinstance(program, Path) else ["-c", program]
     command = [python_of(release), "-I", *start, *map(str, arguments)]
-    variables = {name: value for name, value in os.environ.items() if not ELSEWHERE.fullmatch(name)}
+    variables = clean_environment()
     return subprocess.run(command, input=input or b"", capture_output=True, timeout=timeout, check=False, env=variables)
+
+
+def read_by(release: str, artifacts: Iterable[bytes], *, text: bool = True) -> list[dict[str, str]]:
+    """Return what a release makes of each artifact: its ``text``, if that is asked for, or an ``error``."""
+    with ReleaseProcess(release) as process:
+        answers = [process.read(artifact, text=text) for artifact in artifacts]
+    return [
+        # What cannot be parsed again was read: contexts of releases before 0.4.24 do not know quantized types.
+        {"text": answer.value or ""} if answer.succeeded or answer.failed == "parse" else {"error": answer.words}
+        for answer in answers
+    ]

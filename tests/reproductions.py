@@ -7,7 +7,6 @@ does neither.
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -26,7 +25,9 @@ from typing import Final, Literal, get_args
 
 from packaging.requirements import Requirement
 from packaging.version import Version
-from release_environments import ELSEWHERE, run_in
+from release_environments import run_in
+
+from vhlo_tools.environments import clean_environment
 
 __all__ = [
     "FOLDER",
@@ -357,7 +358,7 @@ def _batch(release: str, jobs: Sequence[tuple[_Trial, str]]) -> list[_End]:
 
 
 def _run_here(given: bytes, limit: float) -> subprocess.CompletedProcess[bytes]:
-    variables = {name: value for name, value in os.environ.items() if not ELSEWHERE.fullmatch(name)}
+    variables = clean_environment()
     command = [sys.executable, "-I", str(FOLDER / "trial.py")]
     return subprocess.run(command, input=given, capture_output=True, timeout=limit, check=False, env=variables)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus import EXAMPLES, ROOT, example_programs
+from corpus import EXAMPLES, example_programs
 from corpus_files import corpus_files
-from release_environments import run_in
+from release_environments import read_by
 from weights_files import arguments_of, read_header, round_trip, text_of
 
 import vhlo_tools as vt
@@ -177,9 +176,7 @@ def test_an_artifact_that_has_lost_the_name_of_the_op(tmp_path: Path) -> None:
 def test_releases_read_both(tmp_path: Path) -> None:
     artifact = vt.serialize(NESTED, "jaxlib==0.4.31")
     result, restored = round_trip(artifact, tmp_path)
-    frames = b"".join(len(each).to_bytes(8, "little") + bytes(each) for each in (artifact, result.artifact, restored))
-    read = run_in("jaxlib==0.4.31", ROOT / "tests" / "releases" / "read_artifact.py", input=frames)
-    before, between, after = json.loads(read.stdout)
+    before, between, after = read_by("jaxlib==0.4.31", map(bytes, (artifact, result.artifact, restored)))
     assert before == after
     assert len(between["text"].partition("->")[0].split("%arg")) == 1 + 7
     assert "error" not in {*before, *between}

@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
-
 import pytest
 from corpus import EXAMPLES, FEATURES, features_of_library
-from release_environments import run_in
+from release_environments import read_by
 
 import vhlo_tools as vt
 
 pytestmark = pytest.mark.releases
 
-READER = Path(__file__).with_name("read_artifact.py")
 RELEASES = ("jaxlib==0.4.31", "jaxlib==0.4.35", "jaxlib==0.5.3", "jaxlib==0.8.3")
 PORTABLE = ("saxpy.mlir", "convnet.bc", "symbolic_export.jax_export", "transformer_step.mlir")
 MIXED = ("sharded_matmul.mlir", "custom_calls.mlir")
 
 
-def read_by(release: str, artifacts: Sequence[vt.Artifact]) -> list[dict[str, str]]:
-    """Return what `release` makes of each artifact: its text, or an error."""
-    frames = b"".join(len(artifact).to_bytes(8, "little") + bytes(artifact) for artifact in artifacts)
-    read = run_in(release, READER, input=frames)
-    assert read.returncode == 0, read.stderr.decode()
-    outcomes: list[dict[str, str]] = json.loads(read.stdout)
-    return outcomes
-
-
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_release_reads_what_is_written_for_it(release: str) -> None:
     artifacts = [vt.serialize(EXAMPLES / example, release) for example in PORTABLE]
-    for example, artifact, outcome in zip(PORTABLE, artifacts, read_by(release, artifacts), strict=True):
+    for example, artifact, outcome in zip(PORTABLE, artifacts, read_by(release, map(bytes, artifacts)), strict=True):
         # What the release understood, as text of its own, is the program that we understand; aliases and all.
         understood = vt.deserialize(vt.serialize(outcome["text"]))
         assert str(understood) == str(vt.deserialize(artifact))
@@ -45,7 +31,7 @@ def test_a_release_reads_every_feature_that_its_version_has(release: str) -> Non
     version = vt.resolve_target(release).version
     features = [feature for feature in features_of_library() if feature.introduced <= version]
     artifacts = [vt.serialize(FEATURES / f"{feature.id}.mlir", release) for feature in features]
-    outcomes = read_by(release, artifacts)
+    outcomes = read_by(release, map(bytes, artifacts))
     assert [feature.id for feature, each in zip(features, outcomes, strict=True) if "error" in each] == []
     assert len(features) > 8
 
@@ -54,12 +40,12 @@ def test_a_release_reads_every_feature_that_its_version_has(release: str) -> Non
 def test_other_dialects_are_read_since_the_version_that_brought_them(example: str) -> None:
     new = vt.serialize(EXAMPLES / example, "jaxlib==0.8.3", allow_other_dialects=True)
     assert not new.findings
-    (outcome,) = read_by("jaxlib==0.8.3", [new])
+    (outcome,) = read_by("jaxlib==0.8.3", map(bytes, [new]))
     understood = vt.deserialize(vt.serialize(outcome["text"], allow_other_dialects=True))
     assert str(understood) == str(vt.deserialize(new))
     old = vt.serialize(EXAMPLES / example, "jaxlib==0.5.3", allow_other_dialects=True)
     assert {finding.level for finding in old.findings} == {"warning"}
-    assert "error" in read_by("jaxlib==0.5.3", [old])[0]
+    assert "error" in read_by("jaxlib==0.5.3", map(bytes, [old]))[0]
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -72,13 +58,13 @@ def test_a_release_reads_what_was_brought_down_on_its_bytes(release: str) -> Non
     ]
     down = [vt.retarget(each, release, engine="bytes") for each in newest]
     by_library = [vt.retarget(each, release, engine="mlir") for each in newest]
-    assert read_by(release, down) == read_by(release, by_library)
-    assert not any("error" in outcome for outcome in read_by(release, down))
+    assert read_by(release, map(bytes, down)) == read_by(release, map(bytes, by_library))
+    assert not any("error" in outcome for outcome in read_by(release, map(bytes, down)))
 
 
 def test_a_release_chokes_on_the_range_locations_that_the_library_leaves_in() -> None:
     """The reason why we make them plain."""
     kept = bytes(vt.serialize(EXAMPLES / "transformer_step.mlir", "1.9.0"))
     relabelled = vt.open_artifact(kept.replace(b"StableHLO_v1.9.0", b"StableHLO_v1.7.8"))
-    assert "error" in read_by("jaxlib==0.4.35", [relabelled])[0]
-    assert "text" in read_by("jaxlib==0.4.35", [vt.retarget(relabelled, "1.7.8")])[0]
+    assert "error" in read_by("jaxlib==0.4.35", map(bytes, [relabelled]))[0]
+    assert "text" in read_by("jaxlib==0.4.35", map(bytes, [vt.retarget(relabelled, "1.7.8")]))[0]

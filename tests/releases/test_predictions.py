@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
-from pathlib import Path
 
 import pytest
-from corpus_files import ARCHIVE, corpus_files, corpus_index
-from release_environments import run_in
+from corpus_files import corpus_files
+from release_environments import read_by
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, other_dialects
@@ -24,7 +22,6 @@ RELEASES = (
     "jaxlib==0.12.0.1",
     "torch-mlir==20261001",
 )
-READER = Path(__file__).with_name("outcomes.py")
 
 
 @cache
@@ -34,19 +31,8 @@ def artifacts() -> tuple[Artifact, ...]:
 
 def outcomes_in(release: str) -> dict[str, str]:
     """Return what `release` says of each artifact, nothing if it reads it."""
-    names = [entry.file for entry in corpus_index() if not entry.ordinary]
-    found: dict[str, str] = {}
-    while len(found) < len(names):
-        rest = [name for name in names if name not in found]
-        done = run_in(release, READER, ARCHIVE, input="\n".join(rest).encode(), timeout=600)
-        answers: dict[str, str] = dict(json.loads(line) for line in done.stdout.splitlines() if line.startswith(b"["))
-        found |= answers
-        if done.returncode >= 0 and not answers:
-            raise RuntimeError(done.stderr.decode())
-        if done.returncode:
-            # It died of the next one.
-            found[next(name for name in rest if name not in answers)] = f"ended by signal {-done.returncode}"
-    return found
+    answers = read_by(release, map(bytes, artifacts()), text=False)
+    return {each.name: answer.get("error", "") for each, answer in zip(artifacts(), answers, strict=True)}
 
 
 @pytest.mark.parametrize("release", RELEASES)
