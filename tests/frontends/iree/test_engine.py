@@ -69,7 +69,8 @@ def test_values_of_each_type(element: str) -> None:
 def test_types_that_it_lacks_are_refused(element: str) -> None:
     kind = f"tensor<4x{element}>"
     program = main(f"%0 = stablehlo.add %a, %a : {kind}", f"%a: {kind}", kind)
-    with pytest.raises(vt.EngineError, match=r"IREE cannot compile the text: it has no lowering of vector.store"):
+    # IREE compiles in threads, and which of the two ops it meets first is by chance.
+    with pytest.raises(vt.EngineError, match=r"IREE cannot compile the text: it has no lowering of vector\.(load|store) "):
         vt.run(program, [[1, 1, 1, 1]], engine="iree")
 
 
