@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Final, Literal
 
 from vhlo_tools.printable import printable
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = [

@@ -7,7 +7,6 @@ other types was measured with jaxlib 0.10.2 and 0.12.0.1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from vhlo_tools.aliasing.alias_entries import Alias, Donor
@@ -16,6 +15,7 @@ from vhlo_tools.aliasing.config import AliasConfig
 from vhlo_tools.aliasing.declared import Declared, Form, Problem
 from vhlo_tools.aliasing.shapes import Signature, Tuple, format_index
 from vhlo_tools.errors import AliasError
+from vhlo_tools.records import dataclass
 
 __all__ = [
     "ARGUMENT_ATTRIBUTES",

@@ -5,10 +5,10 @@ Source: ``xla/hlo/ir/hlo_input_output_alias_config.h`` in openxla/xla.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from vhlo_tools.aliasing.shapes import ShapeIndex
+from vhlo_tools.records import dataclass
 
 __all__ = ["Alias", "AliasKind", "Donor"]
 

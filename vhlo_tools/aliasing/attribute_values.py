@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from vhlo_tools.records import dataclass
 
 __all__ = ["Other", "Plain", "Unit", "describe", "integer"]
 

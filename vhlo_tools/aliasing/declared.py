@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from vhlo_tools.aliasing.alias_entries import Alias, Donor
 from vhlo_tools.aliasing.config import AliasConfig, AliasViolation, violations
 from vhlo_tools.aliasing.shapes import Signature
 from vhlo_tools.errors import AliasError
+from vhlo_tools.records import dataclass
 
 __all__ = ["Declared", "Form", "Problem"]
 

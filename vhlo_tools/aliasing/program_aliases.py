@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from vhlo_tools.aliasing.alias_entries import Alias
 from vhlo_tools.aliasing.config import AliasConfig
 from vhlo_tools.aliasing.declared import Declared
 from vhlo_tools.aliasing.shapes import Signature
 from vhlo_tools.findings import SourceLocation
+from vhlo_tools.records import dataclass
 
 __all__ = ["CallAliases", "NamedValue", "ProgramAliases"]
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import zip_longest
 from typing import Final
+
+from vhlo_tools.records import dataclass
 
 __all__ = [
     "Array",

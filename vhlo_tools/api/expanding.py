@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Unpack
 
@@ -10,6 +9,7 @@ from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.frontends import as_program
 from vhlo_tools.compat import AllowRelaxed, Expand, expansion_policy
 from vhlo_tools.findings import Finding
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:

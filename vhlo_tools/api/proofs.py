@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.conversion import strip
@@ -16,6 +15,7 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import EngineError, MalformedArtifactError, ProviderError, VerificationError
 from vhlo_tools.formats import Buffer
 from vhlo_tools.migration import Proof, StoredProgram
+from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from vhlo_tools.executors import AnyExecutor, Workers, in_batches, work_in_order
 from vhlo_tools.formats import read_bytes, recognise
 from vhlo_tools.mapping import digest_of
 from vhlo_tools.migration import StoredProgram
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_url, place
 from vhlo_tools.stores import Pair, PairRecord, Pairs, PairStatus
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from vhlo_tools.aliasing import Alias, CallAliases, Signature, call_violations, encode_call, read_call
@@ -21,6 +21,7 @@ from vhlo_tools.bytecode import (
     visit,
 )
 from vhlo_tools.errors import AliasError
+from vhlo_tools.records import dataclass
 
 __all__ = ["has_call_aliases", "matching_calls", "read_calls", "write_call_aliases"]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from vhlo_tools.aliasing import Alias, Declared, Donor
 from vhlo_tools.artifact.artifact_aliases import read_aliases
 from vhlo_tools.bytecode import File, Operation, Printer, Value, attributes_of, entry_name, walk
 from vhlo_tools.dialect import EntryKind
+from vhlo_tools.records import dataclass
 
 __all__ = ["Alias", "Constants", "Donor", "Function", "Inventory", "take_inventory"]
 

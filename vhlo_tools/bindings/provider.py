@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module, reload
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ from vhlo_tools.bindings.diagnostics import captured, to_diagnostic
 from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
 from vhlo_tools.errors import ProviderError
 from vhlo_tools.findings import Diagnostic
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:

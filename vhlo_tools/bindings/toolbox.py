@@ -9,12 +9,12 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 from vhlo_tools.bindings.mlir import Context, Module
 from vhlo_tools.bindings.provider import Provider
+from vhlo_tools.records import dataclass
 
 __all__ = ["FilePosition", "Remark", "Toolbox"]
 

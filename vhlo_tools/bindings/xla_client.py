@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
@@ -21,6 +20,7 @@ from vhlo_tools.bindings.no_jax import WithoutJax, allowing_jax
 from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import EngineError, ProviderError
+from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

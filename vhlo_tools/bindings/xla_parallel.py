@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from vhlo_tools.bindings.xla_client import (
     described,
     xla_client,
 )
+from vhlo_tools.records import dataclass
 
 __all__ = ["Devices", "ParallelProgram", "compile_parallel"]
 

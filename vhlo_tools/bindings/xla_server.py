@@ -6,7 +6,6 @@ The child keeps compiled programs and arrays on its device, by numbers that the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -24,6 +23,7 @@ from vhlo_tools.bindings.xla_client import (
     put_on_device,
 )
 from vhlo_tools.bindings.xla_parallel import Devices, ParallelProgram, compile_parallel
+from vhlo_tools.records import dataclass
 
 __all__ = ["Dropped", "XlaSource", "call_here", "compile_here", "execute_here", "put_here", "read_here"]
 

@@ -6,7 +6,6 @@ Entries without a specification (of another dialect, or with an unknown code) re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
 from vhlo_tools.bytecode.container import Chunk
@@ -16,6 +15,7 @@ from vhlo_tools.bytecode.writer import flagged, svarint, varint
 from vhlo_tools.dialect import Encoding, EntryKind, Field, encodings_of, spellings_of
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import View, join
+from vhlo_tools.records import dataclass
 
 __all__ = ["EntryTables", "Value", "decode_entry", "encode_entry", "entry_name", "references"]
 

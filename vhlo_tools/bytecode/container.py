@@ -7,13 +7,13 @@ Source: «Top Level Structure» and «Sections» in ``mlir/docs/BytecodeFormat.m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from vhlo_tools.bytecode.reader import ByteReader, EntryReader
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import Chunk, FileRange, View
+from vhlo_tools.records import dataclass
 
 __all__ = [
     "MAGIC",

@@ -7,7 +7,7 @@ the format: dialect versions since 1, a leading number of op names since 4, regi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 from typing import Final
 
@@ -15,6 +15,7 @@ from vhlo_tools.bytecode.container import Chunk, encode_section, read_section
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import flagged, varint
 from vhlo_tools.mapping import join
+from vhlo_tools.records import dataclass
 
 __all__ = ["DialectName", "Dialects", "OpName", "decode_dialects", "encode_dialects"]
 

@@ -8,13 +8,14 @@ since 4, properties since 5.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from vhlo_tools.bytecode.container import SECTION_NAMES
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import flagged, varint
 from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.records import dataclass
 
 __all__ = [
     "OPTIONAL_LOCATIONS_SINCE",

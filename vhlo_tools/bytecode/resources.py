@@ -6,12 +6,13 @@ Source: «Resource Section» in ``mlir/docs/BytecodeFormat.md``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import varint
+from vhlo_tools.records import dataclass
 
 __all__ = ["Resource", "ResourceGroup", "ResourceKind", "decode_resources", "encode_resources"]
 

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -38,6 +38,7 @@ from vhlo_tools.gate import (
     read_patterns,
     settings_schema,
 )
+from vhlo_tools.records import dataclass
 from vhlo_tools.report import FORMATS, Answer, Renderer, Scope, Summary, render, render_statistics
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from vhlo_tools.dialect import Effect, Expansion, Feature, known_features
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["NO_EXPANSIONS", "AllowRelaxed", "Expand", "ExpansionPolicy", "expansion_flag", "expansion_policy"]

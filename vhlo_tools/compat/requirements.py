@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -25,6 +25,7 @@ from vhlo_tools.dialect import (
     newest_version,
 )
 from vhlo_tools.findings import Finding
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["FeatureCount", "Requirements"]

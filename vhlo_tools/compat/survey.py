@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Final
 
@@ -29,6 +29,7 @@ from vhlo_tools.dialect import (
 )
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.findings import FindingKind, Level, SourceLocation
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["Survey", "Use"]

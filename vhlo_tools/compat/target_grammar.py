@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from difflib import get_close_matches
 
 from vhlo_tools.dialect import Release, known_jax_releases, known_releases, minimum_version, newest_version
 from vhlo_tools.errors import UnknownReleaseWarning, UnknownTargetError
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["Library", "Target", "newest_released_by", "resolve_target"]

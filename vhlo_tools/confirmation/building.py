@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from vhlo_tools.artifact import Artifact
@@ -18,6 +17,7 @@ from vhlo_tools.confirmation.programs import MatrixProgram
 from vhlo_tools.dialect import newest_version
 from vhlo_tools.environments import Answer, ReleaseProcess, Say, Step, pack_arrays, unpack_arrays
 from vhlo_tools.errors import DowngradeError, ReleaseEnvironmentError, VhloToolsError
+from vhlo_tools.records import dataclass
 from vhlo_tools.verification import Comparison, Tolerance, compare_outputs
 from vhlo_tools.version import Version
 

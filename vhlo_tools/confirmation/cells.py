@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
+from vhlo_tools.records import dataclass
 from vhlo_tools.tables import Column, ListOf, Table
 from vhlo_tools.version import Version
 

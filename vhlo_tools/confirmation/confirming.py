@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from vhlo_tools.artifact import Artifact
@@ -13,6 +12,7 @@ from vhlo_tools.confirmation.predicting import specified_version
 from vhlo_tools.environments import PackageRelease, ReleaseProcess
 from vhlo_tools.errors import ReleaseEnvironmentError, SettingsError
 from vhlo_tools.findings import Finding
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["Confirmation", "confirm_by", "refusals", "refuse_idle_releases"]

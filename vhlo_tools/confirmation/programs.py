@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.execution import Executable
+from vhlo_tools.records import dataclass
 from vhlo_tools.verification import Drawing, draw_inputs
 
 __all__ = ["Evaluation", "MatrixProgram", "evaluate"]

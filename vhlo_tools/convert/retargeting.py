@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from vhlo_tools.compat import expansion_policy, resolve_target
 from vhlo_tools.convert.serialization import serialize_program
 from vhlo_tools.errors import DowngradeError, MalformedArtifactError, UnknownTargetError
 from vhlo_tools.program import load_program
+from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ExpandOptions

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 from vhlo_tools.dialect.data import Kind, check_entry, load_entries
 from vhlo_tools.dialect.features import Effect, known_feature
 from vhlo_tools.dialect.releases import known_releases
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["ExpansionConfirmation", "known_confirmations"]

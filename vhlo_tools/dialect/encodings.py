@@ -5,12 +5,12 @@ An encoding is a code and a list of fields; the codec in :mod:`vhlo_tools.byteco
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
 from vhlo_tools.dialect.data import COUNTED, NUMBERED, check_entry, load_entries
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = [

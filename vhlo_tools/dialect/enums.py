@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
 from vhlo_tools.dialect.data import COUNTED, check_entry, load_entries
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["Enum", "EnumCase", "find_enum", "known_enums", "load_enums"]

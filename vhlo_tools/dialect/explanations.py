@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args
 
 from vhlo_tools.dialect.data import check_entry, load_entries
 from vhlo_tools.findings import Level
+from vhlo_tools.records import dataclass
 
 __all__ = ["Explanation", "explanation_of", "known_explanations"]
 

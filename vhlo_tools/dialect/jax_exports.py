@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
 from vhlo_tools.dialect.data import Kind, check_entry, load_entries
+from vhlo_tools.records import dataclass
 
 __all__ = ["JaxExportPart", "JaxRelease", "known_jax_export_parts", "known_jax_releases"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args
 
 from vhlo_tools.dialect.data import NUMBERED, check_entry, load_entries
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["Promise", "WindowName", "known_promises", "promised"]

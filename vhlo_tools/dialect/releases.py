@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any
 
 from vhlo_tools.dialect.data import Kind, check_entry, load_entries
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["Release", "known_releases", "load_releases"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -17,6 +16,7 @@ from vhlo_tools.dialect.features import Feature, known_features, load_features
 from vhlo_tools.dialect.ops import Constraint, Op, OpStep, OpVersion, known_ops, load_ops
 from vhlo_tools.dialect.versions import VersionEntry, known_versions, load_versions
 from vhlo_tools.errors import InvalidSpecificationError
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = [

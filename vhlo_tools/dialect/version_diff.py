@@ -6,7 +6,7 @@ The changes are derived from the version ranges of the entries, not recorded a s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
@@ -14,6 +14,7 @@ from vhlo_tools.dialect.ops import Op, OpStep, OpVersion
 from vhlo_tools.dialect.specification import ENCODING_KINDS, Specification
 from vhlo_tools.dialect.wording import constraint_text
 from vhlo_tools.errors import UnknownTargetError
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["Change", "diff", "what_differs"]

@@ -7,7 +7,7 @@ bytes and of text that produce such ops share these rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import Any
 
@@ -17,6 +17,7 @@ from vhlo_tools.dialect.specification import Specification, known_specification,
 from vhlo_tools.dialect.wording import constraint_text
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding, FindingKind
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["Blocker", "OpStructure", "blockers", "downgrade", "floor_of", "matches", "obstacles", "upgrade"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources.abc import Traversable
@@ -10,6 +9,7 @@ from typing import Any
 
 from vhlo_tools.dialect.data import COUNTED, check_entry, load_entries
 from vhlo_tools.errors import UnknownTargetError
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = [

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+from vhlo_tools.records import dataclass
 
 __all__ = ["DIFFERENCE_KINDS", "Difference", "DifferenceKind"]
 

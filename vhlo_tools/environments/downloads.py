@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +16,7 @@ from vhlo_tools.environments.interpreters import find_interpreters
 from vhlo_tools.environments.making import made_environment
 from vhlo_tools.environments.release import PackageRelease
 from vhlo_tools.environments.uv import UnfitInterpreterError, run_uv
+from vhlo_tools.records import dataclass
 
 __all__ = ["Download", "download_of", "oldest_python", "released_on"]
 

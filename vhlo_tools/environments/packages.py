@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from vhlo_tools.records import dataclass
 
 __all__ = ["PACKAGES", "Package"]
 

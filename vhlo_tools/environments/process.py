@@ -17,7 +17,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Literal, Self
@@ -28,6 +27,7 @@ from vhlo_tools.environments.release import PackageRelease
 from vhlo_tools.environments.uv import clean_environment
 from vhlo_tools.errors import ReleaseEnvironmentError
 from vhlo_tools.printable import printable
+from vhlo_tools.records import dataclass
 
 __all__ = ["Answer", "ReleaseProcess", "Step"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -11,6 +10,7 @@ from packaging.version import Version
 
 from vhlo_tools.environments.packages import PACKAGES, Package
 from vhlo_tools.errors import ReleaseEnvironmentError
+from vhlo_tools.records import dataclass
 
 __all__ = ["PackageRelease"]
 

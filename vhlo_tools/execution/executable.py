@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ from vhlo_tools.execution.values.flattening import flatten_main
 from vhlo_tools.execution.values.main_function import main_of, valid_module
 from vhlo_tools.execution.values.nesting import leaf_values, nested_values
 from vhlo_tools.program import Program, read_module_aliases
+from vhlo_tools.records import dataclass
 
 __all__ = ["Donate", "Executable", "Execution"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.values.arrays import ArgumentType, TokenType, ValueType, parse_value_type
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.program import names_in_utf8
+from vhlo_tools.records import dataclass
 
 __all__ = ["CustomCall", "Handler", "call_of", "checked_results", "handler_advice", "plain_attribute"]
 

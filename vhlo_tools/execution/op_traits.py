@@ -11,8 +11,10 @@ Sources: StableHLO specification (``docs/spec.md``); for the ops that the interp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
+
+from vhlo_tools.records import dataclass
 
 __all__ = [
     "CONTROL_FLOW",

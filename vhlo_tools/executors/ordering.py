@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from vhlo_tools.executors.batches import LARGEST_BATCH
 from vhlo_tools.executors.scheduling import work_through
 from vhlo_tools.executors.workers import Workers
+from vhlo_tools.records import dataclass
 
 __all__ = ["waiting_results", "work_in_order"]
 

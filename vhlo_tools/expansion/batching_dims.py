@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import DIMENSION_BITS, Build, MatchFailure, Rewriter
 
 __all__ = ["EXACT"]

@@ -53,10 +53,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.expansion.values import elementwise
+from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter, constant_like, discardable
 
 __all__ = ["EXACT", "RELAXED", "algorithm_of", "expanded_algorithm", "without_algorithm"]

@@ -15,7 +15,6 @@ or become integers that store these values if the caller allows it (``--allow-si
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy as np
 from vhlo_tools.bindings import CALLEES, Operation, functions_of, source_of
 from vhlo_tools.expansion.narrow_constants import elements_of_constant
 from vhlo_tools.expansion.whole_module import WholeModule
+from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import Rewriter, Tensor, apply_patterns, patterns_of, retype, values_of
 
 __all__ = ["HeldType", "Narrow", "Rule", "Rules", "change_elements", "computed", "constant", "rounded"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final
@@ -15,6 +14,7 @@ from vhlo_tools.errors import DowngradeError
 from vhlo_tools.expansion.whole_module import ModuleExpansion, WholeModule
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.program import place_of
+from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import Build, Notes, Refuse, apply_patterns, patterns_of, values_of
 from vhlo_tools.version import Version
 

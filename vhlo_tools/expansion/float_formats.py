@@ -21,13 +21,13 @@ above that and subnormal in f32 to the second least, where the interpreter has t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import inf, nan
 from typing import Any, Final, Literal
 
 import ml_dtypes
 import numpy as np
 
+from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import Rewriter, Tensor, select
 
 __all__ = [

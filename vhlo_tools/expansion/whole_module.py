@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider, source_of
 from vhlo_tools.compat import ExpansionPolicy
 from vhlo_tools.findings import SourceLocation
+from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import Notes
 from vhlo_tools.version import Version
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from vhlo_tools.bytecode import Block, File, Place, Region, attributes_of
+from vhlo_tools.records import dataclass
 
 __all__ = ["FoundConstant", "RegionOp", "find_constants"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Final
 
@@ -30,6 +30,7 @@ from vhlo_tools.externalization.safetensors import write_tensors
 from vhlo_tools.externalization.signature_editing import SignatureEditor, edit_signature
 from vhlo_tools.externalization.tensors import StoredTensor
 from vhlo_tools.files import write_atomically
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import place
 
 __all__ = ["Externalized", "externalize"]

@@ -6,7 +6,6 @@ import io
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +18,7 @@ from vhlo_tools.externalization.listing import named_constants
 from vhlo_tools.externalization.safetensors import write_tensors
 from vhlo_tools.externalization.tensors import StoredTensor
 from vhlo_tools.files import write_atomically
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import Place, Url
 
 __all__ = ["LARGEST_SPLAT", "LARGEST_SUM", "Extracted", "extract", "too_large"]

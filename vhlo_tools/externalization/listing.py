@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bytecode import File, Places, Printer, without_collection
 from vhlo_tools.externalization.constant_uses import FoundConstant, find_constants
 from vhlo_tools.externalization.tensors import StoredTensor, read_tensor
+from vhlo_tools.records import dataclass
 
 __all__ = ["Constant", "list_constants", "named_constants"]
 

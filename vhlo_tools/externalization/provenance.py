@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Final
 
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import InvalidInputError
+from vhlo_tools.records import dataclass
 
 __all__ = ["Moved", "Provenance"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bytecode import Chunk
@@ -18,6 +17,7 @@ from vhlo_tools.errors import InvalidInputError
 from vhlo_tools.externalization.element_types import safetensors_name
 from vhlo_tools.externalization.tensors import StoredTensor
 from vhlo_tools.mapping import View, view
+from vhlo_tools.records import dataclass
 
 __all__ = ["TensorFile", "read_tensors", "write_tensors"]
 

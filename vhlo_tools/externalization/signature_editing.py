@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -22,6 +22,7 @@ from vhlo_tools.bytecode import (
 )
 from vhlo_tools.errors import InvalidInputError, MalformedArtifactError
 from vhlo_tools.externalization.constant_uses import RegionOp
+from vhlo_tools.records import dataclass
 
 __all__ = ["SignatureEditor", "edit_signature"]
 

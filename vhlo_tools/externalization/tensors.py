@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
 from typing import Final, Literal
@@ -13,6 +12,7 @@ from typing import Final, Literal
 from vhlo_tools.bytecode import Chunk, File, Printer, digest, same_bytes, shortest_form
 from vhlo_tools.externalization.element_types import element_size
 from vhlo_tools.mapping import View, slices, view
+from vhlo_tools.records import dataclass
 
 __all__ = ["Form", "StoredTensor", "pack", "read_tensor"]
 

@@ -11,11 +11,11 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from vhlo_tools.mapping import kind_of_file
+from vhlo_tools.records import dataclass
 
 __all__ = ["BACKUPS", "PROGRAM_SUFFIXES", "Backups", "backups_in", "list_backups"]
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import View
+from vhlo_tools.records import dataclass
 
 __all__ = ["FlatBufferReader", "Layout", "Table", "TableField", "Vector"]
 

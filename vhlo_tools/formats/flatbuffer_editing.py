@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Final
 
@@ -13,6 +13,7 @@ from vhlo_tools.bytecode import Chunk
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.formats.flatbuffer import FlatBufferReader, Table, Vector
 from vhlo_tools.mapping import View
+from vhlo_tools.records import dataclass
 
 __all__ = ["replace_vectors"]
 

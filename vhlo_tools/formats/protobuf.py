@@ -7,11 +7,11 @@ value. The callers know the meaning of the fields.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import View
+from vhlo_tools.records import dataclass
 
 __all__ = ["Message"]
 

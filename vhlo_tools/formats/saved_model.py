@@ -7,7 +7,6 @@ The main file is a protocol buffer, of which only the path to the signatures is 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Final
@@ -16,6 +15,7 @@ from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.formats.protobuf import Message
 from vhlo_tools.formats.storage import read_bytes
 from vhlo_tools.mapping import view
+from vhlo_tools.records import dataclass
 
 __all__ = ["SavedModel", "SavedSignature", "SavedTensor", "is_saved_model", "read_saved_model"]
 

@@ -6,7 +6,6 @@ Objects are identified by the names of their classes, so that no framework is im
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from vhlo_tools.formats.recognition import Kind, recognise
 from vhlo_tools.formats.saved_model import is_saved_model
 from vhlo_tools.formats.storage import Buffer, as_bytes, read_bytes
 from vhlo_tools.mapping import FileRange
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_path, is_url, place
 
 __all__ = ["Source", "identify"]

@@ -11,12 +11,12 @@ import io
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.formats.storage import Buffer
 from vhlo_tools.mapping import View, view
+from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     import zipfile

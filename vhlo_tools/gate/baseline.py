@@ -14,7 +14,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path, PurePath
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.gate.digests import digest_at
 from vhlo_tools.mapping import open_regular
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_url
 from vhlo_tools.report import Identity, Question, identity_of
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 from vhlo_tools.errors import RevisionError
 from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
 from vhlo_tools.gate.revision import Entry, Revision
+from vhlo_tools.records import dataclass
 
 __all__ = ["Change", "changes_since"]
 

@@ -9,7 +9,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,7 @@ from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
 from vhlo_tools.gate.digests import digest_at
 from vhlo_tools.gate.examination import os_message
 from vhlo_tools.mapping import FileRange, digest_of
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import Url, is_url, place
 from vhlo_tools.stores import ListedFile
 

@@ -7,7 +7,7 @@ can be kept (:mod:`vhlo_tools.gate.findings_cache`), and be made in another proc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from vhlo_tools.gate.digests import digest_at
 from vhlo_tools.gate.program_facts import ProgramFacts, count_functions, facts_of
 from vhlo_tools.gate.revision import lfs_pointer
 from vhlo_tools.mapping import FileRange, digest_of
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import place
 from vhlo_tools.report import Question
 

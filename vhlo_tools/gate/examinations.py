@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from vhlo_tools.executors import Workers, waiting_results, work_through
@@ -13,6 +13,7 @@ from vhlo_tools.gate.cache_context import context_digest
 from vhlo_tools.gate.contents import Content
 from vhlo_tools.gate.examination import Examination, Examiner, Task
 from vhlo_tools.gate.findings_cache import FindingsCache
+from vhlo_tools.records import dataclass
 from vhlo_tools.report import Question
 
 __all__ = ["Examinations", "Request", "crashed"]

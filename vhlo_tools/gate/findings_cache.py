@@ -16,7 +16,6 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -29,6 +28,7 @@ from vhlo_tools.gate.examination import Examination
 from vhlo_tools.gate.program_facts import ProgramFacts
 from vhlo_tools.mapping import open_regular
 from vhlo_tools.printable import printable
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import InvalidVersionError, Version
 
 __all__ = ["FindingsCache"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -26,6 +25,7 @@ from vhlo_tools.gate.schema import (
     within,
 )
 from vhlo_tools.gate.settings import Override, Settings, fits
+from vhlo_tools.records import dataclass
 from vhlo_tools.report import FORMATS
 
 __all__ = ["KeyPlace", "read_levels", "read_patterns", "read_table", "settings_schema"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
+
+from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias, Donor

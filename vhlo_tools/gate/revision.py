@@ -12,7 +12,6 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -21,6 +20,7 @@ from typing import IO, Final, Self
 from vhlo_tools.errors import RevisionError
 from vhlo_tools.formats import Buffer
 from vhlo_tools.mapping import slices
+from vhlo_tools.records import dataclass
 
 __all__ = ["Entry", "Revision", "lfs_pointer"]
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.gate.keys import KeyPlace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.formats import SET_ASIDE
 from vhlo_tools.gate.levels import Levels
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_url
 
 if TYPE_CHECKING:

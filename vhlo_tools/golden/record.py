@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from vhlo_tools.documents import read_json
 from vhlo_tools.errors import GoldenError
 from vhlo_tools.execution import as_saved
 from vhlo_tools.golden.array_files import read_array, read_file
+from vhlo_tools.records import dataclass
 from vhlo_tools.verification import Tolerance
 
 __all__ = ["MANIFEST", "Record", "StoredArray", "read_record", "records_in", "write_record"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import GoldenError, VhloToolsError
 from vhlo_tools.golden.record import Record, read_record
+from vhlo_tools.records import dataclass
 from vhlo_tools.verification import Comparison, compare_outputs
 
 __all__ = ["Replayed", "replay", "replay_folder"]

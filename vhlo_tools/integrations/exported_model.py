@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, Unpack
@@ -19,6 +19,7 @@ from vhlo_tools.files import write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.integrations.binding import bind_arguments
 from vhlo_tools.program import load_program
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import place
 from vhlo_tools.version import Version
 

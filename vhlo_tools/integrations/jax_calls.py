@@ -6,7 +6,6 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.artifact import Artifact
@@ -21,6 +20,7 @@ from vhlo_tools.integrations.jax_functions import (
     is_array,
     with_weights,
 )
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["ExportedCall", "JaxOptions", "export_call", "jitted_as_called"]

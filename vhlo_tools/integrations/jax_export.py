@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from os import PathLike
 from typing import Any, Final, Literal
@@ -16,6 +16,7 @@ from vhlo_tools.integrations.exported_model import ExportedModel
 from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.jax_calls import JaxOptions, export_call, jitted_as_called
 from vhlo_tools.integrations.jax_targets import resolved_target
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["JaxProgram", "export"]

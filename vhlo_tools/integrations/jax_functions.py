@@ -11,12 +11,14 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import CodeType
 from typing import Any, Final
 
 import numpy as np
+
+from vhlo_tools.records import dataclass
 
 __all__ = ["ArrayFunction", "array_function", "exclude_from_locations", "with_weights"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from vhlo_tools.artifact import Artifact
@@ -19,6 +18,7 @@ from vhlo_tools.integrations.extras import require_extra
 from vhlo_tools.integrations.keras_random import recorded_draws
 from vhlo_tools.integrations.naming import joined, unique
 from vhlo_tools.integrations.open_shapes import fixed_shapes
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:

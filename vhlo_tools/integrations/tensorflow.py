@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
@@ -24,6 +23,7 @@ from vhlo_tools.integrations.open_shapes import fixed_shapes
 from vhlo_tools.integrations.tensorflow_graphs import FunctionGraphs, explained_refusal, with_user_locations
 from vhlo_tools.integrations.tensorflow_import import import_tensorflow
 from vhlo_tools.integrations.variables import owner_of, variable_names
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:

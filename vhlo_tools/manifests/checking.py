@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Union
@@ -12,6 +11,7 @@ from vhlo_tools.errors import ManifestError
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Source, read_bytes
 from vhlo_tools.manifests.placing import find_manifest, manifest_place
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import Place, is_path, place
 
 if TYPE_CHECKING:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any, Final
 
 from vhlo_tools.aliasing import Alias, Donor
 from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.externalization import list_constants
+from vhlo_tools.records import dataclass
 
 __all__ = ["LARGE", "MOST_CONSTANTS", "ConstantDigest", "Contents", "Signature", "contents_of"]
 

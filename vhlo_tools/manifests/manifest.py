@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from os import PathLike
 from typing import Any, Final
@@ -24,6 +24,7 @@ from vhlo_tools.formats import Buffer, Kind, as_bytes, read_bytes, recognise
 from vhlo_tools.manifests.contents import ConstantDigest, Signature, contents_of
 from vhlo_tools.mapping import Chunk, FileRange, slices, view
 from vhlo_tools.printable import printable
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_path, place
 
 __all__ = ["SCHEMA", "Held", "Manifest", "ManifestDifference", "measured"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -23,6 +22,7 @@ from vhlo_tools.manifests.checking import check_manifest
 from vhlo_tools.manifests.manifest import Manifest
 from vhlo_tools.manifests.placing import manifest_place, signature_place
 from vhlo_tools.printable import printable
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import Place, place
 
 __all__ = ["CertificateSigner", "KeySigner", "Verifier", "sign", "verify_signature"]

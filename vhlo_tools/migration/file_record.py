@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from typing import Any, Final, Literal, get_args
 
 from vhlo_tools.findings import Finding, SourceLocation
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["STATUSES", "MigrationRecord", "Status"]

@@ -13,7 +13,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -26,6 +26,7 @@ from vhlo_tools.migration.part_files import remove_parts
 from vhlo_tools.migration.places import Places
 from vhlo_tools.migration.request import MigrationSettings
 from vhlo_tools.migration.store_files import FoundFile
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_url
 from vhlo_tools.stores import Stamp, base_of, resolved
 from vhlo_tools.version import Version

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Self
 
 from vhlo_tools.migration.request import MigrationSettings
+from vhlo_tools.records import dataclass
 from vhlo_tools.stores import base_of, resolved
 
 __all__ = ["Places"]

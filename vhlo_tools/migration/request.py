@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -11,6 +10,7 @@ from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.dialect import Release
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Kind
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_url, plain_path
 from vhlo_tools.version import Version
 

@@ -10,11 +10,12 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.migration.result_tables import MIGRATION_TABLE
+from vhlo_tools.records import dataclass
 from vhlo_tools.stores import STATUS_TABLE, VERIFICATION_TABLE
 from vhlo_tools.tables import StoredTable, Table
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from vhlo_tools.migration.file_record import STATUSES, MigrationRecord
+from vhlo_tools.records import dataclass
 
 __all__ = ["MigrationSummary"]
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +49,7 @@ from vhlo_tools.migration.object_results import (
 from vhlo_tools.migration.part_files import part_path
 from vhlo_tools.migration.request import MigrationSettings, StoredProgram, Tools
 from vhlo_tools.migration.store_files import FoundFile
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_url
 from vhlo_tools.stores import Stamp, hash_at, object_url
 from vhlo_tools.version import Version

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider
 from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError
 from vhlo_tools.findings import SourceLocation
+from vhlo_tools.records import dataclass
 
 __all__ = ["Program", "explain_failure", "names_in_utf8", "place_of", "unreadable"]
 

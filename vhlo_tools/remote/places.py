@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final, Literal, TypeGuard
 from urllib.parse import unquote
 
 from vhlo_tools.errors import InvalidUrlError
+from vhlo_tools.records import dataclass
 
 __all__ = ["Place", "StoreKind", "Url", "is_path", "is_url", "local_path", "place", "plain_path"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Lock
+
+from vhlo_tools.records import dataclass
 
 __all__ = ["Traffic", "count", "counted"]
 

@@ -6,10 +6,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Final
 
 from vhlo_tools.findings import Finding
+from vhlo_tools.records import dataclass
 from vhlo_tools.report.model import Question
 
 __all__ = ["Identity", "fingerprints", "identity_of"]

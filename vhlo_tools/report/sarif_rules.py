@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
 from vhlo_tools.compat import expansion_flag
 from vhlo_tools.dialect import Feature, explanation_of, known_features
 from vhlo_tools.findings import Finding, Level
+from vhlo_tools.records import dataclass
 
 __all__ = ["SarifRule", "rule_of", "title_of"]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from vhlo_tools.findings import Finding
+from vhlo_tools.records import dataclass
 from vhlo_tools.report.model import Answer, State
 
 __all__ = ["Summary"]

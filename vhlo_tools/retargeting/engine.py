@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from vhlo_tools.bytecode import (
@@ -32,6 +32,7 @@ from vhlo_tools.dialect import (
 )
 from vhlo_tools.errors import InvalidProgramError, UnsupportedFeatureError
 from vhlo_tools.findings import Finding
+from vhlo_tools.records import dataclass
 from vhlo_tools.retargeting.locations import locate_arguments, make_locations_plain
 from vhlo_tools.version import Version
 

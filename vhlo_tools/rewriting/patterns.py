@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings import (
@@ -16,6 +15,7 @@ from vhlo_tools.bindings import (
     source_of,
 )
 from vhlo_tools.findings import SourceLocation
+from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting.notes import Notes
 from vhlo_tools.rewriting.rewriter import MatchFailure, Rewriter
 

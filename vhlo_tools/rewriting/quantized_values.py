@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting.rewriter import Rewriter
 from vhlo_tools.rewriting.tensor import Tensor, spread
 

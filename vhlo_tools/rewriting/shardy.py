@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider, class_of, elements_of, named_attributes
+from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting.notes import Notes
 from vhlo_tools.rewriting.patterns import Build, apply_patterns, patterns_of
 from vhlo_tools.rewriting.rewriter import Rewriter

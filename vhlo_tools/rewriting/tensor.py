@@ -6,9 +6,9 @@ An expression of tensors reads like its formula, and builds one op of StableHLO 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting.rewriter import DIMENSION_BITS, Rewriter
 
 __all__ = ["Tensor", "concatenate", "constant_like", "iota", "loop", "select", "spread", "tensors"]

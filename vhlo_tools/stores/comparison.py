@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, get_args
 
+from vhlo_tools.records import dataclass
 from vhlo_tools.tables import Column, Table
 from vhlo_tools.version import Version
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,7 @@ from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.errors import InvalidProgramError, MigrationError, VhloToolsError
 from vhlo_tools.formats import ARTIFACT_PRODUCER, Kind, objects_at, programs_at, read_bytes, recognise
 from vhlo_tools.mapping import open_regular, view
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import Url, is_url, open_object, place
 from vhlo_tools.stores.stamps import object_url
 from vhlo_tools.version import Version

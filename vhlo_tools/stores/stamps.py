@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from vhlo_tools.formats import read_bytes
 from vhlo_tools.mapping import digest_of
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import Url, is_url, place
 
 if TYPE_CHECKING:

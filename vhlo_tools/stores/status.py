@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date
 from typing import Final, Literal
 
 from vhlo_tools.dialect import WindowName
+from vhlo_tools.records import dataclass
 from vhlo_tools.stores.watch import StoreFile
 from vhlo_tools.stores.windows import ReadingReleases
 from vhlo_tools.tables import Column, ListOf, StructOf, Table

@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from itertools import islice
 from typing import Any, Final
@@ -16,6 +16,7 @@ from vhlo_tools.dialect import known_versions, newest_version
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.executors import Workers, work_through
 from vhlo_tools.formats import SET_ASIDE, Kind, read_bytes, recognise
+from vhlo_tools.records import dataclass
 from vhlo_tools.remote import place
 from vhlo_tools.stores.members import IN_PLACE, files_of
 from vhlo_tools.stores.windows import (

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
 from typing import Final, get_args
@@ -28,6 +27,7 @@ from vhlo_tools.dialect import (
     promised,
 )
 from vhlo_tools.errors import UnknownTargetError
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
+
+from vhlo_tools.records import dataclass
 
 __all__ = ["CellKind", "Column", "ListOf", "PlainKind", "StructOf", "Table"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from vhlo_tools.errors import ResultsError
+from vhlo_tools.records import dataclass
 from vhlo_tools.tables.arrow import PREFIX, arrow_fields, require_pyarrow
 from vhlo_tools.tables.columns import Table
 

@@ -7,8 +7,10 @@ option requires one, as the next argument; ``--`` ends the options.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal
+
+from vhlo_tools.records import dataclass
 
 __all__ = ["Arguments", "Option", "UsageError", "help_text", "parse_arguments", "truth_of"]
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from vhlo_tools.bindings import FilePosition, Remark
+from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.diagnostic_printing import SEE_CURRENT, DiagnosticPrinter, read_text
 from vhlo_tools.upstream.sources import SourceText
 

@@ -11,8 +11,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from vhlo_tools.records import dataclass
 
 __all__ = ["Child", "guarded", "note", "noted", "start"]
 

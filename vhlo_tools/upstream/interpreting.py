@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +23,7 @@ from vhlo_tools.execution import (
     run_programs,
 )
 from vhlo_tools.program import Program
+from vhlo_tools.records import dataclass
 from vhlo_tools.upstream import tensor_text
 from vhlo_tools.upstream.check_dialect.check_ops import constant_of
 from vhlo_tools.upstream.check_dialect.checks import (

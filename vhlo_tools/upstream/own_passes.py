@@ -7,10 +7,10 @@ Sources: ``stablehlo/reference/InterpreterInstrumentWithProbe.cpp`` in openxla/s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation, Toolbox, inline_calls
+from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError, truth_of
 
 __all__ = ["OWN_PASSES", "OwnPass", "prepare"]

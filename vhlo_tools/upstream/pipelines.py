@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from vhlo_tools.bindings import Toolbox
+from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError
 from vhlo_tools.upstream.own_passes import OWN_PASSES, OwnPass
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from vhlo_tools.records import dataclass
 
 __all__ = ["MismatchError", "Scanner", "parts_of"]
 

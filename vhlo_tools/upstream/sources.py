@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError
 
 __all__ = ["DEFAULT_MARKER", "STANDARD", "SourceText", "as_file", "read_source", "split_source"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import BinaryIO
 
+from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError
 from vhlo_tools.upstream.sources import STANDARD
 

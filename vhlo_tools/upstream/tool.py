@@ -7,12 +7,13 @@ llvm/llvm-project.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Final
 
 from vhlo_tools.bindings import Context, FilePosition, Remark, Toolbox, get_provider
 from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import Arguments, Option, UsageError
 from vhlo_tools.upstream.diagnostic_printing import DiagnosticPrinter
 from vhlo_tools.upstream.guard import note, noted

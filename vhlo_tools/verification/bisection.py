@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -14,6 +13,7 @@ import numpy as np
 
 from vhlo_tools.bindings import CALLEES
 from vhlo_tools.execution import ARGUMENT, CONTROL_FLOW, Executable, Probe, ProbedValue, ProbeSite
+from vhlo_tools.records import dataclass
 from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
 from vhlo_tools.verification.value_matching import Key, key_of, matching_sites
 

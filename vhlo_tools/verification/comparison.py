@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
+from vhlo_tools.records import dataclass
 from vhlo_tools.verification.floats import is_complex, is_float, parts, ulp_distance
 
 __all__ = ["Comparison", "Tolerance", "compare"]

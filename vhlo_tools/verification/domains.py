@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, get_args
 
 from vhlo_tools.bindings import Operation
 from vhlo_tools.execution import OP_TRAITS, DomainKind, ops_where
+from vhlo_tools.records import dataclass
 
 __all__ = ["INDEX_RULES", "Domain", "domain_of"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from vhlo_tools.execution import (
     nested_values,
     parse_value_type,
 )
+from vhlo_tools.records import dataclass
 from vhlo_tools.verification.domains import Domain, domain_of
 from vhlo_tools.verification.floats import is_complex, is_float
 

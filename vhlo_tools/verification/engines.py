@@ -7,12 +7,13 @@ and the report names it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 from typing import Any
 
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution import Executable
+from vhlo_tools.records import dataclass
 from vhlo_tools.verification.comparison import Comparison, Tolerance
 from vhlo_tools.verification.rounds import (
     Outputs,

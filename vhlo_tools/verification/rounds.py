@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from vhlo_tools.aliasing import Array, ProgramAliases, Shape, Tuple, compare_ali
 from vhlo_tools.errors import VerificationError
 from vhlo_tools.execution import Executable
 from vhlo_tools.findings import Finding
+from vhlo_tools.records import dataclass
 from vhlo_tools.verification.bisection import Divergence
 from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
 

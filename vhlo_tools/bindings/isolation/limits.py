@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from vhlo_tools.records import dataclass
 
 __all__ = ["MEMORY", "OUTPUT", "SECONDS", "Deadline", "Limits", "readable_size"]
 

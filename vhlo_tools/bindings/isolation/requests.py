@@ -11,10 +11,10 @@ import pickle
 import socket
 import struct
 import sys
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings.isolation.shared import Chunk, SharedMemory
+from vhlo_tools.records import dataclass
 
 __all__ = ["LENGTH", "Answer", "Packed", "Request", "frame", "pack", "receive", "unpack"]
 

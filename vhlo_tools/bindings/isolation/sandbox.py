@@ -17,8 +17,9 @@ import platform
 import struct
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from vhlo_tools.records import dataclass
 
 __all__ = ["AVAILABLE", "restrict"]
 

@@ -22,7 +22,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from typing import Final
 
@@ -32,6 +32,7 @@ from vhlo_tools.bindings.isolation.shared import SharedMemory
 from vhlo_tools.bindings.isolation.worker import serve
 from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.errors import ProviderError
+from vhlo_tools.records import dataclass
 
 __all__ = ["STATUS", "ForkRequest", "ask", "main"]
 
@@ -86,7 +87,7 @@ def main(descriptor: int) -> None:
         os._exit(0)
 
 
-@dataclass
+@dataclass()
 class _Server:
     caller: socket.socket
     children: dict[int, socket.socket] = field(default_factory=dict)

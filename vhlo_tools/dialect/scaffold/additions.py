@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from vhlo_tools.dialect.ops import OpVersion
 from vhlo_tools.dialect.scaffold.changes import NewAttribute, NewCase, NewEntry, NewKind, NewOp, stem
 from vhlo_tools.dialect.scaffold.document import array, quoted
 from vhlo_tools.findings import FindingKind
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = [

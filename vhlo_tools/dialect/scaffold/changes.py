@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from vhlo_tools.dialect.encodings import EntryKind, Field
 from vhlo_tools.dialect.ops import Slot
 from vhlo_tools.errors import InvalidSpecificationError
+from vhlo_tools.records import dataclass
 
 __all__ = [
     "NewAttribute",

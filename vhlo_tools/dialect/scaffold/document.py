@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 
 from vhlo_tools.errors import InvalidSpecificationError
+from vhlo_tools.records import dataclass
 
 __all__ = ["Document", "Edit", "TableSpan", "array", "quoted"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from vhlo_tools.dialect.scaffold.changes import stem, versioned
 from vhlo_tools.dialect.scaffold.document import quoted
 from vhlo_tools.dialect.specification import Specification
 from vhlo_tools.errors import InvalidSpecificationError
+from vhlo_tools.records import dataclass
 
 __all__ = ["NewDefault", "default_of"]
 

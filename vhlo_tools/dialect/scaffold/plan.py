@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from vhlo_tools.dialect.scaffold.document import Edit
+from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 __all__ = ["Plan", "Remaining"]

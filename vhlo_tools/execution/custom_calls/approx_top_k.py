@@ -7,12 +7,12 @@ XLA for the CPU sorts, and returns the exact result. Sources: ``jax/_src/lax/ann
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings import approx_top_k_size
 from vhlo_tools.execution.custom_calls.call_forms import CallForm
 from vhlo_tools.execution.values.arrays import ArgumentType
+from vhlo_tools.records import dataclass
 
 __all__ = ["ApproxTopK"]
 

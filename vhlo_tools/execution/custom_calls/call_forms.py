@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from vhlo_tools.execution.values.arrays import (
     parse_value_type,
     type_of_array,
 )
+from vhlo_tools.records import dataclass
 
 __all__ = ["CallForm", "form_of_call", "form_of_op"]
 

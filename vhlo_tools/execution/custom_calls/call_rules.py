@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from vhlo_tools.execution.custom_calls.call_forms import CallForm
 from vhlo_tools.execution.custom_calls.configurations import EMPTY, Configuration
 from vhlo_tools.execution.custom_calls.shape_patterns import Bindings, Pattern
 from vhlo_tools.execution.values.arrays import ArgumentType, TokenType, TupleType, ValueType
+from vhlo_tools.records import dataclass
 
 __all__ = ["Rule", "Signature"]
 

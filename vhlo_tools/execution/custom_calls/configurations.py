@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from vhlo_tools.execution.custom_calls.call_forms import CallForm
+from vhlo_tools.records import dataclass
 
 __all__ = ["ANY", "EMPTY", "Configuration", "FrontendAttribute", "MhloOp", "TextConfiguration", "TypedConfiguration"]
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Final
 
 from vhlo_tools.execution.values.arrays import ArgumentType
+from vhlo_tools.records import dataclass
 
 __all__ = ["Bindings", "Pattern"]
 

@@ -7,13 +7,13 @@ openxla/stablehlo).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from vhlo_tools.bindings import Operation
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.op_traits import OP_TRAITS, ops_where
 from vhlo_tools.program import channel_of, ids_of
+from vhlo_tools.records import dataclass
 
 __all__ = ["GROUPS", "Grid", "Grouping", "Groups", "Strategy", "grouping_of"]
 

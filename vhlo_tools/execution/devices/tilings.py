@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from vhlo_tools.execution.devices.grid import Groups
 from vhlo_tools.program import groups_along, sizes_along
+from vhlo_tools.records import dataclass
 
 __all__ = ["Tiling", "gspmd_tiling", "shardy_tilings"]
 

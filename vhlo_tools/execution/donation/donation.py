@@ -8,13 +8,13 @@ not donated. Source: ``xla/pjrt/common_pjrt_client.cc`` and ``xla/service/cpu/cp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from vhlo_tools.aliasing import Alias, ShapeIndex, format_index
 from vhlo_tools.errors import AliasError
 from vhlo_tools.execution.donation.buffers import Buffer
+from vhlo_tools.records import dataclass
 
 __all__ = ["Aliased", "Input", "plan_donation"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from vhlo_tools.aliasing import ShapeIndex, format_index
+from vhlo_tools.records import dataclass
 
 __all__ = ["DonationWarning", "OutputReport", "Placement", "RunReport", "UnusableDonation"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import numpy as np
@@ -23,6 +23,7 @@ from vhlo_tools.execution.reference.lowering.dynamic_shapes import is_dynamic
 from vhlo_tools.execution.values.arrays import ArgumentType, ValueType
 from vhlo_tools.execution.values.main_function import main_of
 from vhlo_tools.program import Program
+from vhlo_tools.records import dataclass
 
 __all__ = ["IreeEngine"]
 

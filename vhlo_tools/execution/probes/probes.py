@@ -10,7 +10,6 @@ import csv
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from vhlo_tools.errors import EngineError, InvalidInputError
 from vhlo_tools.execution.values.arrays import as_saved
+from vhlo_tools.records import dataclass
 
 __all__ = ["ARGUMENT", "COLUMNS", "INDEX", "Probe", "ProbeSite", "ProbedValue", "read_probes"]
 

@@ -8,7 +8,6 @@ Source: StableHLO specification, the section on each op (``docs/spec.md`` in ope
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from vhlo_tools.execution.stepping.kernels import Kernel
 from vhlo_tools.execution.stepping.segment_evaluation import Evaluate
 from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Keys, Rendezvous, Step
 from vhlo_tools.execution.values.arrays import ArgumentType
+from vhlo_tools.records import dataclass
 
 __all__ = [
     "Collective",

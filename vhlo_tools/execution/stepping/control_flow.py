@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Immediate, Keys, Step, StepBlock
+from vhlo_tools.records import dataclass
 
 __all__ = ["Asynchronous", "Branch", "FunctionCall", "Unpack", "While"]
 

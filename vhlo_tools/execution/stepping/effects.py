@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from vhlo_tools.execution.handlers import CustomCall, Handler, checked_results
 from vhlo_tools.execution.probes.probes import ProbeSite
 from vhlo_tools.execution.stepping.steps import Device, Frame, Immediate, Keys
 from vhlo_tools.execution.values.arrays import TokenType, TupleType, ValueType
+from vhlo_tools.records import dataclass
 
 __all__ = ["Emit", "HandlerCall", "Identify"]
 

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Keys, Step, StepBlock
 from vhlo_tools.execution.values.arrays import ArgumentType
+from vhlo_tools.records import dataclass
 
 __all__ = ["Map", "Reduce"]
 

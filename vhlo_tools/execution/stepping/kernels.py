@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings import CALLEES, Module, Operation, Provider
@@ -15,6 +14,7 @@ from vhlo_tools.execution.reference.preflight import check_runnable
 from vhlo_tools.execution.stepping.bodies import Body, append_block, captured, is_constant
 from vhlo_tools.execution.stepping.segment_evaluation import Evaluate
 from vhlo_tools.execution.values.arrays import ValueType, as_arrays, parse_value_type
+from vhlo_tools.records import dataclass
 
 __all__ = ["Kernel", "Kernels"]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings import Module, Operation, Provider
@@ -22,6 +21,7 @@ from vhlo_tools.execution.stepping.distributed import Planning
 from vhlo_tools.execution.stepping.segment_evaluation import Evaluate
 from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Immediate, Keys, Step, StepBlock
 from vhlo_tools.execution.values.arrays import ArgumentType
+from vhlo_tools.records import dataclass
 
 __all__ = ["MANUAL_CALLS", "MANUAL_COMPUTATION", "cut_or_join", "has_manual", "keep_shardings", "manual_computation"]
 

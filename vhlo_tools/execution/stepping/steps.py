@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 from vhlo_tools.execution.probes.probes import ProbeSite
 from vhlo_tools.execution.stepping.segment_evaluation import Evaluate
+from vhlo_tools.records import dataclass
 
 __all__ = ["Device", "DeviceRun", "Frame", "Immediate", "Keys", "Rendezvous", "Step", "StepBlock"]
 

@@ -10,7 +10,6 @@ and ``evalRecvOp`` in ``stablehlo/reference/Ops.cpp``: any device that receives 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.devices.grid import Grid, Grouping
 from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Immediate, Keys, Rendezvous, Step
 from vhlo_tools.execution.values.arrays import ArgumentType
+from vhlo_tools.records import dataclass
 
 __all__ = ["HOST", "Infeed", "Outfeed", "Receive", "Send"]
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import numpy as np
 
 from vhlo_tools.errors import EngineError, InvalidInputError
+from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

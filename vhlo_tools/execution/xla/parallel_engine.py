@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -23,6 +22,7 @@ from vhlo_tools.execution.xla.replicas import flatten_grid
 from vhlo_tools.execution.xla.unsupported import refused
 from vhlo_tools.execution.xla_programs import LoadedProgram, load
 from vhlo_tools.program import Program, read_module_aliases, write_module_aliases
+from vhlo_tools.records import dataclass
 
 __all__ = ["XlaParallelEngine", "splitting_of"]
 

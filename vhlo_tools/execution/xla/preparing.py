@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.aliasing import Alias, AliasConfig, Donor, Opaque, Signature, leaves
@@ -22,6 +21,7 @@ from vhlo_tools.execution.xla.unsupported import check_ops
 from vhlo_tools.execution.xla.workarounds import work_around
 from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure, load_program, read_module_aliases, write_module_aliases
+from vhlo_tools.records import dataclass
 
 __all__ = ["PreparedForXla", "prepared", "rewrite_here"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -21,6 +21,7 @@ from vhlo_tools.execution.xla.preparing import prepared
 from vhlo_tools.execution.xla.unsupported import refused
 from vhlo_tools.execution.xla_programs import LoadedProgram, load
 from vhlo_tools.program import Program
+from vhlo_tools.records import dataclass
 
 __all__ = ["XlaEngine"]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from vhlo_tools.aliasing import Alias, Donor, Signature
+from vhlo_tools.records import dataclass
 
 __all__ = ["HloHeader"]
 

@@ -7,7 +7,7 @@ these parts are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from vhlo_tools.bytecode import MAGIC, Chunk
@@ -17,6 +17,7 @@ from vhlo_tools.formats.flatbuffer_editing import replace_vectors
 from vhlo_tools.formats.jax_export.schema import JAX_EXPORT
 from vhlo_tools.formats.storage import Buffer
 from vhlo_tools.mapping import View, view
+from vhlo_tools.records import dataclass
 
 __all__ = ["JaxExport", "decode_jax_export", "is_jax_export", "replace_modules"]
 

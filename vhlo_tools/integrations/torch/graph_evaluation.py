@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +11,7 @@ from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.integrations.torch.export_errors import first_words
 from vhlo_tools.integrations.torch.numpy_arrays import as_numpy
 from vhlo_tools.integrations.torch.user_lines import described, user_line
+from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from vhlo_tools.bindings import isolation
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError, MissingExtraError, ProviderError
 from vhlo_tools.integrations.torch.lifting import Lifted, lift
+from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     import torch

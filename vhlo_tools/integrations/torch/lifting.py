@@ -6,7 +6,6 @@ torch-mlir writes weights into a module through Python lists, number by number; 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import InvalidProgramError
@@ -15,6 +14,7 @@ from vhlo_tools.integrations.torch.graph_edits import count_from_the_start, prep
 from vhlo_tools.integrations.torch.numpy_arrays import as_numpy
 from vhlo_tools.integrations.torch.shared_decompositions import shared_decompositions
 from vhlo_tools.integrations.torch.signature_names import input_names, output_names
+from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

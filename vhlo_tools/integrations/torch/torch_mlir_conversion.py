@@ -6,12 +6,12 @@ Nothing here imports torch, so that the child starts fast.
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from typing import Any, Final
 
 from vhlo_tools.bindings import MLIRFailure, Module, Provider, get_provider
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.integrations.torch.repairs import mend
+from vhlo_tools.records import dataclass
 
 __all__ = [
     "CONVERT",

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from vhlo_tools.bindings import Operation
+from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.scanner import Scanner
 
 __all__ = ["constant_of", "is_good_check"]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from vhlo_tools.execution import as_saved, is_near, ulp_difference
+from vhlo_tools.records import dataclass
 
 __all__ = ["CheckFailedError", "ProbeFolder", "Texts", "expect_almost_eq", "expect_close", "expect_eq"]
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.scanner import Scanner, parts_of
 
 __all__ = ["pretty_checks"]

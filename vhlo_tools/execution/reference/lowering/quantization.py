@@ -8,7 +8,7 @@ supports only some ops. Here an op is rewritten as the specification defines it:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
@@ -16,6 +16,7 @@ from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.probes.instrumentation import is_instrumentation
 from vhlo_tools.execution.reference.lowering.lowering_patterns import apply_required
 from vhlo_tools.execution.refusals import refusal
+from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import (
     Quantization,
     Rewriter,
