@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date
-from importlib import resources
-from importlib.resources.abc import Traversable
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from vhlo_tools.documents import read_toml
+from vhlo_tools.dialect.snapshot import Tables, read_tables
 from vhlo_tools.errors import InvalidSpecificationError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = ["COUNTED", "NUMBERED", "Kind", "check_entry", "dialect_specs", "files_in", "load_entries", "read_entries"]
 
@@ -33,18 +35,35 @@ _WORDS: Mapping[type, str] = {
 
 def dialect_specs() -> Traversable:
     """Return the folder of the data: inside the package in a wheel, beside it in a checkout."""
-    package = resources.files("vhlo_tools")
-    installed = package.joinpath("dialect_specs")
-    if installed.is_dir():
-        return installed
-    checkout = Path(str(package)).parent / "dialect_specs"
-    if checkout.is_dir():
-        return checkout
+    folder = _folder()
+    if folder is not None:
+        return folder
+    # Imported here because few have the package in a ZIP file.
+    from importlib import resources
+
+    packed = resources.files("vhlo_tools").joinpath("dialect_specs")
+    if packed.is_dir():
+        return packed
     raise FileNotFoundError("vhlo_tools is installed without its dialect_specs folder; reinstall it")
+
+
+@cache
+def _folder() -> Path | None:
+    """Return the folder of the data; ``None`` if it is not in files, as where a package is a ZIP file."""
+    package = Path(__file__).parents[1]
+    return next((each for each in (package / "dialect_specs", package.parent / "dialect_specs") if each.is_dir()), None)
+
+
+@cache
+def _known_tables() -> Tables:
+    folder = _folder()
+    return read_tables(folder) if folder is not None else {}
 
 
 def files_in(folder: str, specs: Traversable | None = None) -> list[str]:
     """Return the TOML files of ``folder``, a path inside ``dialect_specs/``, as paths inside it, sorted."""
+    if specs is None and (known := [file for file in _known_tables() if file.rpartition("/")[0] == folder]):
+        return known
     found = (specs or dialect_specs()).joinpath(*folder.split("/"))
     if specs is not None and not found.is_dir():
         return []
@@ -63,6 +82,12 @@ def read_entries(file: str, table: str, specs: Traversable | None = None) -> lis
     Raises:
         InvalidSpecificationError: If the file is not TOML with this array.
     """
+    known = _known_tables().get(file) if specs is None else None
+    if known is not None:
+        return _entries(known, table, f"{_folder()}/{file}")
+    # Imported here because a snapshot does without.
+    from vhlo_tools.documents import read_toml
+
     found = (specs or dialect_specs()).joinpath(*file.split("/"))
     if specs is not None and not found.is_file():
         return []
@@ -70,6 +95,10 @@ def read_entries(file: str, table: str, specs: Traversable | None = None) -> lis
         tables = read_toml(found.read_bytes())
     except ValueError as error:
         raise InvalidSpecificationError(f"{found}: {error}") from None
+    return _entries(tables, table, found)
+
+
+def _entries(tables: Mapping[str, Any], table: str, found: object) -> list[dict[str, Any]]:
     if others := sorted(tables.keys() - {table}):
         raise InvalidSpecificationError(f"{found}: unknown key {others[0]}: expected only [[{table}]]")
     entries = tables.get(table)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
-from importlib.resources.abc import Traversable
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vhlo_tools.dialect.data import check_entry, load_entries
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = ["Computation", "Default", "Equality", "Structure", "known_default", "known_defaults", "load_defaults"]
 

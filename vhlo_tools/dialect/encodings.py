@@ -6,12 +6,14 @@ An encoding is a code and a list of fields; the codec in :mod:`vhlo_tools.byteco
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources.abc import Traversable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from vhlo_tools.dialect.data import COUNTED, NUMBERED, check_entry, load_entries
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = [
     "Encoding",

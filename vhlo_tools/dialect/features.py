@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources.abc import Traversable
-from typing import Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from vhlo_tools.dialect.data import check_entry, load_entries
 from vhlo_tools.findings import FindingKind
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = ["Effect", "Expansion", "Feature", "known_feature", "known_features", "load_features"]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import date
 from functools import cache
-from importlib.resources.abc import Traversable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from vhlo_tools.dialect.data import Kind, check_entry, load_entries
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = ["JaxExportPart", "JaxRelease", "known_jax_export_parts", "known_jax_releases"]
 

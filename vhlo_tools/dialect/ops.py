@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache, partial
-from importlib.resources.abc import Traversable
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from vhlo_tools.dialect.data import NUMBERED, Kind, check_entry, files_in, load_entries
 from vhlo_tools.dialect.defaults import Structure
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = [
     "Constraint",

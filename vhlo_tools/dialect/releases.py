@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import date
 from functools import cache
-from importlib.resources.abc import Traversable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.dialect.data import Kind, check_entry, load_entries
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = ["Release", "known_releases", "load_releases"]
 

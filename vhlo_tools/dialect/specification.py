@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.dialect.data import dialect_specs, files_in
 from vhlo_tools.dialect.defaults import Default, known_defaults, load_defaults
@@ -18,6 +17,9 @@ from vhlo_tools.dialect.versions import VersionEntry, known_versions, load_versi
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = [
     "ENCODING_KINDS",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import date
 from functools import cache
-from importlib.resources.abc import Traversable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.dialect.data import COUNTED, check_entry, load_entries
 from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 __all__ = [
     "VersionEntry",

@@ -1,0 +1,116 @@
+"""The files of ``dialect_specs/`` as they were parsed before: to parse them all takes as long as the rest of a command.
+
+A snapshot is the source of a Python module, with the tables and a digest of the files that they were parsed from. The
+build of a wheel makes one (``scripts/build_hook.py``), which is installed as any module is. A checkout, whose files
+people edit, keeps one in ``__pycache__``, compiled, where and when Python keeps what it compiles. A snapshot counts
+only while its digest is that of the files.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+__all__ = ["SHIPPED", "Tables", "digest_of", "files_below", "kept_place", "read_tables", "snapshot_source"]
+
+#: The contents of files, by their paths inside the folder, with ``/``.
+Tables: TypeAlias = Mapping[str, Mapping[str, Any]]
+
+#: The module of this package that a wheel has, and a checkout has not.
+SHIPPED: Final = "specs_snapshot"
+
+
+def read_tables(folder: Path) -> Tables:
+    """Return the tables of all files in our own ``folder``, from a snapshot of what they are now; empty without one.
+
+    A checkout without one makes it, unless Python is told to keep nothing (``PYTHONDONTWRITEBYTECODE``).
+    """
+    files = files_below(folder)
+    digest = digest_of(files)
+    with suppress(ModuleNotFoundError):
+        shipped = vars(import_module(f"{__package__}.{SHIPPED}"))
+        if shipped["DIGEST"] == digest:
+            return shipped["TABLES"]  # type: ignore[no-any-return]
+    place = kept_place()
+    if place is None:
+        return {}
+    head = MAGIC_NUMBER + digest
+    with suppress(OSError, EOFError, ValueError, TypeError):
+        kept = place.read_bytes()
+        if kept.startswith(head):
+            return _tables(marshal.loads(memoryview(kept)[len(head) :]))
+    if sys.dont_write_bytecode:
+        return {}
+    try:
+        code = compile(snapshot_source(files), SHIPPED, "exec")
+    except ValueError:
+        # Whoever asks for that file is told what is wrong with it.
+        return {}
+    _keep(place, head + marshal.dumps(code))
+    return _tables(code)
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    """Return the contents of the TOML files in ``folder`` and below, by their paths inside it, sorted."""
+    return dict(sorted(_files_below(folder, "")))
+
+
+def _files_below(folder: Path, within: str) -> Iterator[tuple[str, bytes]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".toml"):
+                yield within + entry.name, Path(entry.path).read_bytes()
+            elif entry.is_dir():
+                yield from _files_below(Path(entry.path), f"{within}{entry.name}/")
+
+
+def digest_of(files: Mapping[str, bytes]) -> bytes:
+    """Return what a snapshot knows its files by: the digest by which Python knows the sources of what it compiled."""
+    return source_hash(b"".join(b"%s\0%d\0%s" % (path.encode(), len(data), data) for path, data in files.items()))
+
+
+def snapshot_source(files: Mapping[str, bytes]) -> str:
+    """Return the snapshot of files as the source of a module.
+
+    Raises:
+        ValueError: If a file is not TOML.
+    """
+    # Imported here because a snapshot is made once.
+    from vhlo_tools.documents import read_toml
+
+    tables = {path: read_toml(data) for path, data in files.items()}
+    said = '"""The files of ``dialect_specs/``, parsed by the build of this package."""'
+    return f"{said}\n\nimport datetime\n\nDIGEST = {digest_of(files)!r}\nTABLES = {tables!r}\n"
+
+
+def kept_place() -> Path | None:
+    """Return the file that a checkout's snapshot is kept in; ``None`` where Python keeps nothing that it compiles."""
+    with suppress(NotImplementedError):
+        # Not with the suffix by which Python would take it for the module.
+        return Path(cache_from_source(str(Path(__file__).with_name(f"{SHIPPED}.py")))).with_suffix(".kept")
+    return None
+
+
+def _tables(code: Any) -> Tables:
+    scope: dict[str, Any] = {}
+    exec(code, scope)
+    return scope["TABLES"]  # type: ignore[no-any-return]
+
+
+def _keep(place: Path, data: bytes) -> None:
+    """Write what is kept, if it can be: to be without it is slower, and no error."""
+    written = place.with_name(f"{place.name}.{os.getpid()}")
+    with suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            written.write_bytes(data)
+            written.replace(place)
+        except OSError:
+            written.unlink()
