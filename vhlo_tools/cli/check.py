@@ -8,38 +8,35 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from vhlo_tools import api
-from vhlo_tools.cli import check_settings, check_text, options
+from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo, has_colours
 from vhlo_tools.cli.progress import Progress, shown_progress
 from vhlo_tools.dialect import explanation_of, known_explanations, known_features
-from vhlo_tools.executors import AnyExecutor
 from vhlo_tools.files import write_atomically
 from vhlo_tools.formats import Buffer
 from vhlo_tools.gate import (
     COMMAND_LINE,
-    Baseline,
-    FindingsCache,
     Gate,
     KeyPlace,
     Levels,
     Listing,
-    Revision,
     Settings,
-    changes_since,
     load_settings,
     read_levels,
     read_patterns,
-    settings_schema,
 )
 from vhlo_tools.records import dataclass
 from vhlo_tools.report import FORMATS, Answer, Renderer, Scope, Summary, render, render_statistics
+
+if TYPE_CHECKING:
+    from vhlo_tools.executors import AnyExecutor
+    from vhlo_tools.gate import Baseline
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -191,6 +188,8 @@ def check(
         _explain(explain, given["output_format"] or "text")
         return 0
     if schema_of is not None:
+        from vhlo_tools.gate import settings_schema
+
         options.echo_json(settings_schema(project=schema_of == "pyproject.toml"))
         return 0
     if config is not None and isolated:
@@ -221,10 +220,11 @@ def check(
         raise click.UsageError(
             "--dask and --cache-dir exclude each other: workers read the programs, and use no cache; give only one"
         )
-    api.install_releases(settings.confirm_with, _say)
-    cache = _cache(settings, cache_dir, no_cache=no_cache or dask is not None)
+    if settings.confirm_with:
+        api.install_releases(settings.confirm_with, _say)
+    kept = _kept(settings, cache_dir, no_cache=no_cache or dask is not None)
     with options.cluster(dask) as client:
-        run = _Run(gate, jobs or _cores(), cache, client)
+        run = _Run(gate, jobs or _cores(), kept, client, is_told=cache_dir is not None)
         summary = run.report(None if output == options.STANDARD else output, renderer, quiet=quiet)
     if gate.baseline is not None and update_baseline:
         gate.baseline.write()
@@ -249,6 +249,9 @@ def _levels(**features: tuple[str, ...]) -> Levels:
 def _show(settings: Settings, provider: str | None) -> int:
     if settings.output_format not in ("text", "json"):
         raise click.UsageError("--show-settings prints text or json: give --output-format json, or text")
+    # Imported here, as are the next, because few runs ask for it.
+    from vhlo_tools.cli import check_settings
+
     gate = Gate(settings, provider=provider)
     files = gate.files(settings.paths) if settings.source("paths") == COMMAND_LINE else []
     if settings.output_format == "json":
@@ -276,6 +279,8 @@ def _baseline(settings: Settings, update: bool) -> Baseline | None:
         if update:
             raise click.UsageError("expected --baseline FILE, here or in the settings, for --update-baseline")
         return None
+    from vhlo_tools.gate import Baseline
+
     path = Path(settings.baseline)
     return Baseline(path) if update and not path.exists() else Baseline.read(path)
 
@@ -285,24 +290,34 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _cache(settings: Settings, folder: str | None, *, no_cache: bool) -> FindingsCache:
+def _kept(settings: Settings, folder: str | None, *, no_cache: bool) -> Path | None:
+    """Return the folder of the findings of other runs; ``None`` to use and keep none."""
     if folder is not None and no_cache:
         raise click.UsageError("--cache-dir and --no-cache exclude each other: give only one")
     if no_cache:
-        return FindingsCache()
+        return None
     if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
         raise click.UsageError(f"--cache-dir {folder}: expected a folder, found a file")
-    return FindingsCache(settings.folder / _CACHE if folder is None else Path(folder))
+    return settings.folder / _CACHE if folder is None else Path(folder)
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run of the gate."""
+    """A run of the gate.
+
+    Attributes:
+        gate: The gate.
+        jobs: The most processes.
+        kept: The folder of the findings of other runs, if they are used.
+        executor: The cluster that does the work, if there is one.
+        is_told: Whether the user has named the folder: findings are then kept however brief the run is.
+    """
 
     gate: Gate
     jobs: int
-    cache: FindingsCache
+    kept: Path | None
     executor: AnyExecutor | None = None
+    is_told: bool = False
 
     def report(self, output: str | None, renderer: Renderer, *, quiet: bool) -> Summary:
         """Check the programs and write the report; other messages go to stderr."""
@@ -314,10 +329,19 @@ class _Run:
         if against is None:
             # Others begin while files are being found; here, their number says how many processes are worth while.
             found = listing if self.executor is not None else None
-            files = found or [each.path for each in listing]
+            listed = [] if found is not None else list(listing)
+            files = found or [each.path for each in listed]
             scope = replace(gate.scope(files), quiet=quiet, colour=colour)
-            answers = gate.answers(files, _read_standard, jobs=self.jobs, cache=self.cache, executor=self.executor)
+            if found is None and not self.is_told and gate.is_brief(listed):
+                return self._written(scope, gate.brief_answers(listed), output, renderer)
+            # Imported here because a brief run does without.
+            from vhlo_tools.gate import FindingsCache
+
+            cache = FindingsCache(self.kept)
+            answers = gate.answers(files, _read_standard, jobs=self.jobs, cache=cache, executor=self.executor)
             return self._written(scope, answers, output, renderer, found)
+        from vhlo_tools.gate import FindingsCache, Revision, changes_since
+
         paths = [each.path for each in listing]
         with Revision(against) as revision:
             changes = changes_since(revision, paths)
@@ -325,7 +349,12 @@ class _Run:
             scope = replace(gate.scope(paths), quiet=quiet, colour=colour)
             scope = replace(scope, paths=changed, against=against, unchanged=len(paths) - len(changed))
             answers = gate.answers_against(
-                revision, changes, _read_standard, jobs=self.jobs, cache=self.cache, executor=self.executor
+                revision,
+                changes,
+                _read_standard,
+                jobs=self.jobs,
+                cache=FindingsCache(self.kept),
+                executor=self.executor,
             )
             return self._written(scope, answers, output, renderer)
 
@@ -404,6 +433,8 @@ def _say(message: str) -> None:
 def _explain(name: str, output_format: str) -> None:
     if output_format not in ("text", "json"):
         raise click.UsageError("--explain prints text or json: give --output-format json, or text")
+    from vhlo_tools.cli import check_text
+
     if (explanation := explanation_of(name)) is not None:
         if output_format == "json":
             options.echo_json({**asdict(explanation), "id": name})
@@ -412,6 +443,8 @@ def _explain(name: str, output_format: str) -> None:
         return
     feature = next((each for each in known_features() if each.id == name), None)
     if feature is None:
+        from difflib import get_close_matches
+
         near = [each.id for each in known_features() if name.lower() in f"{each.id} {each.title}".lower()]
         near += [each.id for each in known_explanations() if name.lower() in each.id]
         ids = [*(each.id for each in known_features()), *(each.id for each in known_explanations())]

@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
-from difflib import get_close_matches
 
 from vhlo_tools.dialect import Release, known_jax_releases, known_releases, minimum_version, newest_version
 from vhlo_tools.errors import UnknownReleaseWarning, UnknownTargetError
@@ -200,6 +199,9 @@ def _release(match: re.Match[str], library: Callable[[], Library], today: date) 
     of_package = _releases_of(package)
     if not of_package:
         packages = sorted({"jax", *(release.package for release in known_releases())})
+        # Imported here because few names are misspelt.
+        from difflib import get_close_matches
+
         near = get_close_matches(package, packages, n=1)
         hint = f"did you mean {near[0]}?" if near else f"known packages: {', '.join(packages)}"
         raise UnknownTargetError(f"no releases of {match[1]} are known: {hint}")

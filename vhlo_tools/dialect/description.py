@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from vhlo_tools.dialect.defaults import Default
@@ -44,6 +43,9 @@ def describe(specs: Specification, name: str) -> tuple[Description, ...]:
 def nearest(specs: Specification, name: str) -> str:
     """Return a suggestion of the names closest to ``name``; empty if none is close."""
     names = {_stem(entry.name) for entry in specs.entries() if entry.kind not in ("constraint", "step")}
+    # Imported here because few names are misspelt.
+    from difflib import get_close_matches
+
     close = get_close_matches(name, sorted(names), n=3)
     return f"; did you mean {' or '.join(close)}?" if close else ""
 

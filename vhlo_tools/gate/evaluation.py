@@ -6,39 +6,41 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.compat import expansion_policy
-from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.executors import AnyExecutor
+from vhlo_tools.errors import MalformedArtifactError, VhloToolsError
 from vhlo_tools.findings import Finding
-from vhlo_tools.gate.baseline import Baseline, ProgramMark
-from vhlo_tools.gate.changes import Change
-from vhlo_tools.gate.contents import Content, ReadOther, read_ahead, unread
-from vhlo_tools.gate.digests import digest_at
-from vhlo_tools.gate.distribution import DistributedExaminations
-from vhlo_tools.gate.examination import Examination, Examiner, os_message
-from vhlo_tools.gate.examinations import Examinations, Request
-from vhlo_tools.gate.findings_cache import FindingsCache
+from vhlo_tools.formats import Kind, recognise
+from vhlo_tools.gate.examination import Examination, Examiner, Task, os_message
 from vhlo_tools.gate.levels import apply_levels
 from vhlo_tools.gate.listing import STANDARD, Listing
-from vhlo_tools.gate.regressions import changed_facts, regressions, split_known
-from vhlo_tools.gate.revision import Revision
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import resolve_named
-from vhlo_tools.manifests import manifest_finding
-from vhlo_tools.mapping import digest_of
-from vhlo_tools.remote import place
+from vhlo_tools.manifests import find_manifest, manifest_finding
+from vhlo_tools.mapping import open_regular
+from vhlo_tools.remote import is_url, place
 from vhlo_tools.report import Answer, Question, Scope, Verdict
 from vhlo_tools.stores import ListedFile
 
 if TYPE_CHECKING:
+    from vhlo_tools.executors import AnyExecutor
+    from vhlo_tools.gate.baseline import Baseline
+    from vhlo_tools.gate.changes import Change
+    from vhlo_tools.gate.contents import Content, ReadOther
+    from vhlo_tools.gate.examinations import Request
+    from vhlo_tools.gate.findings_cache import FindingsCache
+    from vhlo_tools.gate.revision import Revision
     from vhlo_tools.program import ProgramSource
 
 __all__ = ["Gate"]
 
 _STANDARD_NAME: Final = "<stdin>"
+#: A run of no more programs, of no more bytes each, is brief: to know the question of a cache takes as long as to
+#: examine a hundred of them.
+_FEW: Final = 8
+_SMALL: Final = 1 << 16
+_HEAD: Final = 64
 
 
 class Gate:
@@ -89,13 +91,14 @@ class Gate:
             SettingsError: If a release that is to confirm is older than all targets.
         """
         paths = [each.path for each in files.head()] if isinstance(files, Listing) else files
-        from vhlo_tools.confirmation import refuse_idle_releases
-
         questions = dict.fromkeys(question for path in paths for question in self.questions(path))
         if isinstance(files, Listing) and not files.is_complete:
             asked = self.settings.questions()
             questions |= dict.fromkeys(each for targets, readers in asked for each in self._asked(targets, readers))
-        refuse_idle_releases(self.settings.confirm_with, [each.target.version for each in questions])
+        if self.settings.confirm_with:
+            from vhlo_tools.confirmation import refuse_idle_releases
+
+            refuse_idle_releases(self.settings.confirm_with, [each.target.version for each in questions])
         return Scope(paths, list(questions), baseline=str(self.baseline.path) if self.baseline else None)
 
     def questions(self, path: str) -> list[Question]:
@@ -132,6 +135,10 @@ class Gate:
         Raises:
             WorkerError: If a process of the executor crashes that is not replaced, or the cluster cannot be used.
         """
+        # Imported here because a brief run does without.
+        from vhlo_tools.gate.contents import read_ahead, unread
+        from vhlo_tools.gate.examinations import Request
+
         if executor is None:
             paths = [each.path for each in files] if isinstance(files, Listing) else files
             contents, total = read_ahead(paths, read), len(paths)
@@ -148,11 +155,29 @@ class Gate:
 
         for examination in self._examinations(requests(), total, jobs, cache, executor):
             path = waiting.popleft()
-            examination = _with_manifest(examination, path)
-            if examination.error is not None:
-                yield Answer(path, error=examination.error)
-            else:
-                yield Answer(path, self._verdicts(examination, self.questions(path), path))
+            yield self._answer(path, _with_manifest(examination, path))
+
+    def is_brief(self, files: Sequence[ListedFile]) -> bool:
+        """Return whether programs are examined sooner than one can learn what earlier runs found.
+
+        They are, if they are few and small artifacts, examined on their bytes alone, and nothing else asks for their
+        digests, such as a baseline.
+        """
+        settings = self.settings
+        asks = self.baseline is not None or settings.confirm_with or settings.expand or settings.allow_relaxed
+        return not asks and len(files) <= _FEW and all(map(_is_quick, files))
+
+    def brief_answers(self, files: Sequence[ListedFile]) -> Iterator[Answer]:
+        """Yield the answer for each file of a brief run, as :meth:`answers` does."""
+        for file in files:
+            task = Task(file.path, tuple(self.questions(file.path)), hashed=False)
+            (examination,) = self._examiner([task])
+            yield self._answer(file.path, examination)
+
+    def _answer(self, path: str, examination: Examination) -> Answer:
+        if examination.error is not None:
+            return Answer(path, error=examination.error)
+        return Answer(path, self._verdicts(examination, self.questions(path), path))
 
     def _examinations(
         self,
@@ -163,8 +188,15 @@ class Gate:
         executor: AnyExecutor | None,
     ) -> Iterator[Examination]:
         if executor is not None:
+            # Imported here because few have one.
+            from vhlo_tools.gate.distribution import DistributedExaminations
+
             yield from DistributedExaminations(self._examiner, executor).of(requests)
             return
+        # Imported here because a brief run does without.
+        from vhlo_tools.gate.examinations import Examinations
+        from vhlo_tools.gate.findings_cache import FindingsCache
+
         with cache or FindingsCache() as found:
             yield from Examinations(self._examiner, found, jobs=jobs).of(requests, total)
 
@@ -195,6 +227,11 @@ class Gate:
             RevisionError: If the repository lacks what a program was.
             WorkerError: As for :meth:`answers`.
         """
+        # Imported here because most runs compare with nothing.
+        from tempfile import TemporaryDirectory
+
+        from vhlo_tools.gate.contents import read_ahead, unread
+
         with TemporaryDirectory(prefix="vhlo-against-") as scratch:
             paths = [each.path for each in changes]
             contents = read_ahead(paths, read) if executor is None else unread(map(ListedFile, paths), read)
@@ -219,6 +256,11 @@ class Gate:
         self, revision: Revision, changes: Sequence[Change], contents: Iterable[Content], scratch: Path
     ) -> Iterator[Request]:
         """Yield the program of each change, and what it was."""
+        from vhlo_tools.gate.contents import Content
+        from vhlo_tools.gate.digests import digest_at
+        from vhlo_tools.gate.examinations import Request
+        from vhlo_tools.mapping import digest_of
+
         for change, content in zip(changes, contents, strict=True):
             name, questions = _name(change.path), tuple(self.questions(change.path))
             yield Request(content, questions, name, with_facts=change.before is not None)
@@ -283,6 +325,8 @@ class Gate:
     def _compared(
         self, revision: str, now: Examination, before: Examination, questions: Sequence[Question], path: str
     ) -> tuple[Verdict, ...]:
+        from vhlo_tools.gate.regressions import changed_facts, regressions, split_known
+
         _, _, layers = self.settings.for_file(path)
         verdicts = []
         for question, findings, old_findings in zip(questions, now.findings, before.findings, strict=True):
@@ -303,6 +347,9 @@ class Gate:
     ) -> tuple[list[Finding], list[Finding]]:
         if self.baseline is None or path == STANDARD:
             return findings, []
+        # Imported here because few have one.
+        from vhlo_tools.gate.baseline import ProgramMark
+
         digest, functions = examination.digest, examination.functions
         mark = ProgramMark(digest.hex(), functions or 0) if digest is not None else None
         return self.baseline.split(path, question, findings, mark)
@@ -330,8 +377,23 @@ def _with_manifest(examination: Examination, path: str) -> Examination:
     return replace(examination, findings=tuple((found, *each) for each in examination.findings))
 
 
+def _is_quick(file: ListedFile) -> bool:
+    """Return whether a file is a small artifact without a manifest."""
+    if not 0 < file.size <= _SMALL or is_url(file.path):
+        return False
+    try:
+        with open_regular(Path(file.path)) as opened:
+            head = opened.read(_HEAD)
+        return recognise(head, file.path) is Kind.PORTABLE_ARTIFACT and find_manifest(file.path) is None
+    except (OSError, VhloToolsError):
+        # Whoever examines it says why.
+        return False
+
+
 def _digest_at(path: str) -> bytes | None:
     """Return the digest of a program; ``None`` if it cannot be read any more."""
+    from vhlo_tools.gate.digests import digest_at
+
     try:
         return digest_at(place(path))
     except (OSError, MalformedArtifactError):

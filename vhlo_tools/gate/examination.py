@@ -15,9 +15,8 @@ from vhlo_tools import api
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Buffer, Source, is_saved_model, read_bytes, recognise
-from vhlo_tools.gate.digests import digest_at
+from vhlo_tools.gate.lfs_pointers import lfs_pointer
 from vhlo_tools.gate.program_facts import ProgramFacts, count_functions, facts_of
-from vhlo_tools.gate.revision import lfs_pointer
 from vhlo_tools.mapping import FileRange, digest_of
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import place
@@ -43,6 +42,7 @@ class Task:
         with_facts: Whether to collect :class:`ProgramFacts` too.
         number: A number to recognise it by.
         size: The size of its file in bytes, if that is known and ``data`` is not.
+        hashed: Whether to tell the digest of what was examined.
     """
 
     path: str
@@ -54,6 +54,7 @@ class Task:
     with_facts: bool = False
     number: int = 0
     size: int = 0
+    hashed: bool = True
 
     @property
     def shown(self) -> str:
@@ -71,7 +72,7 @@ class Examination:
         functions: The number of functions of a program with findings; ``None`` if it has none, or is no artifact.
         error: The reason why the program could not be examined, if so.
         digest: SHA-256 of what was examined, as :mod:`vhlo_tools.gate.digests` has it; ``None`` if it could not be
-            read, or is a large object behind a URL.
+            read, is a large object behind a URL, or was not asked for.
     """
 
     findings: tuple[tuple[Finding, ...], ...] = ()
@@ -119,7 +120,7 @@ class Examiner:
             if data is not None:
                 if task.data is not None and task.digest is not None:
                     digest = task.digest
-                elif isinstance(where, Path) or not isinstance(data, FileRange):
+                elif task.hashed and (isinstance(where, Path) or not isinstance(data, FileRange)):
                     # What was read now may be something else than what was hashed before.
                     digest = digest_of(data)
                 if lfs_pointer(data) is not None:
@@ -127,6 +128,9 @@ class Examiner:
                         error=f"{task.shown} is a pointer of Git LFS: `git lfs pull` fetches its content"
                     )
             elif isinstance(where, Path):
+                # Imported here because few programs are folders.
+                from vhlo_tools.gate.digests import digest_at
+
                 digest = digest_at(where)
             found = self.examine(_program(task, data), task.questions, name=task.shown, facts=task.with_facts)
             if data is None and isinstance(where, Path) and digest != digest_at(where):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
@@ -136,6 +135,9 @@ def _read(table: Any, place: KeyPlace, readers: Mapping[str, ValueKind[Any]]) ->
     values = {}
     for key, value in _table(table, place).items():
         if key not in readers:
+            # Imported here because few names are misspelt.
+            from difflib import get_close_matches
+
             near = get_close_matches(key.replace("_", "-"), readers, n=1)
             hint = f"did you mean {near[0]}?" if near else f"expected {', '.join(sorted(readers))}"
             raise SettingsError(f"{place.key(key)} is not a setting: {hint}")
@@ -188,6 +190,9 @@ def _choice(*choices: str) -> ValueKind[Any]:
     @value_kind({"enum": list(choices)})
     def read(value: Any, place: KeyPlace) -> Any:
         if value not in choices:
+            # Imported here because few names are misspelt.
+            from difflib import get_close_matches
+
             near = get_close_matches(value, choices, n=1) if isinstance(value, str) else []
             hint = f": did you mean {near[0]}?" if near else ""
             raise SettingsError(f"{place}: expected one of {', '.join(choices)}, found {_shown(value)}{hint}")

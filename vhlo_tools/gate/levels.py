@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Final, Literal, get_args
 
@@ -61,6 +60,9 @@ def problem_with(name: str) -> str | None:
         return f"{name!r} matches no feature: `vhlo spec list` shows them"
     if any(name == each or (each.endswith("*") and name.startswith(each[:-1])) for each in ids):
         return None
+    # Imported here because few names are misspelt.
+    from difflib import get_close_matches
+
     near = get_close_matches(name, [*ids, *KINDS], n=3) or [each for each in ids if name.lower() in each.lower()]
     hint = f"did you mean {' or '.join(near)}?" if near else "`vhlo spec list` shows them"
     return f"{name!r} is not a feature, a glob of features or a kind ({', '.join(KINDS)}): {hint}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Final
@@ -86,6 +85,9 @@ def _members(path: str, settings: Settings) -> Iterator[ListedFile]:
 
 def _once(files: Iterable[ListedFile]) -> Iterator[ListedFile]:
     """Yield files, each path once; the paths so far are on disk, as far as they are many."""
+    # Imported here because most runs are given one path.
+    import sqlite3
+
     database = sqlite3.connect("")
     try:
         database.execute("CREATE TABLE seen (path BLOB PRIMARY KEY) WITHOUT ROWID")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -19,10 +18,11 @@ from typing import IO, Final, Self
 
 from vhlo_tools.errors import RevisionError
 from vhlo_tools.formats import Buffer
+from vhlo_tools.gate.lfs_pointers import lfs_pointer
 from vhlo_tools.mapping import slices
 from vhlo_tools.records import dataclass
 
-__all__ = ["Entry", "Revision", "lfs_pointer"]
+__all__ = ["Entry", "Revision"]
 
 #: Whatever the configuration of the repository says, nothing of it is run.
 _GIT: Final = ("git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
@@ -38,9 +38,6 @@ _UNWANTED: Final = ("GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_TRACE", "GIT_DIFF_OPT
 _LINK: Final = "120000"
 _SUBMODULE: Final = "160000"
 _MOST_LINKS: Final = 40
-#: Source: docs/spec.md of Git LFS, "The Pointer".
-_POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-.*\n)*oid sha256:([0-9a-f]{64})\n")
-_LONGEST_POINTER: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,14 +270,6 @@ class Revision:
         data = answers.read(int(head[2]))
         answers.read(1)
         return data
-
-
-def lfs_pointer(data: Buffer) -> str | None:
-    """Return the SHA-256 that a pointer of Git LFS names; ``None`` for anything else."""
-    if len(data) > _LONGEST_POINTER:
-        return None
-    match = _POINTER.match(bytes(data))
-    return match[1].decode("ascii") if match else None
 
 
 def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:

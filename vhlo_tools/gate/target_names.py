@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
-from difflib import get_close_matches
 
 from vhlo_tools import api
 from vhlo_tools.compat import Library, Target
@@ -51,6 +50,9 @@ def _without_names(spelling: str, names: Names) -> str:
 
 def _hint(spelling: str, names: Names) -> str:
     unknown = [member.strip() for member in spelling.split(",")]
+    # Imported here because few names are misspelt.
+    from difflib import get_close_matches
+
     near = [each for member in unknown for each in get_close_matches(member, names, n=1) if each != member]
     if near:
         return f"; did you mean {' and '.join(near)}?"
