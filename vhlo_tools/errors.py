@@ -9,10 +9,14 @@ Messages are printable: names from files are shown with escapes where they conta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from vhlo_tools.findings import Diagnostic, Finding, findings_lines
+from vhlo_tools.findings import findings_lines
 from vhlo_tools.printable import printable
 from vhlo_tools.version import InvalidVersionError, VhloToolsError
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Diagnostic, Finding
 
 __all__ = [
     "AliasError",

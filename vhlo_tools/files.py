@@ -14,10 +14,14 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.mapping import Chunk, copy, join, slices, view
-from vhlo_tools.remote import Place, Url
+from vhlo_tools.mapping import copy, join, slices, view
+from vhlo_tools.remote import Url
+
+if TYPE_CHECKING:
+    from vhlo_tools.mapping import Chunk
+    from vhlo_tools.remote import Place
 
 __all__ = [
     "MANIFEST_HEAD",

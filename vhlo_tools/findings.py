@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.version import Version
 
 __all__ = [
     "SHOWN_PLACES",

@@ -7,15 +7,20 @@ other types was measured with jaxlib 0.10.2 and 0.12.0.1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.aliasing.alias_entries import Alias, Donor
-from vhlo_tools.aliasing.attribute_values import Plain, describe, integer
-from vhlo_tools.aliasing.config import AliasConfig
-from vhlo_tools.aliasing.declared import Declared, Form, Problem
-from vhlo_tools.aliasing.shapes import Signature, Tuple, format_index
+from vhlo_tools.aliasing.attribute_values import describe, integer
+from vhlo_tools.aliasing.declared import Declared, Problem
+from vhlo_tools.aliasing.shapes import Tuple, format_index
 from vhlo_tools.errors import AliasError
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing.attribute_values import Plain
+    from vhlo_tools.aliasing.config import AliasConfig
+    from vhlo_tools.aliasing.declared import Form
+    from vhlo_tools.aliasing.shapes import Signature
 
 __all__ = [
     "ARGUMENT_ATTRIBUTES",

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.aliasing.alias_entries import Alias, Donor
 from vhlo_tools.aliasing.call_rules import call_violations
-from vhlo_tools.aliasing.config import AliasViolation, Rule
-from vhlo_tools.aliasing.program_aliases import CallAliases, ProgramAliases
 from vhlo_tools.aliasing.shapes import Array, format_index, leaves, subshape
-from vhlo_tools.findings import Finding, Level
+from vhlo_tools.findings import Finding
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing.alias_entries import Alias, Donor
+    from vhlo_tools.aliasing.config import AliasViolation, Rule
+    from vhlo_tools.aliasing.program_aliases import CallAliases, ProgramAliases
+    from vhlo_tools.findings import Level
 
 __all__ = ["ALIAS_FEATURES", "CHANGED", "DROPPED", "LOST", "finding_of", "lint_aliases"]
 

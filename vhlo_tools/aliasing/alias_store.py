@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from vhlo_tools.aliasing.alias_attributes import MODULE_ATTRIBUTES, encode_aliases, fits, read_declared
-from vhlo_tools.aliasing.attribute_values import Plain
-from vhlo_tools.aliasing.config import AliasConfig
-from vhlo_tools.aliasing.declared import Declared, Form
-from vhlo_tools.aliasing.shapes import Signature
 from vhlo_tools.errors import AliasError
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing.attribute_values import Plain
+    from vhlo_tools.aliasing.config import AliasConfig
+    from vhlo_tools.aliasing.declared import Declared, Form
+    from vhlo_tools.aliasing.shapes import Signature
 
 __all__ = ["AliasStore", "declared_in", "entry_name", "set_aliases"]
 

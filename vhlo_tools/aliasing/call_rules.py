@@ -6,10 +6,15 @@ several aliases of one value.
 
 from __future__ import annotations
 
-from vhlo_tools.aliasing.alias_entries import Alias
+from typing import TYPE_CHECKING
+
 from vhlo_tools.aliasing.config import AliasViolation
-from vhlo_tools.aliasing.program_aliases import CallAliases
-from vhlo_tools.aliasing.shapes import Array, Shape, Tuple, format_index, subshape
+from vhlo_tools.aliasing.shapes import Array, Tuple, format_index, subshape
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing.alias_entries import Alias
+    from vhlo_tools.aliasing.program_aliases import CallAliases
+    from vhlo_tools.aliasing.shapes import Shape
 
 __all__ = ["call_violations"]
 

@@ -7,13 +7,16 @@ The model and its rules are those of XLA: ``xla/hlo/ir/hlo_input_output_alias_co
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from vhlo_tools.aliasing.alias_entries import Alias, AliasKind, Donor
 from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors
-from vhlo_tools.aliasing.shapes import Array, Shape, ShapeIndex, Signature, format_index, subshape
+from vhlo_tools.aliasing.shapes import Array, format_index, subshape
 from vhlo_tools.errors import AliasError
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing.shapes import Shape, ShapeIndex, Signature
 
 __all__ = ["AliasConfig", "AliasViolation", "Rule", "violations"]
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from vhlo_tools.aliasing.alias_entries import Alias, Donor
-from vhlo_tools.aliasing.config import AliasConfig, AliasViolation, violations
-from vhlo_tools.aliasing.shapes import Signature
+from vhlo_tools.aliasing.config import AliasConfig, violations
 from vhlo_tools.errors import AliasError
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing.config import AliasViolation
+    from vhlo_tools.aliasing.shapes import Signature
 
 __all__ = ["Declared", "Form", "Problem"]
 

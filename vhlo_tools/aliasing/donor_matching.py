@@ -6,9 +6,14 @@ XLA matches them at compilation, larger outputs first. Source:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from vhlo_tools.aliasing.alias_entries import Alias
-from vhlo_tools.aliasing.config import AliasConfig
-from vhlo_tools.aliasing.shapes import Array, ShapeIndex, leaves, subshape
+from vhlo_tools.aliasing.shapes import Array, leaves, subshape
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing.config import AliasConfig
+    from vhlo_tools.aliasing.shapes import ShapeIndex
 
 __all__ = ["compiled_aliases"]
 

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.aliasing.alias_entries import Alias, AliasKind, Donor
-from vhlo_tools.aliasing.shapes import ShapeIndex, format_index
+from vhlo_tools.aliasing.alias_entries import Alias, Donor
+from vhlo_tools.aliasing.shapes import format_index
 from vhlo_tools.errors import AliasError
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing.alias_entries import AliasKind
+    from vhlo_tools.aliasing.shapes import ShapeIndex
 
 __all__ = ["format_aliases", "format_donors", "parse_aliases", "parse_donors"]
 

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from vhlo_tools.aliasing.alias_entries import Alias, Donor
+from vhlo_tools.aliasing.alias_entries import Donor
 from vhlo_tools.aliasing.alias_lint import CHANGED, LOST, finding_of
-from vhlo_tools.aliasing.program_aliases import ProgramAliases
-from vhlo_tools.aliasing.shapes import Signature, format_index
+from vhlo_tools.aliasing.shapes import format_index
 from vhlo_tools.errors import AliasError
-from vhlo_tools.findings import Finding
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing.alias_entries import Alias
+    from vhlo_tools.aliasing.program_aliases import ProgramAliases
+    from vhlo_tools.aliasing.shapes import Signature
+    from vhlo_tools.findings import Finding
 
 __all__ = ["compare_aliases"]
 

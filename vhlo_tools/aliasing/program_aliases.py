@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from vhlo_tools.aliasing.alias_entries import Alias
+from typing import TYPE_CHECKING
+
 from vhlo_tools.aliasing.config import AliasConfig
-from vhlo_tools.aliasing.declared import Declared
-from vhlo_tools.aliasing.shapes import Signature
-from vhlo_tools.findings import SourceLocation
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing.alias_entries import Alias
+    from vhlo_tools.aliasing.declared import Declared
+    from vhlo_tools.aliasing.shapes import Signature
+    from vhlo_tools.findings import SourceLocation
 
 __all__ = ["CallAliases", "NamedValue", "ProgramAliases"]
 

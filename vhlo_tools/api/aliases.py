@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from vhlo_tools.aliasing import Alias, AliasConfig, CallAliases, Declared, Form
 from vhlo_tools.api.conversion import serialize
 from vhlo_tools.api.frontends import as_artifact, export_model
-from vhlo_tools.artifact import Artifact, JaxContainer, matching_calls
+from vhlo_tools.artifact import JaxContainer, matching_calls
 from vhlo_tools.errors import AliasError
 from vhlo_tools.formats import Kind, identify
 
 if TYPE_CHECKING:
+    from vhlo_tools.aliasing import Alias, AliasConfig, CallAliases, Declared, Form
+    from vhlo_tools.artifact import Artifact
     from vhlo_tools.program import ProgramSource
 
 __all__ = ["aliased_artifact", "with_aliases", "with_call_aliases"]

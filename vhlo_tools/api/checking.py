@@ -6,21 +6,24 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, Unpack
 
-from vhlo_tools.api.conversion import ArtifactSource, resolve_target, retarget
+from vhlo_tools.api.conversion import resolve_target, retarget
 from vhlo_tools.api.frontends import as_artifact, as_container, as_program
 from vhlo_tools.artifact import Artifact, container_findings
-from vhlo_tools.compat import AllowRelaxed, Expand, Target, expansion_policy
+from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError
-from vhlo_tools.findings import Finding
-from vhlo_tools.formats import Source, identify, read_bytes
-from vhlo_tools.manifests import ManifestChoice, manifest_finding, require_manifest
+from vhlo_tools.formats import identify, read_bytes
+from vhlo_tools.manifests import manifest_finding, require_manifest
 from vhlo_tools.mapping import digest_of
 from vhlo_tools.remote import is_path, place
-from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.formats import JaxExport
+    from vhlo_tools.api.conversion import ArtifactSource
+    from vhlo_tools.compat import AllowRelaxed, Expand, Target
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.formats import JaxExport, Source
+    from vhlo_tools.manifests import ManifestChoice
     from vhlo_tools.program import CheckOptions, LoadOptions, Program, ProgramSource
+    from vhlo_tools.version import Version
 
 __all__ = ["Checked", "check", "prepare_check", "require"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from vhlo_tools.api.frontends import FRONTENDS, export_model
 from vhlo_tools.artifact import Artifact, Making, given_options
-from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target, expansion_policy
+from vhlo_tools.compat import expansion_policy
 from vhlo_tools.compat import resolve_target as resolve
 from vhlo_tools.errors import (
     AliasError,
@@ -19,12 +19,13 @@ from vhlo_tools.formats import Buffer, identify, read_bytes
 from vhlo_tools.manifests import check_source, require_manifest
 from vhlo_tools.mapping import join
 from vhlo_tools.remote import is_path, place
-from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.bindings import Context, Module
+    from vhlo_tools.compat import AllowRelaxed, Expand, Library, Target
     from vhlo_tools.convert import LibraryRetargeting
     from vhlo_tools.program import ExpandOptions, Program, ProgramSource
+    from vhlo_tools.version import Version
 
 __all__ = [
     "deserialize",

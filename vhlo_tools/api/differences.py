@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.frontends import as_artifact, as_program
-from vhlo_tools.artifact import Artifact
-from vhlo_tools.differencing import DIFFERENCE_KINDS, Difference, DifferenceKind
+from vhlo_tools.differencing import DIFFERENCE_KINDS, Difference
 from vhlo_tools.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
+    from vhlo_tools.artifact import Artifact
+    from vhlo_tools.differencing import DifferenceKind
     from vhlo_tools.program import Program, ProgramSource
 
 __all__ = ["diff"]

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Unpack
 
 from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.frontends import as_program
-from vhlo_tools.compat import AllowRelaxed, Expand, expansion_policy
-from vhlo_tools.findings import Finding
+from vhlo_tools.compat import expansion_policy
 from vhlo_tools.records import dataclass
-from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.bindings import Module
+    from vhlo_tools.compat import AllowRelaxed, Expand
+    from vhlo_tools.findings import Finding
     from vhlo_tools.program import LoadOptions, ProgramSource
+    from vhlo_tools.version import Version
 
 __all__ = ["ExpandedProgram", "expand"]
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.api.conversion import ArtifactSource
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.externalization import (
     LARGEST_SUM,
-    Constant,
-    Externalized,
-    Extracted,
     externalize,
     extract,
     list_constants,
@@ -21,6 +17,14 @@ from vhlo_tools.externalization import (
 )
 from vhlo_tools.formats import read_bytes
 from vhlo_tools.remote import place
+
+if TYPE_CHECKING:
+    from vhlo_tools.api.conversion import ArtifactSource
+    from vhlo_tools.externalization import (
+        Constant,
+        Externalized,
+        Extracted,
+    )
 
 __all__ = ["LARGE", "LARGEST_SUM", "constants", "externalize_constants", "extract_constants", "restore_constants"]
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Unpack
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError
-from vhlo_tools.formats import JaxExport, Kind, decode_jax_export, identify
+from vhlo_tools.formats import Kind, decode_jax_export, identify
 from vhlo_tools.records import dataclass
-from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
+    from vhlo_tools.formats import JaxExport
     from vhlo_tools.integrations import ExportedModel
     from vhlo_tools.program import ExportOptions, ProgramSource
+    from vhlo_tools.version import Version
 
 __all__ = ["FRONTENDS", "Frontend", "Weights", "as_artifact", "as_container", "as_program", "export_model"]
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.api.conversion import serialize
 from vhlo_tools.api.frontends import as_artifact
-from vhlo_tools.api.running import EngineChoice, load_executable
+from vhlo_tools.api.running import load_executable
 from vhlo_tools.api.verification import draw_inputs
 from vhlo_tools.remote import local_path
 
 if TYPE_CHECKING:
+    from vhlo_tools.api.running import EngineChoice
     from vhlo_tools.execution import Handler
     from vhlo_tools.golden import Record, Replayed
     from vhlo_tools.program import ProgramSource

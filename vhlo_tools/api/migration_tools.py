@@ -6,15 +6,21 @@ These functions are called by name in other processes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.api.checking import Checked, prepare_check
+from vhlo_tools.api.checking import prepare_check
 from vhlo_tools.api.conversion import retarget, serialize
 from vhlo_tools.api.proofs import Prover
-from vhlo_tools.artifact import Artifact, JaxContainer
-from vhlo_tools.findings import Finding
-from vhlo_tools.formats import Buffer, Kind
-from vhlo_tools.migration import MigrationSettings, Proof, StoredProgram, Tools
+from vhlo_tools.artifact import JaxContainer
+from vhlo_tools.formats import Kind
+from vhlo_tools.migration import StoredProgram, Tools
+
+if TYPE_CHECKING:
+    from vhlo_tools.api.checking import Checked
+    from vhlo_tools.artifact import Artifact
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.formats import Buffer
+    from vhlo_tools.migration import MigrationSettings, Proof
 
 __all__ = ["MIGRATION_TOOLS"]
 

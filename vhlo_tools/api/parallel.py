@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from vhlo_tools.api.frontends import as_program
-from vhlo_tools.api.running import ENGINE_CHOICES, EngineChoice
+from vhlo_tools.api.running import ENGINE_CHOICES
 from vhlo_tools.formats import identify
 from vhlo_tools.manifests import check_source
 
 if TYPE_CHECKING:
+    from vhlo_tools.api.running import EngineChoice
     from vhlo_tools.execution import Handler, ParallelExecutable, Probe
     from vhlo_tools.manifests import ManifestChoice
     from vhlo_tools.program import LoadOptions, ProgramSource

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Final
 from vhlo_tools.api.conversion import strip
 from vhlo_tools.api.differences import diff
 from vhlo_tools.api.frontends import as_program
-from vhlo_tools.api.running import EngineChoice
 from vhlo_tools.api.verification import verify
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import EngineError, MalformedArtifactError, ProviderError, VerificationError
-from vhlo_tools.formats import Buffer
-from vhlo_tools.migration import Proof, StoredProgram
+from vhlo_tools.migration import Proof
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
+    from vhlo_tools.api.running import EngineChoice
+    from vhlo_tools.formats import Buffer
+    from vhlo_tools.migration import StoredProgram
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.verification import Drawing, Tolerance
 

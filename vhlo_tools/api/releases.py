@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Final
 from vhlo_tools.api.conversion import resolve_target, retarget, serialize
 from vhlo_tools.api.frontends import as_artifact
 from vhlo_tools.api.running import load_executable
-from vhlo_tools.artifact import Artifact
-from vhlo_tools.compat import AllowRelaxed, Expand
-from vhlo_tools.environments import Download, PackageRelease, Say, download_of, environment, silent
+from vhlo_tools.environments import PackageRelease, download_of, environment, silent
 from vhlo_tools.errors import DowngradeError, ReleaseEnvironmentError, VhloToolsError
-from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
+    from vhlo_tools.artifact import Artifact
+    from vhlo_tools.compat import AllowRelaxed, Expand
     from vhlo_tools.confirmation import Confirmation, Matrix, MatrixProgram
+    from vhlo_tools.environments import Download, Say
     from vhlo_tools.program import ExpandOptions, ProgramSource
     from vhlo_tools.verification import Drawing, Tolerance
+    from vhlo_tools.version import Version
 
 __all__ = ["confirm", "downloads", "install_releases", "matrix"]
 

@@ -7,18 +7,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from os import PathLike, fspath
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.api.releases import install_releases
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.executors import AnyExecutor, Workers
-from vhlo_tools.migration import Claim, Journal, Migration, MigrationRecord, MigrationSettings, journal_path
+from vhlo_tools.executors import Workers
+from vhlo_tools.migration import Claim, Journal, Migration, MigrationSettings, journal_path
 from vhlo_tools.program import WriteOptions
 from vhlo_tools.remote import is_path, is_url, local_path, place
-from vhlo_tools.stores import AT_REST, WINDOWS, StoreFile, WindowName, object_url, watch_store
-from vhlo_tools.version import Version
+from vhlo_tools.stores import AT_REST, WINDOWS, object_url, watch_store
+
+if TYPE_CHECKING:
+    from vhlo_tools.executors import AnyExecutor
+    from vhlo_tools.migration import MigrationRecord
+    from vhlo_tools.stores import StoreFile, WindowName
+    from vhlo_tools.version import Version
 
 __all__ = ["migrate", "opened_migration", "plan_migration", "store_status"]
 

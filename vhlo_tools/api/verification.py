@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from vhlo_tools.api.running import ENGINE_CHOICES, EngineChoice, load_executable
+from vhlo_tools.api.running import ENGINE_CHOICES, load_executable
 from vhlo_tools.errors import EngineError
 
 if TYPE_CHECKING:
+    from vhlo_tools.api.running import EngineChoice
     from vhlo_tools.execution import EngineName, Executable, Handler
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport

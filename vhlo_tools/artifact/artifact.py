@@ -8,12 +8,10 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from vhlo_tools.artifact.making import Making
-from vhlo_tools.bytecode import MAGIC, Chunk, File, Section, decode, encode_chunks, print_program, strip_locations
+from vhlo_tools.bytecode import MAGIC, decode, encode_chunks, print_program, strip_locations
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, InvalidVersionError, MalformedArtifactError
 from vhlo_tools.files import write_atomically
-from vhlo_tools.findings import Finding
-from vhlo_tools.formats import ARTIFACT_PRODUCER, Buffer, Kind, as_bytes, decode_jax_export, read_bytes, recognise
+from vhlo_tools.formats import ARTIFACT_PRODUCER, Kind, as_bytes, decode_jax_export, read_bytes, recognise
 from vhlo_tools.mapping import FileRange, join, view
 from vhlo_tools.remote import is_path, place
 from vhlo_tools.version import Version
@@ -21,7 +19,11 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias, AliasConfig, CallAliases, Form, ProgramAliases
     from vhlo_tools.artifact.inventory import Inventory
+    from vhlo_tools.artifact.making import Making
+    from vhlo_tools.bytecode import Chunk, File, Section
     from vhlo_tools.compat import Requirements
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.formats import Buffer
 
 __all__ = ["Artifact", "other_dialects"]
 

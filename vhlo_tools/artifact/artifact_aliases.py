@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from vhlo_tools.aliasing import (
     ARGUMENT_ATTRIBUTES,
     MODULE_ATTRIBUTES,
-    AliasConfig,
     Declared,
-    Form,
-    Plain,
     Problem,
     ProgramAliases,
     Signature,
@@ -21,10 +19,19 @@ from vhlo_tools.aliasing import (
     set_aliases,
 )
 from vhlo_tools.artifact.call_aliases import has_call_aliases, read_calls
-from vhlo_tools.artifact.entry_function import EntryFunction, entry_of, find_entry, functions_in, replace_dictionaries
+from vhlo_tools.artifact.entry_function import entry_of, find_entry, functions_in, replace_dictionaries
 from vhlo_tools.artifact.plain_attributes import PlainWriter
 from vhlo_tools.artifact.value_names import read_parameters, read_results
-from vhlo_tools.bytecode import File, Places, Tables, collect_garbage
+from vhlo_tools.bytecode import Places, Tables, collect_garbage
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing import (
+        AliasConfig,
+        Form,
+        Plain,
+    )
+    from vhlo_tools.artifact.entry_function import EntryFunction
+    from vhlo_tools.bytecode import File
 
 __all__ = ["mentions_aliases", "read_aliases", "write_aliases"]
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.aliasing import Alias, CallAliases, Signature, call_violations, encode_call, read_call
+from vhlo_tools.aliasing import CallAliases, Signature, call_violations, encode_call, read_call
 from vhlo_tools.artifact.plain_attributes import PlainReader
 from vhlo_tools.bytecode import (
-    File,
-    Operation,
-    Place,
     Places,
     Tables,
     attributes_of,
@@ -22,6 +19,14 @@ from vhlo_tools.bytecode import (
 )
 from vhlo_tools.errors import AliasError
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing import Alias
+    from vhlo_tools.bytecode import (
+        File,
+        Operation,
+        Place,
+    )
 
 __all__ = ["has_call_aliases", "matching_calls", "read_calls", "write_call_aliases"]
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.aliasing import Signature, entry_name
 from vhlo_tools.artifact.plain_attributes import PlainReader
-from vhlo_tools.bytecode import Block, File, Operation, Tables, attributes_of, change_attributes, function_types
+from vhlo_tools.bytecode import attributes_of, change_attributes, function_types
+
+if TYPE_CHECKING:
+    from vhlo_tools.bytecode import Block, File, Operation, Tables
 
 __all__ = ["EntryFunction", "entry_of", "find_entry", "functions_in", "replace_dictionaries"]
 

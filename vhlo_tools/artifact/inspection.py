@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
 from vhlo_tools.artifact.jax_container import JaxContainer, derivative_names
 from vhlo_tools.artifact.jax_readers import first_writer
-from vhlo_tools.bytecode import File, decode
+from vhlo_tools.bytecode import decode
 from vhlo_tools.errors import AliasError, InvalidProgramError
 from vhlo_tools.formats import (
-    Buffer,
-    JaxExport,
     Kind,
-    SavedSignature,
     decode_jax_export,
     decode_torch_export,
     find_hlo_module,
@@ -28,8 +25,14 @@ from vhlo_tools.formats import (
 from vhlo_tools.mapping import view
 
 if TYPE_CHECKING:
+    from vhlo_tools.bytecode import File
     from vhlo_tools.compat import Requirements
-    from vhlo_tools.formats import HloHeader
+    from vhlo_tools.formats import (
+        Buffer,
+        HloHeader,
+        JaxExport,
+        SavedSignature,
+    )
 
 __all__ = ["inspect_bytes", "inspect_folder"]
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.aliasing import Alias, Declared, Donor
+from vhlo_tools.aliasing import Alias, Donor
 from vhlo_tools.artifact.artifact_aliases import read_aliases
-from vhlo_tools.bytecode import File, Operation, Printer, Value, attributes_of, entry_name, walk
-from vhlo_tools.dialect import EntryKind
+from vhlo_tools.bytecode import Operation, Printer, attributes_of, entry_name, walk
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing import Declared
+    from vhlo_tools.bytecode import File, Value
+    from vhlo_tools.dialect import EntryKind
 
 __all__ = ["Alias", "Constants", "Donor", "Function", "Inventory", "take_inventory"]
 

@@ -6,19 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from os import PathLike
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.artifact.jax_readers import container_findings, reading_jax
-from vhlo_tools.bytecode import Chunk
-from vhlo_tools.dialect import JaxRelease, Release
 from vhlo_tools.errors import DowngradeError
 from vhlo_tools.files import write_atomically
-from vhlo_tools.findings import Finding
-from vhlo_tools.formats import Buffer, JaxExport, as_bytes, decode_jax_export, read_bytes, replace_modules
+from vhlo_tools.formats import as_bytes, decode_jax_export, read_bytes, replace_modules
 from vhlo_tools.mapping import FileRange, join, view
 from vhlo_tools.remote import place
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.bytecode import Chunk
+    from vhlo_tools.dialect import JaxRelease, Release
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.formats import Buffer, JaxExport
+    from vhlo_tools.version import Version
 
 __all__ = ["JaxContainer", "derivative_names"]
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.dialect import (
-    JaxExportPart,
-    JaxRelease,
-    Release,
     known_jax_export_parts,
     known_jax_releases,
     known_releases,
     newest_version,
 )
 from vhlo_tools.findings import Finding
-from vhlo_tools.formats import JaxExport, parts_of
-from vhlo_tools.version import Version
+from vhlo_tools.formats import parts_of
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect import (
+        JaxExportPart,
+        JaxRelease,
+        Release,
+    )
+    from vhlo_tools.formats import JaxExport
+    from vhlo_tools.version import Version
 
 __all__ = ["container_findings", "first_writer", "reading_jax", "refusals"]
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from vhlo_tools.aliasing import Array, Opaque, Other, Plain, Shape, Tuple, Unit
-from vhlo_tools.bytecode import File, Printer, Tables, Value
-from vhlo_tools.dialect import EntryKind
+from vhlo_tools.aliasing import Array, Opaque, Other, Tuple, Unit
+from vhlo_tools.bytecode import Printer
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing import Plain, Shape
+    from vhlo_tools.bytecode import File, Tables, Value
+    from vhlo_tools.dialect import EntryKind
 
 __all__ = ["Dialect", "PlainReader", "PlainWriter"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.bytecode import (
@@ -17,10 +17,13 @@ from vhlo_tools.bytecode import (
     encode,
     new_file,
 )
-from vhlo_tools.dialect import OpStructure, Structure, bytecode_version_of, property_slots
+from vhlo_tools.dialect import bytecode_version_of, property_slots
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.formats import ARTIFACT_PRODUCER
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect import OpStructure, Structure
+    from vhlo_tools.version import Version
 
 __all__ = ["sample_artifact"]
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.aliasing import NamedValue
-from vhlo_tools.artifact.entry_function import EntryFunction, find_entry, replace_dictionaries
-from vhlo_tools.bytecode import File, Places, Tables, collect_garbage
+from vhlo_tools.artifact.entry_function import find_entry, replace_dictionaries
+from vhlo_tools.bytecode import Tables, collect_garbage
 from vhlo_tools.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from vhlo_tools.artifact.entry_function import EntryFunction
+    from vhlo_tools.bytecode import File, Places
 
 __all__ = ["read_parameters", "read_results", "write_names"]
 

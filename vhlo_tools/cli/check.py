@@ -16,27 +16,31 @@ import click
 from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo, has_colours
-from vhlo_tools.cli.progress import Progress, shown_progress
+from vhlo_tools.cli.progress import shown_progress
 from vhlo_tools.dialect import explanation_of, known_explanations, known_features
 from vhlo_tools.files import write_atomically
-from vhlo_tools.formats import Buffer
 from vhlo_tools.gate import (
     COMMAND_LINE,
     Gate,
     KeyPlace,
-    Levels,
-    Listing,
-    Settings,
     load_settings,
     read_levels,
     read_patterns,
 )
 from vhlo_tools.records import dataclass
-from vhlo_tools.report import FORMATS, Answer, Renderer, Scope, Summary, render, render_statistics
+from vhlo_tools.report import FORMATS, Summary, render, render_statistics
 
 if TYPE_CHECKING:
+    from vhlo_tools.cli.progress import Progress
     from vhlo_tools.executors import AnyExecutor
-    from vhlo_tools.gate import Baseline
+    from vhlo_tools.formats import Buffer
+    from vhlo_tools.gate import (
+        Baseline,
+        Levels,
+        Listing,
+        Settings,
+    )
+    from vhlo_tools.report import Answer, Renderer, Scope
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

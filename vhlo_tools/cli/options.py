@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from vhlo_tools.artifact import Artifact, JaxContainer, Making
+from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import (
@@ -27,14 +27,20 @@ from vhlo_tools.errors import (
     VhloToolsError,
 )
 from vhlo_tools.files import MANIFEST_HEAD, write_atomically
-from vhlo_tools.findings import Finding, finding_as_json, findings_lines, group_findings
-from vhlo_tools.formats import Buffer, Kind, read_bytes, recognise
-from vhlo_tools.manifests import ManifestChoice, find_manifest, manifest_place, require_manifest
-from vhlo_tools.mapping import Chunk, slices
-from vhlo_tools.remote import Place, Url, place
+from vhlo_tools.findings import finding_as_json, findings_lines, group_findings
+from vhlo_tools.formats import Kind, read_bytes, recognise
+from vhlo_tools.manifests import find_manifest, manifest_place, require_manifest
+from vhlo_tools.mapping import slices
+from vhlo_tools.remote import Url, place
 
 if TYPE_CHECKING:
+    from vhlo_tools.artifact import Making
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.formats import Buffer
+    from vhlo_tools.manifests import ManifestChoice
+    from vhlo_tools.mapping import Chunk
     from vhlo_tools.program import ProgramSource
+    from vhlo_tools.remote import Place
 
 __all__ = [
     "SIGNATURE_CHANGE_HELP",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from vhlo_tools import api
-from vhlo_tools.artifact import Artifact, JaxContainer
+from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.cli import options
+
+if TYPE_CHECKING:
+    from vhlo_tools.artifact import Artifact
 
 
 @click.command()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.dialect import Effect, Expansion, Feature, known_features
+from vhlo_tools.dialect import known_features
 from vhlo_tools.records import dataclass
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect import Effect, Expansion, Feature
+    from vhlo_tools.version import Version
 
 __all__ = ["NO_EXPANSIONS", "AllowRelaxed", "Expand", "ExpansionPolicy", "expansion_flag", "expansion_policy"]
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from vhlo_tools.bytecode import File, Place, Places, attributes_of, visit
+from vhlo_tools.bytecode import Places, attributes_of, visit
 from vhlo_tools.dialect import find_enum
 from vhlo_tools.findings import Finding
+
+if TYPE_CHECKING:
+    from vhlo_tools.bytecode import File, Place
 
 __all__ = ["custom_call_notes"]
 

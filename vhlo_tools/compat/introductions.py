@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from vhlo_tools.bytecode import Entry, File, Operation, Value, decode_entry, walk
-from vhlo_tools.dialect import EntryKind, Field, encodings_of, find_enum, known_feature, known_versions, spellings_of
-from vhlo_tools.findings import FindingKind
-from vhlo_tools.version import Version
+from vhlo_tools.bytecode import Operation, decode_entry, walk
+from vhlo_tools.dialect import encodings_of, find_enum, known_feature, known_versions, spellings_of
+
+if TYPE_CHECKING:
+    from vhlo_tools.bytecode import Entry, File, Value
+    from vhlo_tools.dialect import EntryKind, Field
+    from vhlo_tools.findings import FindingKind
+    from vhlo_tools.version import Version
 
 __all__ = ["Introductions", "Name", "Needs"]
 

@@ -9,15 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.bytecode import File
-from vhlo_tools.compat.allowed_expansions import NO_EXPANSIONS, ExpansionPolicy, expansion_flag
+from vhlo_tools.compat.allowed_expansions import NO_EXPANSIONS, expansion_flag
 from vhlo_tools.compat.custom_calls import custom_call_notes
-from vhlo_tools.compat.survey import Survey, Use
+from vhlo_tools.compat.survey import Survey
 from vhlo_tools.dialect import (
-    Expansion,
-    Feature,
     find_op_version,
     known_features,
     known_versions,
@@ -27,6 +24,15 @@ from vhlo_tools.dialect import (
 from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.bytecode import File
+    from vhlo_tools.compat.allowed_expansions import ExpansionPolicy
+    from vhlo_tools.compat.survey import Use
+    from vhlo_tools.dialect import (
+        Expansion,
+        Feature,
+    )
 
 __all__ = ["FeatureCount", "Requirements"]
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.bytecode import File, Value
-from vhlo_tools.dialect import EntryKind, Field, OpStructure, Structure, find_enum
+from vhlo_tools.dialect import OpStructure, find_enum
+
+if TYPE_CHECKING:
+    from vhlo_tools.bytecode import File, Value
+    from vhlo_tools.dialect import EntryKind, Field, Structure
 
 __all__ = ["Structures"]
 

@@ -14,11 +14,15 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
-from vhlo_tools.dialect import Release, known_jax_releases, known_releases, minimum_version, newest_version
+from vhlo_tools.dialect import known_jax_releases, known_releases, minimum_version, newest_version
 from vhlo_tools.errors import UnknownReleaseWarning, UnknownTargetError
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect import Release
 
 __all__ = ["Library", "Target", "newest_released_by", "resolve_target"]
 

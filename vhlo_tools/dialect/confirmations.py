@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.dialect.data import Kind, check_entry, load_entries
-from vhlo_tools.dialect.features import Effect, known_feature
+from vhlo_tools.dialect.data import check_entry, load_entries
+from vhlo_tools.dialect.features import known_feature
 from vhlo_tools.dialect.releases import known_releases
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.data import Kind
+    from vhlo_tools.dialect.features import Effect
 
 __all__ = ["ExpansionConfirmation", "known_confirmations"]
 

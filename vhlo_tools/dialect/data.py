@@ -8,11 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from vhlo_tools.dialect.snapshot import Tables, read_tables
+from vhlo_tools.dialect.snapshot import read_tables
 from vhlo_tools.errors import InvalidSpecificationError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
+
+    from vhlo_tools.dialect.snapshot import Tables
 
 __all__ = ["COUNTED", "NUMBERED", "Kind", "check_entry", "dialect_specs", "files_in", "load_entries", "read_entries"]
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vhlo_tools.dialect.defaults import Default
-from vhlo_tools.dialect.encodings import Encoding, Spelling
-from vhlo_tools.dialect.enums import Enum
-from vhlo_tools.dialect.features import Feature
-from vhlo_tools.dialect.ops import Op, OpVersion
-from vhlo_tools.dialect.specification import ENCODING_KINDS, Specification, defaults_of
+from vhlo_tools.dialect.specification import ENCODING_KINDS, defaults_of
 from vhlo_tools.dialect.version_diff import diff, what_differs
-from vhlo_tools.dialect.versions import VersionEntry
 from vhlo_tools.dialect.wording import constraint_text, step_texts
 from vhlo_tools.errors import UnknownTargetError
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.defaults import Default
+    from vhlo_tools.dialect.encodings import Encoding, Spelling
+    from vhlo_tools.dialect.enums import Enum
+    from vhlo_tools.dialect.features import Feature
+    from vhlo_tools.dialect.ops import Op, OpVersion
+    from vhlo_tools.dialect.specification import Specification
+    from vhlo_tools.dialect.versions import VersionEntry
+    from vhlo_tools.version import Version
 
 __all__ = ["describe", "nearest"]
 

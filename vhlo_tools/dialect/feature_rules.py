@@ -7,12 +7,17 @@ feature must belong to something that its version introduced.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from vhlo_tools.dialect.features import Feature
-from vhlo_tools.dialect.ops import Op
-from vhlo_tools.dialect.rules import Complaint, file_of, rule
-from vhlo_tools.dialect.specification import ENCODING_KINDS, Specification
-from vhlo_tools.version import Version
+from vhlo_tools.dialect.rules import file_of, rule
+from vhlo_tools.dialect.specification import ENCODING_KINDS
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.features import Feature
+    from vhlo_tools.dialect.ops import Op
+    from vhlo_tools.dialect.rules import Complaint
+    from vhlo_tools.dialect.specification import Specification
+    from vhlo_tools.version import Version
 
 __all__: list[str] = []
 

@@ -6,11 +6,13 @@ from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from vhlo_tools.dialect.data import Kind, check_entry, load_entries
+from vhlo_tools.dialect.data import check_entry, load_entries
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
+
+    from vhlo_tools.dialect.data import Kind
 
 __all__ = ["JaxExportPart", "JaxRelease", "known_jax_export_parts", "known_jax_releases"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vhlo_tools.dialect import feature_rules, op_rules  # noqa: F401  (importing them registers their rules)
 from vhlo_tools.dialect.released import (
@@ -14,8 +15,10 @@ from vhlo_tools.dialect.released import (
     read_released,
 )
 from vhlo_tools.dialect.rules import RULES, Violation
-from vhlo_tools.dialect.specification import Specification
 from vhlo_tools.files import write_atomically
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.specification import Specification
 
 __all__ = ["has_release", "lint", "write_release"]
 

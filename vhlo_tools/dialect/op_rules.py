@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from vhlo_tools.dialect.ops import Slot
-from vhlo_tools.dialect.rules import Complaint, file_of, rule
-from vhlo_tools.dialect.specification import Specification, defaults_of
+from vhlo_tools.dialect.rules import file_of, rule
+from vhlo_tools.dialect.specification import defaults_of
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.ops import Slot
+    from vhlo_tools.dialect.rules import Complaint
+    from vhlo_tools.dialect.specification import Specification
 
 __all__: list[str] = []
 

@@ -7,13 +7,15 @@ from dataclasses import field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from vhlo_tools.dialect.data import NUMBERED, Kind, check_entry, files_in, load_entries
-from vhlo_tools.dialect.defaults import Structure
+from vhlo_tools.dialect.data import NUMBERED, check_entry, files_in, load_entries
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
+
+    from vhlo_tools.dialect.data import Kind
+    from vhlo_tools.dialect.defaults import Structure
 
 __all__ = [
     "Constraint",

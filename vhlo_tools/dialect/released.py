@@ -13,15 +13,17 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from vhlo_tools.dialect.encodings import Encoding, Field, Spelling
-from vhlo_tools.dialect.ops import Constraint, OpVersion, Slot
 from vhlo_tools.dialect.rules import Violation, file_of
-from vhlo_tools.dialect.specification import Specification, load_specification
+from vhlo_tools.dialect.specification import load_specification
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
+
+    from vhlo_tools.dialect.encodings import Encoding, Field, Spelling
+    from vhlo_tools.dialect.ops import Constraint, OpVersion, Slot
+    from vhlo_tools.dialect.specification import Specification
 
 __all__ = ["RELEASED", "Baseline", "baseline_of", "baseline_text", "broken_promises", "read_baseline", "read_released"]
 

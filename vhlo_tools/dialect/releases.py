@@ -6,12 +6,14 @@ from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from vhlo_tools.dialect.data import Kind, check_entry, load_entries
+from vhlo_tools.dialect.data import check_entry, load_entries
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
+
+    from vhlo_tools.dialect.data import Kind
 
 __all__ = ["Release", "known_releases", "load_releases"]
 

@@ -9,13 +9,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import pairwise
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from vhlo_tools.dialect.defaults import Structure
-from vhlo_tools.dialect.ops import Op, OpVersion
 from vhlo_tools.dialect.specification import Specification, structures_in
 from vhlo_tools.records import dataclass
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.defaults import Structure
+    from vhlo_tools.dialect.ops import Op, OpVersion
+    from vhlo_tools.version import Version
 
 __all__ = ["RULES", "Complaint", "Rule", "Violation", "file_of", "follows", "rule"]
 

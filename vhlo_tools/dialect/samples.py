@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from vhlo_tools.dialect.defaults import Structure
-from vhlo_tools.dialect.encodings import EntryKind, Field
-from vhlo_tools.dialect.ops import OpVersion, Slot
-from vhlo_tools.dialect.specification import Specification
 from vhlo_tools.dialect.version_steps import OpStructure
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.defaults import Structure
+    from vhlo_tools.dialect.encodings import EntryKind, Field
+    from vhlo_tools.dialect.ops import OpVersion, Slot
+    from vhlo_tools.dialect.specification import Specification
+    from vhlo_tools.version import Version
 
 __all__ = ["OTHER_VALUE", "sample", "sample_holding", "sample_structure"]
 

@@ -8,18 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.dialect.data import dialect_specs, files_in
-from vhlo_tools.dialect.defaults import Default, known_defaults, load_defaults
-from vhlo_tools.dialect.encodings import Spelling, load_spellings, spellings_of
-from vhlo_tools.dialect.enums import Enum, known_enums, load_enums
-from vhlo_tools.dialect.features import Feature, known_features, load_features
-from vhlo_tools.dialect.ops import Constraint, Op, OpStep, OpVersion, known_ops, load_ops
-from vhlo_tools.dialect.versions import VersionEntry, known_versions, load_versions
+from vhlo_tools.dialect.defaults import known_defaults, load_defaults
+from vhlo_tools.dialect.encodings import load_spellings, spellings_of
+from vhlo_tools.dialect.enums import known_enums, load_enums
+from vhlo_tools.dialect.features import known_features, load_features
+from vhlo_tools.dialect.ops import known_ops, load_ops
+from vhlo_tools.dialect.versions import known_versions, load_versions
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.records import dataclass
-from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
+
+    from vhlo_tools.dialect.defaults import Default
+    from vhlo_tools.dialect.encodings import Spelling
+    from vhlo_tools.dialect.enums import Enum
+    from vhlo_tools.dialect.features import Feature
+    from vhlo_tools.dialect.ops import Constraint, Op, OpStep, OpVersion
+    from vhlo_tools.dialect.versions import VersionEntry
+    from vhlo_tools.version import Version
 
 __all__ = [
     "ENCODING_KINDS",

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from vhlo_tools.dialect.ops import Op, OpStep, OpVersion
-from vhlo_tools.dialect.specification import ENCODING_KINDS, Specification
+from vhlo_tools.dialect.specification import ENCODING_KINDS
 from vhlo_tools.dialect.wording import constraint_text
 from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.records import dataclass
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.ops import Op, OpStep, OpVersion
+    from vhlo_tools.dialect.specification import Specification
+    from vhlo_tools.version import Version
 
 __all__ = ["Change", "diff", "what_differs"]
 

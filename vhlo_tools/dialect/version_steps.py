@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vhlo_tools.dialect.defaults import Default, Structure
-from vhlo_tools.dialect.ops import Constraint, Op, OpStep, OpVersion
-from vhlo_tools.dialect.specification import Specification, known_specification, structures_in
+from vhlo_tools.dialect.specification import known_specification, structures_in
 from vhlo_tools.dialect.wording import constraint_text
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError
-from vhlo_tools.findings import Finding, FindingKind
+from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.defaults import Default, Structure
+    from vhlo_tools.dialect.ops import Constraint, Op, OpStep, OpVersion
+    from vhlo_tools.dialect.specification import Specification
+    from vhlo_tools.findings import FindingKind
+    from vhlo_tools.version import Version
 
 __all__ = ["Blocker", "OpStructure", "blockers", "downgrade", "floor_of", "matches", "obstacles", "upgrade"]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from vhlo_tools.dialect.defaults import Structure
-from vhlo_tools.dialect.ops import Constraint, OpStep
-from vhlo_tools.version import Version
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.defaults import Structure
+    from vhlo_tools.dialect.ops import Constraint, OpStep
+    from vhlo_tools.version import Version
 
 __all__ = ["constraint_text", "joined", "life_text", "step_texts", "structure_text"]
 

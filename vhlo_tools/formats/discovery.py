@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.bytecode import MAGIC
 from vhlo_tools.files import MANIFEST_SUFFIX, SIGNATURE_SUFFIX
-from vhlo_tools.formats.backups import PROGRAM_SUFFIXES, Backups, backups_in
+from vhlo_tools.formats.backups import PROGRAM_SUFFIXES, backups_in
 from vhlo_tools.formats.jax_export.export_file import is_jax_export
 from vhlo_tools.formats.saved_model import is_saved_model
-from vhlo_tools.mapping import View, kind_of_file, map_file, open_regular, view
+from vhlo_tools.mapping import kind_of_file, map_file, open_regular, view
 from vhlo_tools.printable import printable
 from vhlo_tools.remote import Url, is_url, place
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+    from vhlo_tools.formats.backups import Backups
+    from vhlo_tools.mapping import View
     from vhlo_tools.remote import Listed
 
 __all__ = ["SET_ASIDE", "objects_at", "programs_at"]

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.mapping import View
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.mapping import View
 
 __all__ = ["FlatBufferReader", "Layout", "Table", "TableField", "Vector"]
 

@@ -7,13 +7,16 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.bytecode import Chunk
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.formats.flatbuffer import FlatBufferReader, Table, Vector
-from vhlo_tools.mapping import View
+from vhlo_tools.formats.flatbuffer import Table
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.bytecode import Chunk
+    from vhlo_tools.formats.flatbuffer import FlatBufferReader, Vector
+    from vhlo_tools.mapping import View
 
 __all__ = ["replace_vectors"]
 

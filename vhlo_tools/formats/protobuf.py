@@ -7,11 +7,13 @@ value. The callers know the meaning of the fields.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.mapping import View
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.mapping import View
 
 __all__ = ["Message"]
 

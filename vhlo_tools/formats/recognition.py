@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.bytecode import MAGIC
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.formats.hlo.detection import is_hlo_proto
 from vhlo_tools.formats.jax_export.export_file import is_jax_export
-from vhlo_tools.formats.storage import Buffer
 from vhlo_tools.formats.torch_export import is_torch_export
-from vhlo_tools.mapping import View
 from vhlo_tools.mapping import view as as_view
+
+if TYPE_CHECKING:
+    from vhlo_tools.formats.storage import Buffer
+    from vhlo_tools.mapping import View
 
 __all__ = ["ARTIFACT_PRODUCER", "Kind", "recognise"]
 

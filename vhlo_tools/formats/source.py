@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.formats.recognition import Kind, recognise
 from vhlo_tools.formats.saved_model import is_saved_model
-from vhlo_tools.formats.storage import Buffer, as_bytes, read_bytes
+from vhlo_tools.formats.storage import as_bytes, read_bytes
 from vhlo_tools.mapping import FileRange
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_path, is_url, place
+
+if TYPE_CHECKING:
+    from vhlo_tools.formats.storage import Buffer
 
 __all__ = ["Source", "identify"]
 

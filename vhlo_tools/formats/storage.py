@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from vhlo_tools.mapping import View, map_file, open_regular
-from vhlo_tools.remote import Place, Url
+from vhlo_tools.remote import Url
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote import Place
 
 __all__ = ["Buffer", "as_bytes", "read_bytes"]
 

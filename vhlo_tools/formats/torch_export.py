@@ -14,12 +14,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.formats.storage import Buffer
-from vhlo_tools.mapping import View, view
+from vhlo_tools.mapping import view
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     import zipfile
+
+    from vhlo_tools.formats.storage import Buffer
+    from vhlo_tools.mapping import View
 
 __all__ = ["TorchExport", "ViewFile", "decode_torch_export", "is_torch_export"]
 

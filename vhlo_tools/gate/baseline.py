@@ -16,17 +16,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path, PurePath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import MalformedArtifactError, SettingsError
 from vhlo_tools.files import write_atomically
-from vhlo_tools.findings import Finding
 from vhlo_tools.gate.digests import digest_at
 from vhlo_tools.mapping import open_regular
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_url
-from vhlo_tools.report import Identity, Question, identity_of
+from vhlo_tools.report import Identity, identity_of
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.report import Question
 
 __all__ = ["Baseline", "ProgramMark"]
 

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import vhlo_tools
-from vhlo_tools.gate.examination import Examiner
-from vhlo_tools.report import Question
+
+if TYPE_CHECKING:
+    from vhlo_tools.gate.examination import Examiner
+    from vhlo_tools.report import Question
 
 __all__ = ["context_digest"]
 

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import RevisionError
-from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
-from vhlo_tools.gate.revision import Entry, Revision
+from vhlo_tools.formats import is_saved_model, read_bytes
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.formats import Buffer
+    from vhlo_tools.gate.revision import Entry, Revision
 
 __all__ = ["Change", "changes_since"]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
@@ -20,7 +20,9 @@ from vhlo_tools.gate.examination import os_message
 from vhlo_tools.mapping import FileRange, digest_of
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import Url, is_url, place
-from vhlo_tools.stores import ListedFile
+
+if TYPE_CHECKING:
+    from vhlo_tools.stores import ListedFile
 
 __all__ = ["Content", "ReadOther", "read_ahead", "unread"]
 

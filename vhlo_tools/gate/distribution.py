@@ -10,11 +10,17 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from vhlo_tools.executors import AnyExecutor, Workers, in_batches, work_in_order
-from vhlo_tools.gate.examination import Examination, Examiner, Task
-from vhlo_tools.gate.examinations import Request, crashed
+from vhlo_tools.executors import Workers, in_batches, work_in_order
+from vhlo_tools.gate.examination import Examination
+from vhlo_tools.gate.examinations import crashed
 from vhlo_tools.remote import is_url
+
+if TYPE_CHECKING:
+    from vhlo_tools.executors import AnyExecutor
+    from vhlo_tools.gate.examination import Examiner, Task
+    from vhlo_tools.gate.examinations import Request
 
 __all__ = ["DistributedExaminations"]
 

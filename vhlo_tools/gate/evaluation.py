@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import MalformedArtifactError, VhloToolsError
-from vhlo_tools.findings import Finding
 from vhlo_tools.formats import Kind, recognise
-from vhlo_tools.gate.examination import Examination, Examiner, Task, os_message
+from vhlo_tools.gate.examination import Examiner, Task, os_message
 from vhlo_tools.gate.levels import apply_levels
 from vhlo_tools.gate.listing import STANDARD, Listing
-from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import resolve_named
 from vhlo_tools.manifests import find_manifest, manifest_finding
 from vhlo_tools.mapping import open_regular
@@ -25,12 +23,15 @@ from vhlo_tools.stores import ListedFile
 
 if TYPE_CHECKING:
     from vhlo_tools.executors import AnyExecutor
+    from vhlo_tools.findings import Finding
     from vhlo_tools.gate.baseline import Baseline
     from vhlo_tools.gate.changes import Change
     from vhlo_tools.gate.contents import Content, ReadOther
+    from vhlo_tools.gate.examination import Examination
     from vhlo_tools.gate.examinations import Request
     from vhlo_tools.gate.findings_cache import FindingsCache
     from vhlo_tools.gate.revision import Revision
+    from vhlo_tools.gate.settings import Settings
     from vhlo_tools.program import ProgramSource
 
 __all__ = ["Gate"]

@@ -6,15 +6,18 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.executors import Workers, waiting_results, work_through
 from vhlo_tools.gate.cache_context import context_digest
-from vhlo_tools.gate.contents import Content
-from vhlo_tools.gate.examination import Examination, Examiner, Task
-from vhlo_tools.gate.findings_cache import FindingsCache
+from vhlo_tools.gate.examination import Examination, Task
 from vhlo_tools.records import dataclass
-from vhlo_tools.report import Question
+
+if TYPE_CHECKING:
+    from vhlo_tools.gate.contents import Content
+    from vhlo_tools.gate.examination import Examiner
+    from vhlo_tools.gate.findings_cache import FindingsCache
+    from vhlo_tools.report import Question
 
 __all__ = ["Examinations", "Request", "crashed"]
 

@@ -6,17 +6,15 @@ import re
 from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.compat import expansion_policy
-from vhlo_tools.dialect import Effect, known_explanations, known_features
+from vhlo_tools.dialect import known_explanations, known_features
 from vhlo_tools.errors import SettingsError
-from vhlo_tools.gate.levels import KINDS, LEVELS, WILD, Levels, problem_with
+from vhlo_tools.gate.levels import KINDS, LEVELS, WILD, problem_with
 from vhlo_tools.gate.schema import (
     TEXT,
     TEXTS,
-    Schema,
-    ValueKind,
     document_schema,
     one_or_more,
     table_schema,
@@ -26,6 +24,14 @@ from vhlo_tools.gate.schema import (
 from vhlo_tools.gate.settings import Override, Settings, fits
 from vhlo_tools.records import dataclass
 from vhlo_tools.report import FORMATS
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect import Effect
+    from vhlo_tools.gate.levels import Levels
+    from vhlo_tools.gate.schema import (
+        Schema,
+        ValueKind,
+    )
 
 __all__ = ["KeyPlace", "read_levels", "read_patterns", "read_table", "settings_schema"]
 

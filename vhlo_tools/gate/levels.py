@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from vhlo_tools.dialect import known_explanations, known_features
-from vhlo_tools.findings import Finding, FindingKind, Level
+from vhlo_tools.findings import FindingKind
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Finding, Level
 
 __all__ = ["KINDS", "LEVELS", "WILD", "LevelSetting", "Levels", "apply_levels", "level_of", "problem_with"]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.formats import Buffer
+if TYPE_CHECKING:
+    from vhlo_tools.formats import Buffer
 
 __all__ = ["lfs_pointer"]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import SettingsError
-from vhlo_tools.gate.settings import Settings
 from vhlo_tools.stores import ListedFile, listed_at
+
+if TYPE_CHECKING:
+    from vhlo_tools.gate.settings import Settings
 
 __all__ = ["STANDARD", "Listing"]
 

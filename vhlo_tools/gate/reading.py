@@ -6,15 +6,18 @@ import glob
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.documents import read_toml
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.gate.keys import KeyPlace, read_table
 from vhlo_tools.gate.settings import Settings
-from vhlo_tools.gate.target_names import Names, check_target
+from vhlo_tools.gate.target_names import check_target
 from vhlo_tools.mapping import open_regular
 from vhlo_tools.remote import is_url
+
+if TYPE_CHECKING:
+    from vhlo_tools.gate.target_names import Names
 
 __all__ = ["find_settings", "load_settings", "read_settings"]
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from vhlo_tools.findings import Finding
-from vhlo_tools.gate.program_facts import ProgramFacts
-from vhlo_tools.report import Identity, Question, identity_of, is_refused
+from vhlo_tools.report import identity_of, is_refused
+
+if TYPE_CHECKING:
+    from vhlo_tools.gate.program_facts import ProgramFacts
+    from vhlo_tools.report import Identity, Question
 
 __all__ = ["changed_facts", "regressions", "split_known"]
 

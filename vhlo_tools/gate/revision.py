@@ -14,13 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import IO, Final, Self
+from typing import IO, TYPE_CHECKING, Final, Self
 
 from vhlo_tools.errors import RevisionError
-from vhlo_tools.formats import Buffer
 from vhlo_tools.gate.lfs_pointers import lfs_pointer
 from vhlo_tools.mapping import slices
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.formats import Buffer
 
 __all__ = ["Entry", "Revision"]
 

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.formats import SET_ASIDE
-from vhlo_tools.gate.levels import Levels
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_url
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
+
+    from vhlo_tools.gate.levels import Levels
 
 __all__ = ["COMMAND_LINE", "DEFAULT", "Override", "Settings", "fits", "key_of"]
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date
 from os import PathLike, fspath
+from typing import TYPE_CHECKING
 
-from vhlo_tools.executors import AnyExecutor
 from vhlo_tools.gate.evaluation import Gate
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.remote import is_path, place
-from vhlo_tools.report import Answer
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.executors import AnyExecutor
+    from vhlo_tools.report import Answer
 
 __all__ = ["check_store"]
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
+from typing import TYPE_CHECKING
 
 from vhlo_tools import api
-from vhlo_tools.compat import Library, Target
+from vhlo_tools.compat import Library
 from vhlo_tools.compat import resolve_target as resolve
 from vhlo_tools.dialect import minimum_version, newest_version
 from vhlo_tools.errors import InvalidVersionError, UnknownTargetError
+
+if TYPE_CHECKING:
+    from vhlo_tools.compat import Target
 
 __all__ = ["Names", "check_target", "resolve_named"]
 

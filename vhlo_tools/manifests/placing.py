@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vhlo_tools.files import MANIFEST_SUFFIX, SIGNATURE_SUFFIX, write_atomically
-from vhlo_tools.mapping import Chunk
-from vhlo_tools.remote import Place, Url, place
+from vhlo_tools.remote import Url, place
 
 if TYPE_CHECKING:
     from vhlo_tools.manifests.manifest import Manifest
+    from vhlo_tools.mapping import Chunk
+    from vhlo_tools.remote import Place
 
 __all__ = ["find_manifest", "manifest_place", "signature_place", "write_with_manifest"]
 

@@ -13,17 +13,21 @@ from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import ManifestError, MissingExtraError, SignatureError
 from vhlo_tools.files import write_atomically
-from vhlo_tools.formats import Buffer, read_bytes
+from vhlo_tools.formats import read_bytes
 from vhlo_tools.manifests.checking import check_manifest
 from vhlo_tools.manifests.manifest import Manifest
 from vhlo_tools.manifests.placing import manifest_place, signature_place
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import Place, place
+from vhlo_tools.remote import place
+
+if TYPE_CHECKING:
+    from vhlo_tools.formats import Buffer
+    from vhlo_tools.remote import Place
 
 __all__ = ["CertificateSigner", "KeySigner", "Verifier", "sign", "verify_signature"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from adlfs import AzureBlobFileSystem
@@ -17,9 +17,11 @@ from fsspec.asyn import sync
 from vhlo_tools.errors import StoreError
 from vhlo_tools.remote.bodies import Body
 from vhlo_tools.remote.failures import EmptyRangeError, Failure, as_error
-from vhlo_tools.remote.places import Url
 from vhlo_tools.remote.store import ANY, CLOSING, Condition, Listed, Stamp
 from vhlo_tools.remote.traffic import count
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote.places import Url
 
 __all__ = ["AzureStore"]
 

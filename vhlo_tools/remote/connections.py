@@ -7,11 +7,13 @@ import os
 from contextlib import suppress
 from importlib import import_module
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import MissingExtraError
-from vhlo_tools.remote.places import StoreKind, Url
-from vhlo_tools.remote.store import Store
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote.places import StoreKind, Url
+    from vhlo_tools.remote.store import Store
 
 __all__ = ["forget_connections", "store_of"]
 

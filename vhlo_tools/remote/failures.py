@@ -7,11 +7,13 @@ table says what that means. Neither secrets nor signed URLs are in what is said:
 from __future__ import annotations
 
 import errno
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import StoreError, VhloToolsError
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote.places import StoreKind, Url
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote.places import StoreKind, Url
 
 __all__ = ["ConditionError", "EmptyRangeError", "Failure", "as_error"]
 

@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from fsspec.asyn import sync
@@ -15,9 +15,12 @@ from gcsfs.core import GCSFileSystem
 
 from vhlo_tools.remote.bodies import Body
 from vhlo_tools.remote.failures import EmptyRangeError, Failure, as_error
-from vhlo_tools.remote.places import Url
-from vhlo_tools.remote.store import ANY, CLOSING, Condition, Listed, Stamp
+from vhlo_tools.remote.store import ANY, CLOSING, Listed, Stamp
 from vhlo_tools.remote.traffic import count
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote.places import Url
+    from vhlo_tools.remote.store import Condition
 
 __all__ = ["GcsStore"]
 

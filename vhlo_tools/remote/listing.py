@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.remote.connections import store_of
-from vhlo_tools.remote.places import Url
-from vhlo_tools.remote.store import Listed
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote.places import Url
+    from vhlo_tools.remote.store import Listed
 
 __all__ = ["glob_start", "is_glob", "matcher", "objects_under"]
 

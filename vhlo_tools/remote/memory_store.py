@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 
 from vhlo_tools.remote.failures import ConditionError, Failure, as_error
-from vhlo_tools.remote.places import Url
-from vhlo_tools.remote.store import ANY, Condition, Listed, Stamp
+from vhlo_tools.remote.store import ANY, Listed, Stamp
 from vhlo_tools.remote.traffic import count
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote.places import Url
+    from vhlo_tools.remote.store import Condition
 
 __all__ = ["MemoryStore"]
 

@@ -7,14 +7,16 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import MalformedArtifactError, ObjectChangedError
 from vhlo_tools.mapping import FileRange
 from vhlo_tools.remote.connections import store_of
 from vhlo_tools.remote.failures import ConditionError
-from vhlo_tools.remote.places import Url
-from vhlo_tools.remote.store import Stamp, Store
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote.places import Url
+    from vhlo_tools.remote.store import Stamp, Store
 
 __all__ = ["RemoteObject", "open_object", "read_object", "stamp_of"]
 

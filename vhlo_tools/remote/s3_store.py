@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import s3fs
 from botocore.parsers import ResponseParserError
@@ -14,9 +14,12 @@ from fsspec.asyn import sync
 from fsspec.config import conf
 
 from vhlo_tools.remote.failures import EmptyRangeError, Failure, as_error
-from vhlo_tools.remote.places import Url
-from vhlo_tools.remote.store import ANY, CLOSING, Condition, Listed, Stamp
+from vhlo_tools.remote.store import ANY, CLOSING, Listed, Stamp
 from vhlo_tools.remote.traffic import count
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote.places import Url
+    from vhlo_tools.remote.store import Condition
 
 __all__ = ["S3Store"]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote.places import Url
+
+if TYPE_CHECKING:
+    from vhlo_tools.remote.places import Url
 
 __all__ = ["ANY", "CLOSING", "NEW", "Condition", "Listed", "Stamp", "Store", "Upload"]
 

@@ -14,14 +14,18 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import ObjectChangedError, StoreError
-from vhlo_tools.mapping import Chunk, slices, view
+from vhlo_tools.mapping import slices, view
 from vhlo_tools.remote.connections import store_of
 from vhlo_tools.remote.failures import ConditionError
-from vhlo_tools.remote.places import Url
-from vhlo_tools.remote.store import ANY, NEW, Condition, Stamp, Store
+from vhlo_tools.remote.store import ANY, NEW, Condition
+
+if TYPE_CHECKING:
+    from vhlo_tools.mapping import Chunk
+    from vhlo_tools.remote.places import Url
+    from vhlo_tools.remote.store import Stamp, Store
 
 __all__ = ["MARK", "delete_object", "metadata_of", "write_object"]
 

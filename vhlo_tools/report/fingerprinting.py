@@ -7,11 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
-from vhlo_tools.report.model import Question
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.report.model import Question
 
 __all__ = ["Identity", "fingerprints", "identity_of"]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from vhlo_tools.compat import Target
-from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.compat import Target
+    from vhlo_tools.findings import Finding
 
 __all__ = ["STATES", "Answer", "Question", "Scope", "State", "Verdict", "is_refused"]
 

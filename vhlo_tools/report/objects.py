@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vhlo_tools.findings import Finding, finding_as_json
-from vhlo_tools.report.model import Answer, Scope, Verdict
+from vhlo_tools.findings import finding_as_json
 from vhlo_tools.report.summary import Summary
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.report.model import Answer, Scope, Verdict
 
 __all__ = ["json_lines", "json_report"]
 

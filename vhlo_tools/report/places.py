@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from vhlo_tools.findings import Finding
 from vhlo_tools.remote import is_url
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Finding
 
 __all__ = ["as_uri", "path_from", "source_path"]
 

@@ -6,13 +6,16 @@ import json
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.findings import Finding
-from vhlo_tools.report.fingerprinting import Identity, fingerprints, identity_of
-from vhlo_tools.report.model import Answer, Scope, Verdict
+from vhlo_tools.report.fingerprinting import fingerprints, identity_of
 from vhlo_tools.report.places import as_uri, path_from, source_path
 from vhlo_tools.report.sarif_rules import SarifRule, rule_of
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.report.fingerprinting import Identity
+    from vhlo_tools.report.model import Answer, Scope, Verdict
 
 __all__ = ["sarif_report"]
 

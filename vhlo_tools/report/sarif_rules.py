@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import TYPE_CHECKING
 
 from vhlo_tools.compat import expansion_flag
-from vhlo_tools.dialect import Feature, explanation_of, known_features
-from vhlo_tools.findings import Finding, Level
+from vhlo_tools.dialect import explanation_of, known_features
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect import Feature
+    from vhlo_tools.findings import Finding, Level
 
 __all__ = ["SarifRule", "rule_of", "title_of"]
 

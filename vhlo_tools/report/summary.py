@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
-from vhlo_tools.report.model import Answer, State
+
+if TYPE_CHECKING:
+    from vhlo_tools.findings import Finding
+    from vhlo_tools.report.model import Answer, State
 
 __all__ = ["Summary"]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import field
-from typing import Final, Literal, get_args
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from vhlo_tools.records import dataclass
 from vhlo_tools.tables import Column, Table
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.version import Version
 
 __all__ = ["VERIFICATION_TABLE", "PairRecord", "PairStatus", "PairSummary"]
 

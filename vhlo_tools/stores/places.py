@@ -5,12 +5,15 @@ from __future__ import annotations
 import glob
 import os
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.formats import Kind, is_saved_model
+from vhlo_tools.formats import is_saved_model
 from vhlo_tools.remote import Url, is_url, place
 from vhlo_tools.stores.members import IN_PLACE
 from vhlo_tools.stores.stamps import object_url
+
+if TYPE_CHECKING:
+    from vhlo_tools.formats import Kind
 
 __all__ = ["RESULT_SUFFIX", "base_of", "below", "is_store", "relative_to", "resolved", "result_at", "result_name"]
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
-from vhlo_tools.dialect import WindowName
 from vhlo_tools.records import dataclass
-from vhlo_tools.stores.watch import StoreFile
-from vhlo_tools.stores.windows import ReadingReleases
 from vhlo_tools.tables import Column, ListOf, StructOf, Table
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect import WindowName
+    from vhlo_tools.stores.watch import StoreFile
+    from vhlo_tools.stores.windows import ReadingReleases
 
 __all__ = ["STATUS_TABLE", "FileStatus", "StatusName"]
 

@@ -9,25 +9,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact import Artifact, JaxContainer, first_writer
 from vhlo_tools.dialect import known_versions, newest_version
 from vhlo_tools.errors import VhloToolsError
-from vhlo_tools.executors import Workers, work_through
+from vhlo_tools.executors import work_through
 from vhlo_tools.formats import SET_ASIDE, Kind, read_bytes, recognise
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import place
 from vhlo_tools.stores.members import IN_PLACE, files_of
 from vhlo_tools.stores.windows import (
     ReadingReleases,
-    WindowName,
     ends_of,
     jax_readers,
     readers_since,
     written_on,
 )
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.executors import Workers
+    from vhlo_tools.stores.windows import (
+        WindowName,
+    )
 
 __all__ = ["StoreFile", "watch_store"]
 

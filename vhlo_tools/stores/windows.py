@@ -15,11 +15,9 @@ from calendar import monthrange
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from functools import cache
-from typing import Final, get_args
+from typing import TYPE_CHECKING, Final, get_args
 
 from vhlo_tools.dialect import (
-    JaxRelease,
-    Release,
     WindowName,
     known_releases,
     known_versions,
@@ -28,7 +26,13 @@ from vhlo_tools.dialect import (
 )
 from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.records import dataclass
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect import (
+        JaxRelease,
+        Release,
+    )
+    from vhlo_tools.version import Version
 
 __all__ = [
     "AT_REST",

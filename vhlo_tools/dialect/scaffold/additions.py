@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from typing import TYPE_CHECKING
 
 from vhlo_tools.dialect.ops import OpVersion
-from vhlo_tools.dialect.scaffold.changes import NewAttribute, NewCase, NewEntry, NewKind, NewOp, stem
+from vhlo_tools.dialect.scaffold.changes import NewAttribute, NewCase, NewKind, NewOp, stem
 from vhlo_tools.dialect.scaffold.document import array, quoted
-from vhlo_tools.findings import FindingKind
 from vhlo_tools.records import dataclass
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.scaffold.changes import NewEntry
+    from vhlo_tools.findings import FindingKind
+    from vhlo_tools.version import Version
 
 __all__ = [
     "NOTHING",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from vhlo_tools.dialect.encodings import EntryKind, Field
+from vhlo_tools.dialect.encodings import Field
 from vhlo_tools.dialect.ops import Slot
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.encodings import EntryKind
 
 __all__ = [
     "NewAttribute",

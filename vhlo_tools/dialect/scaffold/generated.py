@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from vhlo_tools.dialect.encodings import EntryKind
 from vhlo_tools.dialect.samples import sample_holding
 from vhlo_tools.dialect.scaffold import templates
-from vhlo_tools.dialect.scaffold.changes import NewAttribute, NewCase, NewEntry, NewKind, NewOp
+from vhlo_tools.dialect.scaffold.changes import NewAttribute, NewCase, NewKind, NewOp
 from vhlo_tools.dialect.scaffold.document import Edit
-from vhlo_tools.dialect.specification import Specification
 from vhlo_tools.errors import InvalidSpecificationError
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.encodings import EntryKind
+    from vhlo_tools.dialect.scaffold.changes import NewEntry
+    from vhlo_tools.dialect.specification import Specification
+    from vhlo_tools.version import Version
 
 __all__ = ["Generator"]
 

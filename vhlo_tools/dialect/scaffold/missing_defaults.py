@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from vhlo_tools.dialect.scaffold.changes import stem, versioned
 from vhlo_tools.dialect.scaffold.document import quoted
-from vhlo_tools.dialect.specification import Specification
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.specification import Specification
 
 __all__ = ["NewDefault", "default_of"]
 

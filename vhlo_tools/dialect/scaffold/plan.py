@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from vhlo_tools.dialect.scaffold.document import Edit
 from vhlo_tools.records import dataclass
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.scaffold.document import Edit
+    from vhlo_tools.version import Version
 
 __all__ = ["Plan", "Remaining"]
 

@@ -11,22 +11,29 @@ from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vhlo_tools.dialect.description import nearest
-from vhlo_tools.dialect.ops import Op, OpVersion
 from vhlo_tools.dialect.released import RELEASED
 from vhlo_tools.dialect.rules import file_of
 from vhlo_tools.dialect.scaffold import additions
-from vhlo_tools.dialect.scaffold.additions import Subject, subject_of
-from vhlo_tools.dialect.scaffold.changes import NewAttribute, NewCase, NewEntry, NewKind, NewOp, stem
-from vhlo_tools.dialect.scaffold.document import Document, Edit, TableSpan, array, quoted
+from vhlo_tools.dialect.scaffold.additions import subject_of
+from vhlo_tools.dialect.scaffold.changes import NewAttribute, NewCase, NewKind, NewOp, stem
+from vhlo_tools.dialect.scaffold.document import Document, array, quoted
 from vhlo_tools.dialect.scaffold.generated import Generator
-from vhlo_tools.dialect.scaffold.missing_defaults import NewDefault, default_of
+from vhlo_tools.dialect.scaffold.missing_defaults import default_of
 from vhlo_tools.dialect.scaffold.plan import Plan, Remaining
 from vhlo_tools.dialect.scaffold.version_checks import check_edits, check_version
-from vhlo_tools.dialect.specification import Specification
 from vhlo_tools.errors import InvalidSpecificationError
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.ops import Op, OpVersion
+    from vhlo_tools.dialect.scaffold.additions import Subject
+    from vhlo_tools.dialect.scaffold.changes import NewEntry
+    from vhlo_tools.dialect.scaffold.document import Edit, TableSpan
+    from vhlo_tools.dialect.scaffold.missing_defaults import NewDefault
+    from vhlo_tools.dialect.specification import Specification
+    from vhlo_tools.version import Version
 
 __all__ = ["plan_version"]
 

@@ -6,14 +6,18 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from vhlo_tools.dialect.linting import lint
 from vhlo_tools.dialect.released import RELEASED, read_released
 from vhlo_tools.dialect.rules import follows
-from vhlo_tools.dialect.scaffold.document import Edit
-from vhlo_tools.dialect.specification import Specification, load_specification
+from vhlo_tools.dialect.specification import load_specification
 from vhlo_tools.errors import InvalidSpecificationError
-from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.scaffold.document import Edit
+    from vhlo_tools.dialect.specification import Specification
+    from vhlo_tools.version import Version
 
 __all__ = ["check_edits", "check_version"]
 

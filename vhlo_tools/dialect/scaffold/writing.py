@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from vhlo_tools.dialect.scaffold.document import Edit
 from vhlo_tools.files import write_atomically
+
+if TYPE_CHECKING:
+    from vhlo_tools.dialect.scaffold.document import Edit
 
 __all__ = ["write_edits"]
 

@@ -6,11 +6,13 @@ A file is an ``HloModuleProto``, or an ``HloProto`` that contains one. The field
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.formats.protobuf import Message
-from vhlo_tools.mapping import View
+
+if TYPE_CHECKING:
+    from vhlo_tools.mapping import View
 
 __all__ = ["find_hlo_module", "is_hlo_proto"]
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from vhlo_tools.aliasing import Alias, Donor, Signature
+from typing import TYPE_CHECKING
+
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing import Alias, Donor, Signature
 
 __all__ = ["HloHeader"]
 

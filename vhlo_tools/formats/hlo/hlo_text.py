@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.aliasing import (
     Array,
     Opaque,
-    Shape,
     Signature,
     Tuple,
     format_aliases,
@@ -23,6 +22,11 @@ from vhlo_tools.aliasing import (
 )
 from vhlo_tools.errors import AliasError
 from vhlo_tools.formats.hlo.header import HloHeader
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing import (
+        Shape,
+    )
 
 __all__ = ["parse_header", "read_hlo_text", "with_long_aliases"]
 

@@ -6,12 +6,15 @@ The field numbers are those of ``xla/service/hlo.proto`` and ``xla/xla_data.prot
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.aliasing import Alias, Array, Donor, Opaque, Shape, Signature, Tuple
+from vhlo_tools.aliasing import Alias, Array, Donor, Opaque, Signature, Tuple
 from vhlo_tools.formats.hlo.header import HloHeader
 from vhlo_tools.formats.protobuf import Message
-from vhlo_tools.mapping import View
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing import Shape
+    from vhlo_tools.mapping import View
 
 __all__ = ["ELEMENT_TYPES", "read_hlo_module"]
 

@@ -7,11 +7,13 @@ They are messages ``OpSharding`` of Protocol Buffers (``xla/xla_data.proto`` in 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.formats.protobuf import Message
-from vhlo_tools.mapping import View
+
+if TYPE_CHECKING:
+    from vhlo_tools.mapping import View
 
 __all__ = ["hlo_sharding_text"]
 

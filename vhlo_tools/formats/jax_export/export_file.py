@@ -8,16 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.bytecode import MAGIC, Chunk
+from vhlo_tools.bytecode import MAGIC
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.formats.flatbuffer import FlatBufferReader, Table
+from vhlo_tools.formats.flatbuffer import FlatBufferReader
 from vhlo_tools.formats.flatbuffer_editing import replace_vectors
 from vhlo_tools.formats.jax_export.schema import JAX_EXPORT
-from vhlo_tools.formats.storage import Buffer
-from vhlo_tools.mapping import View, view
+from vhlo_tools.mapping import view
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.bytecode import Chunk
+    from vhlo_tools.formats.flatbuffer import Table
+    from vhlo_tools.formats.storage import Buffer
+    from vhlo_tools.mapping import View
 
 __all__ = ["JaxExport", "decode_jax_export", "is_jax_export", "replace_modules"]
 

@@ -7,10 +7,13 @@ Source: ``jax/_src/export/serialization.py`` of the releases. Which release read
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from vhlo_tools.formats.flatbuffer import Table
-from vhlo_tools.formats.jax_export.export_file import JaxExport
 from vhlo_tools.formats.jax_export.schema import DTYPES, MEMORY_SPACES
+
+if TYPE_CHECKING:
+    from vhlo_tools.formats.flatbuffer import Table
+    from vhlo_tools.formats.jax_export.export_file import JaxExport
 
 __all__ = ["parts_of"]
 

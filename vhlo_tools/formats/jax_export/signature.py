@@ -8,13 +8,15 @@ variables are no arguments of ``main``, which computes them from shapes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.formats.flatbuffer import Table
 from vhlo_tools.formats.hlo.sharding import hlo_sharding_text
-from vhlo_tools.formats.jax_export.export_file import JaxExport
 from vhlo_tools.formats.jax_export.schema import DTYPES, MEMORY_SPACES
 from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.formats.flatbuffer import Table
+    from vhlo_tools.formats.jax_export.export_file import JaxExport
 
 __all__ = ["JaxSignature", "JaxValue", "read_signature"]
 
