@@ -6,7 +6,6 @@ from datetime import date
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, get_args
 
-from vhlo_tools.api.frontends import FRONTENDS, export_model
 from vhlo_tools.artifact import Artifact, Making, given_options
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.compat import resolve_target as resolve
@@ -15,8 +14,8 @@ from vhlo_tools.errors import (
     UnsupportedFeatureError,
 )
 from vhlo_tools.findings import OPAQUE_PROPERTIES
-from vhlo_tools.formats import Buffer, identify, read_bytes
-from vhlo_tools.manifests import check_source, require_manifest
+from vhlo_tools.formats import Buffer, read_bytes
+from vhlo_tools.manifests import require_manifest
 from vhlo_tools.mapping import join
 from vhlo_tools.remote import is_path, place
 
@@ -145,6 +144,11 @@ def serialize(
         ManifestError: If it is a file that is not what the manifest beside it says.
         ValueError: If a feature to be expanded is unknown, or has no such expansion.
     """
+    # Imported here because retargeting needs none of it.
+    from vhlo_tools.api.frontends import FRONTENDS, export_model
+    from vhlo_tools.formats import identify
+    from vhlo_tools.manifests import check_source
+
     source = identify(program, name)
     check_source(source).require()
     given = given_options(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Unpack
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError
-from vhlo_tools.formats import Kind, decode_jax_export, identify
+from vhlo_tools.formats import Kind, identify
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
@@ -151,8 +151,12 @@ def as_artifact(program: ProgramSource, name: str | None = None) -> Artifact | N
 def as_container(program: ProgramSource, name: str | None = None) -> JaxExport | None:
     """Return the jax.export file in ``program`` if it is one, as a path or as bytes; otherwise ``None``."""
     source = identify(program, name)
-    is_file = source.kind is Kind.JAX_EXPORT and source.data is not None and not isinstance(source.given, Artifact)
-    return decode_jax_export(source.data) if is_file and source.data is not None else None
+    if source.kind is not Kind.JAX_EXPORT or source.data is None or isinstance(source.given, Artifact):
+        return None
+    # Imported here because few programs are such files.
+    from vhlo_tools.formats import decode_jax_export
+
+    return decode_jax_export(source.data)
 
 
 def _known_options(kind: Kind, called: str, **options: str | float | None) -> dict[str, object]:

@@ -8,10 +8,10 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from vhlo_tools.bytecode import MAGIC, decode, encode_chunks, print_program, strip_locations
+from vhlo_tools.bytecode import MAGIC, decode, encode_chunks
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, InvalidVersionError, MalformedArtifactError
 from vhlo_tools.files import write_atomically
-from vhlo_tools.formats import ARTIFACT_PRODUCER, Kind, as_bytes, decode_jax_export, read_bytes, recognise
+from vhlo_tools.formats import ARTIFACT_PRODUCER, Kind, as_bytes, read_bytes, recognise
 from vhlo_tools.mapping import FileRange, join, view
 from vhlo_tools.remote import is_path, place
 from vhlo_tools.version import Version
@@ -93,6 +93,9 @@ class Artifact:
         else:
             raise MalformedArtifactError(f"a {type(source).__qualname__} is not an artifact: expected a path or bytes")
         if unpack and _kind_or_none(data) is Kind.JAX_EXPORT:
+            # Imported here, as are the next, because few commands need it.
+            from vhlo_tools.formats import decode_jax_export
+
             return cls(decode_jax_export(data).module, name=name)
         return cls(data, name=name)
 
@@ -275,6 +278,8 @@ class Artifact:
         Raises:
             MalformedArtifactError: If it is damaged.
         """
+        from vhlo_tools.bytecode import print_program
+
         return print_program(self.file, debug_info=debug_info)
 
     def stripped(self) -> list[Chunk]:
@@ -291,6 +296,8 @@ class Artifact:
         Raises:
             MalformedArtifactError: If it is damaged.
         """
+        from vhlo_tools.bytecode import strip_locations
+
         file = self.copy_of_file()
         strip_locations(file)
         return self.edited(file)

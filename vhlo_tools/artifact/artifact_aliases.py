@@ -19,10 +19,7 @@ from vhlo_tools.aliasing import (
     set_aliases,
 )
 from vhlo_tools.artifact.call_aliases import has_call_aliases, read_calls
-from vhlo_tools.artifact.entry_function import entry_of, find_entry, functions_in, replace_dictionaries
-from vhlo_tools.artifact.plain_attributes import PlainWriter
-from vhlo_tools.artifact.value_names import read_parameters, read_results
-from vhlo_tools.bytecode import Places, Tables, collect_garbage
+from vhlo_tools.artifact.entry_function import entry_of, find_entry, functions_in
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import (
@@ -31,7 +28,8 @@ if TYPE_CHECKING:
         Plain,
     )
     from vhlo_tools.artifact.entry_function import EntryFunction
-    from vhlo_tools.bytecode import File
+    from vhlo_tools.artifact.plain_attributes import PlainWriter
+    from vhlo_tools.bytecode import File, Tables
 
 __all__ = ["mentions_aliases", "read_aliases", "write_aliases"]
 
@@ -58,6 +56,10 @@ def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True, 
     declared = replace(declared, problems=(*declared.problems, *ignored))
     if not names:
         return ProgramAliases(entry.name, declared, calls=found)
+    # Imported here, as are the next, because most programs are read for their aliases alone.
+    from vhlo_tools.artifact.value_names import read_parameters, read_results
+    from vhlo_tools.bytecode import Places
+
     parameters = read_parameters(file, entry, Places(file, name))
     return ProgramAliases(entry.name, declared, parameters, read_results(entry), found)
 
@@ -120,10 +122,14 @@ class _ArtifactStore:
 
     @cached_property
     def _tables(self) -> Tables:
+        from vhlo_tools.bytecode import Tables
+
         return Tables(self._file)
 
     @cached_property
     def _writer(self) -> PlainWriter:
+        from vhlo_tools.artifact.plain_attributes import PlainWriter
+
         return PlainWriter(self._tables)
 
     @property
@@ -149,6 +155,8 @@ class _ArtifactStore:
             for held, new in zip(self._entry.arguments, arguments, strict=True)
         ]
         if changed != self._entry.arguments:
+            from vhlo_tools.artifact.entry_function import replace_dictionaries
+
             self._lost |= replace_dictionaries(self._file, self._tables, self._entry, "arg_attrs", changed)
 
     def set_module_aliases(self, gone: Sequence[str], added: Mapping[str, Plain]) -> None:
@@ -161,6 +169,8 @@ class _ArtifactStore:
     def finish(self) -> None:
         """Collect entries to which nothing refers any more."""
         if self._lost:
+            from vhlo_tools.bytecode import collect_garbage
+
             collect_garbage(self._file, self._tables, self._lost)
 
 

@@ -6,17 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.aliasing import CallAliases, Signature, call_violations, encode_call, read_call
-from vhlo_tools.artifact.plain_attributes import PlainReader
-from vhlo_tools.bytecode import (
-    Places,
-    Tables,
-    attributes_of,
-    change_attributes,
-    collect_garbage,
-    entry_name,
-    visit,
-)
+from vhlo_tools.aliasing import CallAliases, Signature
+from vhlo_tools.bytecode import attributes_of, entry_name
 from vhlo_tools.errors import AliasError
 from vhlo_tools.records import dataclass
 
@@ -26,6 +17,7 @@ if TYPE_CHECKING:
         File,
         Operation,
         Place,
+        Tables,
     )
 
 __all__ = ["has_call_aliases", "matching_calls", "read_calls", "write_call_aliases"]
@@ -95,6 +87,10 @@ def write_call_aliases(file: File, aliases: Mapping[str, Iterable[Alias]], name:
             alias is a may-alias.
         MalformedArtifactError: If the program is damaged.
     """
+    # Imported here because most programs are only read.
+    from vhlo_tools.aliasing import call_violations, encode_call
+    from vhlo_tools.bytecode import Tables, collect_garbage
+
     calls = {call.said.path: call for call in _calls(file, name)}
     wanted = {
         found.path: tuple(dict.fromkeys(each))
@@ -113,6 +109,8 @@ def write_call_aliases(file: File, aliases: Mapping[str, Iterable[Alias]], name:
 
 def _write(file: File, tables: Tables, op: Operation, entries: Iterable[dict[str, Any]]) -> set[int]:
     """Write the entries of an op's aliases, and return the attributes that it no longer has."""
+    from vhlo_tools.bytecode import change_attributes
+
     elements = tuple(tables.vhlo(_ALIAS, *each.values()) for each in entries)
     return change_attributes(file, tables, op, {_SLOT: tables.vhlo("array_v1", elements)})
 
@@ -121,6 +119,11 @@ def _calls(file: File, name: str) -> Iterator[_AliasedCall]:
     named = {index for index in range(len(file.dialects.ops)) if file.op_name(index).startswith(_CALL)}
     if not named:
         return
+    # Imported here because most programs have no custom calls.
+    from vhlo_tools.aliasing import read_call
+    from vhlo_tools.artifact.plain_attributes import PlainReader
+    from vhlo_tools.bytecode import Places, visit
+
     places, reader = Places(file, name), PlainReader(file)
     found: list[_AliasedCall] = []
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.aliasing import Signature, entry_name
 from vhlo_tools.artifact.plain_attributes import PlainReader
-from vhlo_tools.bytecode import attributes_of, change_attributes, function_types
+from vhlo_tools.bytecode import attributes_of, function_types
 
 if TYPE_CHECKING:
     from vhlo_tools.bytecode import Block, File, Operation, Tables
@@ -139,6 +139,9 @@ def replace_dictionaries(
         UnsupportedFeatureError: If the form in which the function stores its attributes is unknown.
         MalformedArtifactError: If the file is damaged.
     """
+    # Imported here because most programs are only read.
+    from vhlo_tools.bytecode import change_attributes
+
     # If all dictionaries are empty, the library writes an empty array.
     indices = tuple(_dictionary(tables, each) for each in dictionaries) if any(dictionaries) else ()
     return change_attributes(file, tables, entry.op, {key: tables.vhlo("array_v1", indices)})

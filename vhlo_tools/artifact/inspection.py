@@ -8,18 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
-from vhlo_tools.artifact.jax_container import JaxContainer, derivative_names
-from vhlo_tools.artifact.jax_readers import first_writer
 from vhlo_tools.bytecode import decode
 from vhlo_tools.errors import AliasError, InvalidProgramError
 from vhlo_tools.formats import (
     Kind,
-    decode_jax_export,
-    decode_torch_export,
-    find_hlo_module,
-    is_saved_model,
-    read_saved_model,
-    read_signature,
     recognise,
 )
 from vhlo_tools.mapping import view
@@ -60,6 +52,9 @@ def inspect_folder(path: Path) -> dict[str, Any]:
         MalformedArtifactError: If it is damaged.
         OSError: If it cannot be read.
     """
+    # Imported here, as are the next, because each kind of file needs another reader.
+    from vhlo_tools.formats import is_saved_model, read_saved_model
+
     if not is_saved_model(path):
         raise InvalidProgramError(f"{path} is a folder, but not a SavedModel: expected a file saved_model.pb in it")
     held = read_saved_model(path)
@@ -121,6 +116,10 @@ def _of_bytecode(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def _of_jax_export(data: Buffer, name: str) -> dict[str, Any]:
+    from vhlo_tools.artifact.jax_container import JaxContainer, derivative_names
+    from vhlo_tools.artifact.jax_readers import first_writer
+    from vhlo_tools.formats import decode_jax_export
+
     function, *derivatives = decode_jax_export(data).levels()
     names = derivative_names(name)
     readers, writer = JaxContainer(data, name=name).readers(), first_writer(function)
@@ -133,6 +132,8 @@ def _of_jax_export(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def _of_exported(export: JaxExport, name: str) -> dict[str, Any]:
+    from vhlo_tools.formats import read_signature
+
     signature = read_signature(export)
     return {
         "function": export.function_name,
@@ -157,6 +158,8 @@ def _of_exported(export: JaxExport, name: str) -> dict[str, Any]:
 
 
 def _of_torch_export(data: Buffer, name: str) -> dict[str, Any]:
+    from vhlo_tools.formats import decode_torch_export
+
     return asdict(decode_torch_export(data))
 
 
@@ -170,7 +173,7 @@ def _of_hlo_text(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def _of_hlo_proto(data: Buffer, name: str) -> dict[str, Any]:
-    from vhlo_tools.formats import read_hlo_module
+    from vhlo_tools.formats import find_hlo_module, read_hlo_module
 
     module = find_hlo_module(view(data))
     return {} if module is None else _of_hlo(read_hlo_module(module))

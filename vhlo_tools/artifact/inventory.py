@@ -91,7 +91,7 @@ def take_inventory(file: File) -> Inventory:
     ops = [item for item in walk(file.ir) if isinstance(item, Operation)]
     reader = _InventoryReader(file)
     functions = tuple(reader.function(op) for op in ops if file.op_name(op.name) == "vhlo.func_v1")
-    aliases = read_aliases(file, calls=False).declared
+    aliases = read_aliases(file, calls=False, names=False).declared
     return Inventory(
         ops=_sorted(Counter(op.name for op in ops), file.op_name),
         types=_kinds(file, "type"),

@@ -5,6 +5,7 @@ Nothing but what handles Ctrl-C is imported before it is handled.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -12,6 +13,10 @@ import sys
 __all__ = ["main"]
 
 _INTERRUPTED = 128 + signal.SIGINT
+
+# The number of new containers at which Python looks for garbage. Its own, 700, is reached a hundred times while modules
+# are imported, none of which is garbage; this one by commands that do much.
+_COLLECTED = 100_000
 
 
 def main() -> int:
@@ -21,6 +26,7 @@ def main() -> int:
     if handles:
         # An exception within an import could be swallowed, or be reported with a traceback by what imports.
         signal.signal(signal.SIGINT, _leave)
+    gc.set_threshold(_COLLECTED, *gc.get_threshold()[1:])
     try:
         return _run(handles)
     except KeyboardInterrupt:
@@ -29,6 +35,10 @@ def main() -> int:
         if handles:
             # While the interpreter ends.
             signal.signal(signal.SIGINT, _leave)
+        if "numpy" not in sys.modules:
+            # All that is left ends with the process: the interpreter need not look for garbage in it, which takes as
+            # long as a short command. Where libraries in C++ have been used, it is to end their objects in order.
+            gc.freeze()
 
 
 def _run(handles: bool) -> int:

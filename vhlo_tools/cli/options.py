@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import date, datetime
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from vhlo_tools.artifact import Artifact, JaxContainer
+from vhlo_tools.artifact import Artifact
 from vhlo_tools.cli.echo import echo
-from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import (
     AliasError,
     DowngradeError,
@@ -26,7 +23,6 @@ from vhlo_tools.errors import (
     VerificationError,
     VhloToolsError,
 )
-from vhlo_tools.files import MANIFEST_HEAD, write_atomically
 from vhlo_tools.findings import finding_as_json, findings_lines, group_findings
 from vhlo_tools.formats import Kind, read_bytes, recognise
 from vhlo_tools.manifests import find_manifest, manifest_place, require_manifest
@@ -34,7 +30,7 @@ from vhlo_tools.mapping import slices
 from vhlo_tools.remote import Url, place
 
 if TYPE_CHECKING:
-    from vhlo_tools.artifact import Making
+    from vhlo_tools.artifact import JaxContainer, Making
     from vhlo_tools.findings import Finding
     from vhlo_tools.formats import Buffer
     from vhlo_tools.manifests import ManifestChoice
@@ -127,6 +123,11 @@ def engine_option(engines: tuple[str, ...], what: str) -> Callable[[_F], _F]:
 
 def _relaxed(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     features = tuple(name.strip() for each in value for name in each.split(",") if name.strip())
+    if not features:
+        return ()
+    # Imported here, as are others, because few calls give any.
+    from vhlo_tools.compat import expansion_policy
+
     try:
         expansion_policy(allow_relaxed=features)
     except ValueError as error:
@@ -353,6 +354,8 @@ def read_artifact(source: str) -> Artifact | JaxContainer:
     data, name = read_input(source)
     with suppress(InvalidProgramError):
         if recognise(data, name) is Kind.JAX_EXPORT:
+            from vhlo_tools.artifact import JaxContainer
+
             return JaxContainer(data, name=name)
     # Raises the error for other files.
     return Artifact(data, name=name)
@@ -361,6 +364,8 @@ def read_artifact(source: str) -> Artifact | JaxContainer:
 def write_output(output: str, chunks: Iterable[Chunk], *, force: bool, binary: bool) -> None:
     """Write to a file, atomically, or to stdout; binary data is never written to a terminal."""
     if output != STANDARD:
+        from vhlo_tools.files import write_atomically
+
         write_atomically(place(output), chunks, force=force)
         return
     if sys.stdout is None:
@@ -399,6 +404,8 @@ def write_artifact(
         write_output(output, held.chunks, force=force, binary=True)
         return
     # Imported here because most files have none.
+    from dataclasses import replace
+
     from vhlo_tools.manifests import Manifest, measured, write_with_manifest
 
     first = held if isinstance(held, Artifact) else held.artifacts[0]
@@ -423,6 +430,8 @@ def check_manifest_output(output: str, with_manifest: bool, *, force: bool) -> N
         return
     if beside.is_dir():
         raise click.UsageError(f"{beside} is a folder: expected the place of a manifest")
+    from vhlo_tools.files import MANIFEST_HEAD
+
     with beside.open("rb") as file:
         # That of an earlier output is removed with the output, or describes one that is there no more.
         if not force and file.read(len(MANIFEST_HEAD)) != MANIFEST_HEAD:
@@ -455,6 +464,9 @@ def _is_folder(found: Place) -> bool:
 
 def echo_json(value: object) -> None:
     """Print ``value`` as JSON on stdout."""
+    # Imported here because most output is text.
+    import json
+
     # ASCII, in which JSON has its own escapes.
     click.echo(json.dumps(value, indent=2, default=str, allow_nan=False))
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vhlo_tools import api
-from vhlo_tools.artifact import JaxContainer
+from vhlo_tools.artifact import Artifact
 from vhlo_tools.cli import options
 
 if TYPE_CHECKING:
-    from vhlo_tools.artifact import Artifact
+    from vhlo_tools.artifact import JaxContainer
 
 
 @click.command()
@@ -65,7 +65,7 @@ def retarget(
 
     result: Artifact | JaxContainer
     opened = options.read_artifact(source)
-    if isinstance(opened, JaxContainer):
+    if not isinstance(opened, Artifact):
         consumers = api.resolve_target(target, as_of=as_of, provider=provider).consumers
         result = opened.checked_for(consumers).with_artifacts(moved)
     else:

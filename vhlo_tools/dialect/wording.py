@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -32,6 +31,9 @@ def structure_text(value: Structure) -> str:
         return structure_text(value["type"])
     if set(value) == {"type"}:
         return str(value["type"])
+    # Imported here because most structures are short.
+    import json
+
     return json.dumps(value)
 
 

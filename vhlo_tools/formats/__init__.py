@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from vhlo_tools.formats.jax_export.export_file import JaxExport, decode_jax_export, replace_modules
     from vhlo_tools.formats.jax_export.parts import parts_of
     from vhlo_tools.formats.jax_export.signature import JaxSignature, JaxValue, read_signature
-    from vhlo_tools.formats.recognition import ARTIFACT_PRODUCER, Kind, recognise
-    from vhlo_tools.formats.saved_model import SavedSignature, is_saved_model, read_saved_model
+    from vhlo_tools.formats.recognition import ARTIFACT_PRODUCER, Kind, is_saved_model, recognise
+    from vhlo_tools.formats.saved_model import SavedSignature, read_saved_model
     from vhlo_tools.formats.source import Source, identify
     from vhlo_tools.formats.storage import Buffer, as_bytes, read_bytes
     from vhlo_tools.formats.torch_export import TorchExport, ViewFile, decode_torch_export
@@ -35,8 +35,8 @@ else:
             "jax_export.export_file": ("JaxExport", "decode_jax_export", "replace_modules"),
             "jax_export.parts": ("parts_of",),
             "jax_export.signature": ("JaxSignature", "JaxValue", "read_signature"),
-            "recognition": ("ARTIFACT_PRODUCER", "Kind", "recognise"),
-            "saved_model": ("SavedSignature", "is_saved_model", "read_saved_model"),
+            "recognition": ("ARTIFACT_PRODUCER", "Kind", "is_saved_model", "recognise"),
+            "saved_model": ("SavedSignature", "read_saved_model"),
             "source": ("Source", "identify"),
             "storage": ("Buffer", "as_bytes", "read_bytes"),
             "torch_export": ("TorchExport", "ViewFile", "decode_torch_export"),

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 from vhlo_tools.bytecode import MAGIC
 from vhlo_tools.files import MANIFEST_SUFFIX, SIGNATURE_SUFFIX
 from vhlo_tools.formats.backups import PROGRAM_SUFFIXES, backups_in
-from vhlo_tools.formats.jax_export.export_file import is_jax_export
-from vhlo_tools.formats.saved_model import is_saved_model
+from vhlo_tools.formats.recognition import is_saved_model
 from vhlo_tools.mapping import kind_of_file, map_file, open_regular, view
 from vhlo_tools.printable import printable
 from vhlo_tools.remote import Url, is_url, place
@@ -162,10 +161,17 @@ def _holds_program(path: str) -> bool:
             return False
         with open_regular(Path(path)) as file:
             head = file.read(4)
-        return head == MAGIC or (_may_be_jax_export(head) and is_jax_export(map_file(Path(path))))
+        return head == MAGIC or (_may_be_jax_export(head) and _is_jax_export(map_file(Path(path))))
     except OSError as error:
         # Opening it says so; another file that cannot be read may be anything.
         return error.errno == errno.ENAMETOOLONG
+
+
+def _is_jax_export(data: View) -> bool:
+    # Imported here because few files begin as such a file does.
+    from vhlo_tools.formats.jax_export.export_file import is_jax_export
+
+    return is_jax_export(data)
 
 
 def _may_be_jax_export(head: bytes) -> bool:
@@ -233,4 +239,4 @@ def _object_holds_program(found: Listed) -> bool:
         # As for a file that cannot be read, and for one that is gone.
         return False
     head = bytes(data[:4])
-    return head == MAGIC or (_may_be_jax_export(head) and is_jax_export(data))
+    return head == MAGIC or (_may_be_jax_export(head) and _is_jax_export(data))

@@ -1,26 +1,28 @@
-"""Recognition of the kind of a file by its contents, never by its name."""
+"""Recognition of the kind of a file by its contents, never by its name; of a folder, by the file in it."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from enum import StrEnum
+from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.bytecode import MAGIC
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.formats.hlo.detection import is_hlo_proto
-from vhlo_tools.formats.jax_export.export_file import is_jax_export
-from vhlo_tools.formats.torch_export import is_torch_export
 from vhlo_tools.mapping import view as as_view
 
 if TYPE_CHECKING:
     from vhlo_tools.formats.storage import Buffer
     from vhlo_tools.mapping import View
 
-__all__ = ["ARTIFACT_PRODUCER", "Kind", "recognise"]
+__all__ = ["ARTIFACT_PRODUCER", "SAVED_MODEL_FILE", "Kind", "is_saved_model", "recognise"]
 
 #: The prefix of the producer of a portable artifact, before its version (``stablehlo/dialect/Serialization.cpp``).
 ARTIFACT_PRODUCER: Final = b"StableHLO_v"
+
+#: The file that makes a folder a SavedModel of TensorFlow.
+SAVED_MODEL_FILE: Final = "saved_model.pb"
 
 _TEXT_SAMPLE = 4096
 
@@ -64,6 +66,14 @@ def recognise(data: Buffer, name: str = "the input") -> Kind:
     )
 
 
+def is_saved_model(path: str | PathLike[str]) -> bool:
+    """Return whether ``path`` is a folder with a SavedModel."""
+    try:
+        return os.path.isfile(os.path.join(path, SAVED_MODEL_FILE))  # noqa: PTH113, PTH118 - a Path of a long text raises
+    except ValueError:
+        return False
+
+
 _EXPECTED = "a portable artifact, MLIR bytecode or text, HLO, a jax.export file or a torch.export file"
 
 
@@ -93,13 +103,32 @@ def _is_hlo_text(data: View) -> bool:
     return bytes(data[:_TEXT_SAMPLE]).lstrip().startswith(b"HloModule ") and _is_text(data)
 
 
+def _is_torch_export(data: View) -> bool:
+    # Imported here, as are the next, because most files are artifacts, and known before.
+    from vhlo_tools.formats.torch_export import is_torch_export
+
+    return is_torch_export(data)
+
+
+def _is_jax_export(data: View) -> bool:
+    from vhlo_tools.formats.jax_export.export_file import is_jax_export
+
+    return is_jax_export(data)
+
+
+def _is_hlo_proto(data: View) -> bool:
+    from vhlo_tools.formats.hlo.detection import is_hlo_proto
+
+    return is_hlo_proto(data)
+
+
 # In the order of the checks: the first match decides.
 _SIGNS: Final[dict[Kind, Callable[[View], bool]]] = {
     Kind.PORTABLE_ARTIFACT: _is_artifact,
     Kind.MLIR_BYTECODE: _is_bytecode,
-    Kind.TORCH_EXPORT: is_torch_export,
-    Kind.JAX_EXPORT: is_jax_export,
-    Kind.HLO_PROTO: is_hlo_proto,
+    Kind.TORCH_EXPORT: _is_torch_export,
+    Kind.JAX_EXPORT: _is_jax_export,
+    Kind.HLO_PROTO: _is_hlo_proto,
     Kind.HLO_TEXT: _is_hlo_text,
     Kind.MLIR_TEXT: _is_text,
 }

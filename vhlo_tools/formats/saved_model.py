@@ -6,20 +6,18 @@ The main file is a protocol buffer, of which only the path to the signatures is 
 
 from __future__ import annotations
 
-import os
-from os import PathLike
 from pathlib import Path
 from typing import Final
 
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.formats.protobuf import Message
+from vhlo_tools.formats.recognition import SAVED_MODEL_FILE
 from vhlo_tools.formats.storage import read_bytes
 from vhlo_tools.mapping import view
 from vhlo_tools.records import dataclass
 
-__all__ = ["SavedModel", "SavedSignature", "SavedTensor", "is_saved_model", "read_saved_model"]
+__all__ = ["SavedModel", "SavedSignature", "SavedTensor", "read_saved_model"]
 
-_FILE: Final = "saved_model.pb"
 _VARIABLES: Final = "variables"
 # The prefix of the signatures that TensorFlow itself uses when it loads a SavedModel.
 _INTERNAL: Final = "__saved_model_"
@@ -115,14 +113,6 @@ class SavedModel:
     variable_bytes: int
 
 
-def is_saved_model(path: str | PathLike[str]) -> bool:
-    """Return whether ``path`` is a folder with a SavedModel."""
-    try:
-        return os.path.isfile(os.path.join(path, _FILE))  # noqa: PTH113, PTH118 - a Path of a long text raises
-    except ValueError:
-        return False
-
-
 def read_saved_model(path: Path) -> SavedModel:
     """Read the SavedModel in the folder ``path``.
 
@@ -130,11 +120,11 @@ def read_saved_model(path: Path) -> SavedModel:
         MalformedArtifactError: If its main file is damaged.
         OSError: If the folder cannot be read.
     """
-    data = read_bytes(path / _FILE)
+    data = read_bytes(path / SAVED_MODEL_FILE)
     whole = Message(view(data), _SECTION)
     graphs = [value for number, value in whole.fields() if number == _META_GRAPHS and isinstance(value, Message)]
     if not graphs:
-        raise MalformedArtifactError(f"{path / _FILE} contains no graph", section=_SECTION)
+        raise MalformedArtifactError(f"{path / SAVED_MODEL_FILE} contains no graph", section=_SECTION)
     version, tags, signatures = "", [], []
     # TensorFlow has not written more than one graph since version 1.
     for number, value in graphs[0].fields():

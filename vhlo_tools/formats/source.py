@@ -9,8 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.formats.recognition import Kind, recognise
-from vhlo_tools.formats.saved_model import is_saved_model
+from vhlo_tools.formats.recognition import Kind, is_saved_model, recognise
 from vhlo_tools.formats.storage import as_bytes, read_bytes
 from vhlo_tools.mapping import FileRange
 from vhlo_tools.records import dataclass
