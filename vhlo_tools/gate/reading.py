@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.documents import read_toml
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.gate.keys import KeyPlace, read_table
 from vhlo_tools.gate.settings import Settings
@@ -123,6 +122,9 @@ def _table_of(project: Path) -> dict[str, Any] | None:
 
 
 def _toml(file: Path) -> dict[str, Any]:
+    # Imported here because a run without settings reads none.
+    from vhlo_tools.documents import read_toml
+
     try:
         return read_toml(_content(file))
     except OSError as error:

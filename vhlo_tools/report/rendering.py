@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Final
@@ -59,8 +56,14 @@ def render_statistics(output_format: str, scope: Scope, answers: Iterable[Answer
         summary.add(answer)
     rows = summary.statistics()
     if output_format == "json":
+        # Imported here, as are the next, because few reports are statistics.
+        import json
+
         yield f"{json.dumps(rows, indent=2, allow_nan=False)}\n"
         return
+    import shutil
+    import textwrap
+
     width = shutil.get_terminal_size().columns
     widths = {key: max((len(str(row[key])) for row in rows), default=0) for key in ("count", "level", "feature")}
     for row in rows:

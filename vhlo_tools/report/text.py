@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -164,6 +162,10 @@ def _place(finding: Finding) -> str:
 
 def wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
     """Return ``text`` wrapped for the terminal: the first line with ``indent``, the others with ``hanging`` or it."""
+    # Imported here because most programs have no findings.
+    import shutil
+    import textwrap
+
     return textwrap.wrap(
         text,
         max(shutil.get_terminal_size((_WIDTH, 24)).columns, _NARROWEST),

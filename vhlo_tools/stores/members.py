@@ -8,13 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.errors import InvalidProgramError, MigrationError, VhloToolsError
 from vhlo_tools.formats import ARTIFACT_PRODUCER, Kind, objects_at, programs_at, read_bytes, recognise
 from vhlo_tools.mapping import open_regular, view
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import Url, is_url, open_object, place
-from vhlo_tools.stores.stamps import object_url
+from vhlo_tools.remote import Url, is_url, place
 from vhlo_tools.version import Version
 
 __all__ = ["IN_PLACE", "ListedFile", "files_of", "listed_at", "look_at"]
@@ -90,12 +88,21 @@ def look_at(path: str) -> tuple[Kind | None, Version | None]:
                 return kind, None
         data = read_bytes(place(path))
         kind = recognise(data, path)
-        return kind, JaxContainer(data, name=path).version if kind is Kind.JAX_EXPORT else None
+        if kind is not Kind.JAX_EXPORT:
+            return kind, None
+        # Imported here because few stores have such files.
+        from vhlo_tools.artifact import JaxContainer
+
+        return kind, JaxContainer(data, name=path).version
     return None, None
 
 
 def _head_of(path: str) -> bytes:
     if is_url(path):
+        # Imported here because files need none of it.
+        from vhlo_tools.remote import open_object
+        from vhlo_tools.stores.stamps import object_url
+
         return bytes(view(open_object(object_url(path), head=_HEAD))[:_HEAD])
     with open_regular(Path(path)) as file:
         return file.read(_HEAD)
