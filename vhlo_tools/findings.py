@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 
-if TYPE_CHECKING:
-    from vhlo_tools.version import Version
+# The cache of findings reads the types of fields when it runs.
+from vhlo_tools.version import Version
 
 __all__ = [
     "SHOWN_PLACES",

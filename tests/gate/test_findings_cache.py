@@ -95,6 +95,46 @@ def test_it_stands_beside_the_settings(
     assert list((tmp_path / "below").iterdir()) == []
 
 
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_few_small_artifacts_are_examined_without_it_and_found_the_same(
+    output_format: str, tmp_path: Path, examined: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    vt.serialize(GOOD).save(tmp_path / "good.mlirbc")
+    asked = ("artifact.mlirbc", "good.mlirbc", *ASKED, "--output-format", output_format)
+    brief = check(capsys, *asked)
+    assert not (tmp_path / ".vhlo-cache").exists()
+    assert examined == ["artifact.mlirbc", "good.mlirbc"]
+    assert check(capsys, *asked, "--cache-dir", "kept") == brief
+    assert list((tmp_path / "kept").glob("*.findings"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("good.mlir",),
+        ("--expand",),
+        ("--baseline", "baseline.json"),
+        tuple(f"{number}.mlirbc" for number in range(8)),
+        ("large.mlirbc",),
+    ],
+    ids=["text", "expansions", "a baseline", "nine", "a large one"],
+)
+def test_more_than_few_small_artifacts_are_kept(
+    options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(8):
+        (tmp_path / f"{number}.mlirbc").write_bytes((tmp_path / "artifact.mlirbc").read_bytes())
+    values = ", ".join(str(number) for number in range(20_000))
+    large = f"dense<[{values}]> : tensor<20000xi32>"
+    vt.serialize(
+        f"func.func @main() -> tensor<20000xi32> {{ %0 = stablehlo.constant {large} return %0 : tensor<20000xi32> }}"
+    ).save(tmp_path / "large.mlirbc")
+    if "--baseline" in options:
+        check(capsys, "artifact.mlirbc", *ASKED, *options, "--update-baseline", "--no-cache")
+    check(capsys, "artifact.mlirbc", *ASKED, *options)
+    assert segments(tmp_path)
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -174,7 +214,7 @@ def test_equal_programs_are_examined_once_but_where_a_finding_names_the_program(
 ) -> None:
     # Places are those of the user's source.
     (tmp_path / "copy.mlirbc").write_bytes((tmp_path / "artifact.mlirbc").read_bytes())
-    check(capsys, "artifact.mlirbc", "copy.mlirbc", *ASKED)
+    check(capsys, "artifact.mlirbc", "copy.mlirbc", *ASKED, "--cache-dir", "kept")
     assert examined == ["artifact.mlirbc"]
     # Places are those of the file itself.
     text = re.sub(r" loc\(.*\)", "", blocked(1))

@@ -5,12 +5,11 @@ Source: ``xla/hlo/ir/hlo_input_output_alias_config.h`` in openxla/xla.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+# The reader of manifests reads the types of fields when it runs.
+from vhlo_tools.aliasing.shapes import ShapeIndex
 from vhlo_tools.records import dataclass
-
-if TYPE_CHECKING:
-    from vhlo_tools.aliasing.shapes import ShapeIndex
 
 __all__ = ["Alias", "AliasKind", "Donor"]
 

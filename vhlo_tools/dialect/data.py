@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 
     from vhlo_tools.dialect.snapshot import Tables
 
-__all__ = ["COUNTED", "NUMBERED", "Kind", "check_entry", "dialect_specs", "files_in", "load_entries", "read_entries"]
+__all__ = [
+    "COUNTED",
+    "NUMBERED",
+    "Kind",
+    "check_entry",
+    "convert_entry",
+    "dialect_specs",
+    "files_in",
+    "load_entries",
+    "read_entries",
+]
 
 _T = TypeVar("_T")
 
@@ -119,7 +129,21 @@ def load_entries(
     Raises:
         InvalidSpecificationError: If an entry lacks a key, has an unknown key, or has a value of another kind.
     """
-    return tuple(_convert(file, table, entry, convert) for entry in read_entries(file, table, specs))
+    return tuple(convert_entry(file, table, entry, convert) for entry in read_entries(file, table, specs))
+
+
+def convert_entry(file: str, table: str, entry: dict[str, Any], convert: Callable[[dict[str, Any]], _T]) -> _T:
+    """Return the result of ``convert`` for an entry of the array of tables ``table`` in ``file``.
+
+    Raises:
+        InvalidSpecificationError: If the entry lacks a key, has an unknown key, or has a value of another kind.
+    """
+    try:
+        return convert(entry)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        name = entry.get("name") or entry.get("id") or entry.get("version") or "without a name"
+        why = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
+        raise InvalidSpecificationError(f"{file}: [[{table}]] {name}: {why}") from error
 
 
 def check_entry(entry: dict[str, Any], **kinds: Kind) -> None:
@@ -165,12 +189,3 @@ def _expected(kind: Kind) -> str:
         case frozenset():
             return f"one of {', '.join(sorted(kind))}"
     return _WORDS[kind]
-
-
-def _convert(file: str, table: str, entry: dict[str, Any], convert: Callable[[dict[str, Any]], _T]) -> _T:
-    try:
-        return convert(entry)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        name = entry.get("name") or entry.get("id") or entry.get("version") or "without a name"
-        why = f"the key {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise InvalidSpecificationError(f"{file}: [[{table}]] {name}: {why}") from error

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from vhlo_tools.dialect.data import NUMBERED, check_entry, files_in, load_entries
+from vhlo_tools.dialect.data import NUMBERED, check_entry, convert_entry, files_in, read_entries
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Constraint",
+    "KnownOpVersions",
     "Op",
     "OpStep",
     "OpVersion",
@@ -182,37 +183,78 @@ class Op:
 
 def load_ops(specs: Traversable | None = None) -> tuple[Op, ...]:
     """Return the ops of the folder ``specs``, sorted by name; by default, of ``dialect_specs/``."""
-    ops: list[Op] = []
-    for file in files_in("vhlo/ops", specs):
-        family = file.rpartition("/")[2].removesuffix(".toml")
-        ops += load_entries(file, "op", partial(_to_op, family=family), specs)
-    return tuple(sorted(ops, key=lambda op: op.name))
+    return _sorted(_convert(file, entry) for file, entry in _read_ops(specs))
 
 
 @cache
 def known_ops() -> tuple[Op, ...]:
     """Return every op, sorted by name."""
-    return load_ops()
+    return _sorted(map(_known_op, range(len(_known_entries()))))
 
 
 def find_op(name: str) -> Op | None:
     """Return the op called ``name``, such as ``exponential``, or ``None`` if it is unknown."""
-    return _by_name().get(name)
+    number = _known_numbers().get(name)
+    return None if number is None else _known_op(number)
 
 
 def find_op_version(name: str) -> OpVersion | None:
     """Return the op version called ``name`` in bytecode, such as ``exponential_v2``, or ``None`` if it is unknown."""
-    return _versions_by_name().get(name)
+    found = _found.get(name)
+    if found is None and (op := find_op(name.rpartition("_v")[0])) is not None:
+        _found.update({version.name: version for version in op.versions})
+        found = _found.get(name)
+    return found
+
+
+class KnownOpVersions(Mapping[str, OpVersion]):
+    """Every known op version, by its name in bytecode; each is made when it is first looked up."""
+
+    def __getitem__(self, name: str) -> OpVersion:
+        found = find_op_version(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (version.name for op in known_ops() for version in op.versions)
+
+    def __len__(self) -> int:
+        return sum(len(op.versions) for op in known_ops())
+
+
+# A program has few of the ops: those that nobody asks for remain entries of their files.
+_found: dict[str, OpVersion] = {}
 
 
 @cache
-def _by_name() -> dict[str, Op]:
-    return {op.name: op for op in known_ops()}
+def _known_entries() -> tuple[tuple[str, dict[str, Any]], ...]:
+    return tuple(_read_ops())
 
 
 @cache
-def _versions_by_name() -> dict[str, OpVersion]:
-    return {version.name: version for op in known_ops() for version in op.versions}
+def _known_numbers() -> dict[str, int]:
+    return {str(entry.get("name")): number for number, (_, entry) in enumerate(_known_entries())}
+
+
+@cache
+def _known_op(number: int) -> Op:
+    return _convert(*_known_entries()[number])
+
+
+def _read_ops(specs: Traversable | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the entries of ops, each with its file."""
+    for file in files_in("vhlo/ops", specs):
+        yield from ((file, entry) for entry in read_entries(file, "op", specs))
+
+
+def _sorted(ops: Iterable[Op]) -> tuple[Op, ...]:
+    return tuple(sorted(ops, key=lambda op: op.name))
+
+
+def _convert(file: str, entry: dict[str, Any]) -> Op:
+    family = file.rpartition("/")[2].removesuffix(".toml")
+    return convert_entry(file, "op", entry, partial(_to_op, family=family))
 
 
 def _to_op(entry: dict[str, Any], family: str) -> Op:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from vhlo_tools.dialect.data import dialect_specs, files_in
 from vhlo_tools.dialect.defaults import known_defaults, load_defaults
 from vhlo_tools.dialect.encodings import load_spellings, spellings_of
-from vhlo_tools.dialect.enums import known_enums, load_enums
+from vhlo_tools.dialect.enums import find_enum, known_enums, load_enums
 from vhlo_tools.dialect.features import known_features, load_features
-from vhlo_tools.dialect.ops import known_ops, load_ops
+from vhlo_tools.dialect.ops import KnownOpVersions, find_op, known_ops, load_ops
 from vhlo_tools.dialect.versions import known_versions, load_versions
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.records import dataclass
@@ -225,21 +225,51 @@ def load_specification(folder: Path | Traversable | None = None) -> Specificatio
     )
 
 
+# Not slotted, as the base.
+class _KnownSpecification(Specification):
+    """Our specification: each of its parts is made when it is first asked for."""
+
+    _PARTS: ClassVar[Mapping[str, Callable[[], Any]]] = {
+        "folder": dialect_specs,
+        "versions": known_versions,
+        "ops": known_ops,
+        "types": partial(spellings_of, "vhlo", "type"),
+        "attributes": partial(spellings_of, "vhlo", "attribute"),
+        "builtin_types": partial(spellings_of, "builtin", "type"),
+        "builtin_attributes": partial(spellings_of, "builtin", "attribute"),
+        "enums": known_enums,
+        "features": known_features,
+        "defaults": known_defaults,
+    }
+
+    def __new__(cls, **parts: Any) -> Specification:  # type: ignore[misc]
+        # With other parts, as `dataclasses.replace` makes it, it is one like any other.
+        return Specification(**parts) if parts else super().__new__(cls)
+
+    def __init__(self) -> None:
+        """Make nothing yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._PARTS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        part = vars(self)[name] = self._PARTS[name]()
+        return part
+
+    @cached_property
+    def op_versions(self) -> Mapping[str, OpVersion]:
+        return KnownOpVersions()
+
+    def op(self, name: str) -> Op | None:
+        return find_op(name)
+
+    def enum(self, name: str) -> Enum | None:
+        return find_enum(name)
+
+
 @cache
 def known_specification() -> Specification:
     """Return our specification; each of its files is read only once per process."""
-    return Specification(
-        dialect_specs(),
-        known_versions(),
-        known_ops(),
-        spellings_of("vhlo", "type"),
-        spellings_of("vhlo", "attribute"),
-        spellings_of("builtin", "type"),
-        spellings_of("builtin", "attribute"),
-        known_enums(),
-        known_features(),
-        known_defaults(),
-    )
+    return _KnownSpecification()
 
 
 def structures_in(value: Any) -> Iterator[Mapping[str, Any]]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from vhlo_tools.artifact import other_dialects
+# The reader of manifests reads the types of fields when it runs.
+from vhlo_tools.aliasing import Alias, Donor
+from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.externalization import list_constants
 from vhlo_tools.records import dataclass
-
-if TYPE_CHECKING:
-    from vhlo_tools.aliasing import Alias, Donor
-    from vhlo_tools.artifact import Artifact
 
 __all__ = ["LARGE", "MOST_CONSTANTS", "ConstantDigest", "Contents", "Signature", "contents_of"]
 

@@ -13,24 +13,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from vhlo_tools.artifact import Artifact, JaxContainer
+# Types of fields are read when it runs.
+from vhlo_tools.aliasing import Alias, Donor
+from vhlo_tools.artifact import Artifact, JaxContainer, Making
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import ManifestError, VhloToolsError
 from vhlo_tools.files import MANIFEST_HEAD, write_atomically
 from vhlo_tools.formats import Buffer, Kind, as_bytes, read_bytes, recognise
-from vhlo_tools.manifests.contents import contents_of
-from vhlo_tools.mapping import FileRange, slices, view
+from vhlo_tools.manifests.contents import ConstantDigest, Signature, contents_of
+from vhlo_tools.mapping import Chunk, FileRange, slices, view
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_path, place
-
-if TYPE_CHECKING:
-    from vhlo_tools.aliasing import Alias, Donor
-    from vhlo_tools.artifact import Making
-    from vhlo_tools.manifests.contents import ConstantDigest, Signature
-    from vhlo_tools.mapping import Chunk
 
 __all__ = ["SCHEMA", "Held", "Manifest", "ManifestDifference", "measured"]
 
