@@ -28,6 +28,18 @@ print(*sorted(files(dialect_specs())), sep="\\n")
 """
 
 
+#: Prints the number of files that the wheel has parsed; those that a command would keep do not count.
+READ_SNAPSHOT = """
+import sys
+sys.dont_write_bytecode = True
+from vhlo_tools.dialect import snapshot
+from vhlo_tools.dialect.data import dialect_specs
+
+snapshot.kept_place = lambda: None
+print(len(snapshot.read_tables(dialect_specs())))
+"""
+
+
 class WheelError(Exception):
     """The wheel lacks something, or a step on the way to it failed."""
 
@@ -49,6 +61,8 @@ def check_wheel(root: Path, work: Path) -> None:
     missing = {path.relative_to(specs).as_posix() for path in specs.rglob("*.*") if path.is_file()} - set(installed)
     if missing:
         raise WheelError(f"{wheel.name} lacks files of dialect_specs/: {', '.join(sorted(missing))}")
+    if output(work, python, "-I", "-c", READ_SNAPSHOT).strip() != str(len(list(specs.rglob("*.toml")))):
+        raise WheelError(f"{wheel.name} lacks the parsed files of dialect_specs/, or has those of others")
     if not output(work, str(programs / "vhlo"), "targets").strip():
         raise WheelError("`vhlo targets` of the installed wheel printed nothing")
     print(f"{wheel.name} is whole: {len(installed)} files of dialect_specs, and `vhlo targets` runs")

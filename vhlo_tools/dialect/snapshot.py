@@ -26,6 +26,9 @@ Tables: TypeAlias = Mapping[str, Mapping[str, Any]]
 #: The module of this package that a wheel has, and a checkout has not.
 SHIPPED: Final = "specs_snapshot"
 
+#: The bytes of a digest.
+_DIGEST: Final = 8
+
 
 def read_tables(folder: Path) -> Tables:
     """Return the tables of all files in our own ``folder``, from a snapshot of what they are now; empty without one.
@@ -42,19 +45,22 @@ def read_tables(folder: Path) -> Tables:
     if place is None:
         return {}
     head = MAGIC_NUMBER + digest
-    with suppress(OSError, EOFError, ValueError, TypeError):
+    with suppress(OSError):
         kept = place.read_bytes()
-        if kept.startswith(head):
-            return _tables(marshal.loads(memoryview(kept)[len(head) :]))
+        code = kept[len(head) + _DIGEST :]
+        # What was damaged could make Python crash.
+        if kept.startswith(head) and kept[len(head) : len(head) + _DIGEST] == source_hash(code):
+            return _tables(marshal.loads(code))
     if sys.dont_write_bytecode:
         return {}
     try:
-        code = compile(snapshot_source(files), SHIPPED, "exec")
+        made = compile(snapshot_source(files), SHIPPED, "exec")
     except ValueError:
         # Whoever asks for that file is told what is wrong with it.
         return {}
-    _keep(place, head + marshal.dumps(code))
-    return _tables(code)
+    code = marshal.dumps(made)
+    _keep(place, head + source_hash(code) + code)
+    return _tables(made)
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
