@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["flagged", "svarint", "varint", "zigzag"]
+__all__ = ["SMALL", "flagged", "svarint", "varint", "varints", "zigzag"]
 
 
 def _varint(value: int) -> bytes:
@@ -17,7 +18,8 @@ def _varint(value: int) -> bytes:
 
 
 # Nearly all numbers in a file are small, and a table is twice as fast as the arithmetic.
-_SMALL: Final = [_varint(value) for value in range(1 << 11)]
+#: The PrefixVarInts of small numbers.
+SMALL: Final = [_varint(value) for value in range(1 << 11)]
 
 
 def varint(value: int) -> bytes:
@@ -26,7 +28,17 @@ def varint(value: int) -> bytes:
     Raises:
         ValueError: If ``value`` is out of range.
     """
-    return _SMALL[value] if 0 <= value < len(_SMALL) else _varint(value)
+    return SMALL[value] if 0 <= value < len(SMALL) else _varint(value)
+
+
+def varints(values: Iterable[int]) -> bytes:
+    """Return ``values``, each 0 to 2^64 - 1, as PrefixVarInts.
+
+    Raises:
+        ValueError: If one is out of range.
+    """
+    small, most = SMALL, len(SMALL)
+    return b"".join([small[value] if 0 <= value < most else _varint(value) for value in values])
 
 
 def flagged(value: int, flag: bool) -> bytes:
