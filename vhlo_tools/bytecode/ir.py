@@ -201,6 +201,15 @@ class Rows:
             self._starts = array("I", accumulate([numbers[head] for head in self.heads], initial=0))
         return self._starts
 
+    def head(self, position: int) -> Head:
+        """Return the head of an op."""
+        return self.kinds.table[self.heads[position]]
+
+    @property
+    def kinds_of_ops(self) -> Iterator[Head]:
+        """The head of each op."""
+        return map(self.kinds.table.__getitem__, self.heads)
+
     @property
     def results(self) -> Iterator[int]:
         """The types of the results of all ops, in order."""
@@ -215,8 +224,7 @@ class Rows:
 
     def operation(self, position: int) -> Operation:
         """Return an op as an object, of which changes do not count."""
-        head = self.kinds.table[self.heads[position]]
-        starts = self.starts
+        head, starts = self.head(position), self.starts
         return Operation(
             head.name,
             self.locations[position],
