@@ -62,9 +62,11 @@ def program(chance: random.Random, arguments: int, kinds: int, ops: int, *, usua
     drawn = [chance.randrange(kinds) for _ in range(ops)]
     values = arguments + sum(len(made[kind].results) for kind in drawn)
     held = [BlockArgument(number(chance, 1 << 22, usual=False), chance.randrange(1 << 22)) for _ in range(arguments)]
+    orders = [() if usual or chance.random() < 0.5 else (UseListOrder(None, False, (1, 0)),) for _ in made]
     body = [
         replace(
             made[kind],
+            use_lists=orders[kind] if len(made[kind].results) == 1 else (),
             location=number(chance, TABLES.attributes, usual=usual),
             operands=tuple(number(chance, values, usual=usual) for _ in range(counts[kind] if values else 0)),
         )

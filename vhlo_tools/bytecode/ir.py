@@ -437,12 +437,14 @@ class _Kind(NamedTuple):
         size: Their number.
         head: The number of the head.
         operands: The number of operands.
+        ordered: The number of results if orders of their uses follow the operands, else 0.
     """
 
     tail: bytes
     size: int
     head: int
     operands: int
+    ordered: int
 
 
 class _Decoder:
@@ -529,10 +531,11 @@ class _Decoder:
         number is the beginning of another, bytes that begin with those of a kind are of this kind.
         """
         data, position, kinds = self.data, self.position, self.kinds
-        end = len(data) - _LONGEST_USUAL
+        start, end = position, len(data) - _LONGEST_USUAL
         heads: list[int] = []
         locations: list[int] = []
         operands: list[int] = []
+        extras: dict[int, Extra] = {}
         while len(heads) < number and position < end:
             at = position + 2
             tried = kinds.get(data[position:at])
@@ -558,7 +561,7 @@ class _Decoder:
                     break
             else:
                 break
-            _, size, head, wanted = kind
+            _, size, head, wanted, ordered = kind
             at += size
             for done in range(wanted):
                 first = data[at]
@@ -579,14 +582,20 @@ class _Decoder:
                     number = 0
                     break
             else:
+                if ordered:
+                    self.position = at
+                    extras[len(heads)] = Extra((), self.use_lists(ordered))
+                    at = self.position
                 heads.append(head)
                 locations.append(location)
                 position = at
         if max(locations, default=-1) >= self.tables.attributes or max(operands, default=-1) >= values:
             # Which op is damaged matters for the message only: from here on they are read one by one.
             self.kinds.clear()
-            self.is_damaged = True
+            self.is_damaged, self.position = True, start
             return
+        for place, extra in extras.items():
+            rows.extras[len(rows.heads) + place] = extra
         rows.heads.extend(heads)
         rows.locations.extend(locations)
         rows.operands.extend(operands)
@@ -610,15 +619,17 @@ class _Decoder:
         head = Head(name, attributes, properties, tuple(results), number)
         if not mask & _EXTRA:
             rows.add(head, location, operands)
-            if number <= _MOST_USUAL and self.data[start] & 1 and not self.is_damaged:
-                tried = self.kinds.setdefault(self.data[start : start + 2], [])
-                tried.insert(0, _Kind(tail, len(tail), rows.heads[-1], number))
-                del tried[_TRIED:]
-            return
-        successors = self.indices(self.varint(), self.blocks, "blocks") if mask & _HAS_SUCCESSORS else []
-        use_lists = self.use_lists(len(results)) if mask & _HAS_USE_LISTS else ()
-        regions, isolated = self.regions(values, depth + 1) if mask & _HAS_REGIONS else ((), False)
-        rows.add(head, location, operands, Extra(tuple(successors), use_lists, regions, isolated))
+        else:
+            successors = self.indices(self.varint(), self.blocks, "blocks") if mask & _HAS_SUCCESSORS else []
+            use_lists = self.use_lists(len(results)) if mask & _HAS_USE_LISTS else ()
+            regions, isolated = self.regions(values, depth + 1) if mask & _HAS_REGIONS else ((), False)
+            rows.add(head, location, operands, Extra(tuple(successors), use_lists, regions, isolated))
+        is_usual = not mask & (_HAS_SUCCESSORS | _HAS_REGIONS) and number <= _MOST_USUAL and self.data[start] & 1
+        ordered = len(results) if mask & _HAS_USE_LISTS else 0
+        if is_usual and bool(ordered) == bool(mask & _HAS_USE_LISTS) and not self.is_damaged:
+            tried = self.kinds.setdefault(self.data[start : start + 2], [])
+            tried.insert(0, _Kind(tail, len(tail), rows.heads[-1], number, ordered))
+            del tried[_TRIED:]
 
     def arguments(self, block: Block) -> None:
         types, attributes = self.tables.types, self.tables.attributes
