@@ -9,6 +9,7 @@ from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from vhlo_tools.dialect.confirmations import ExpansionConfirmation, known_confirmations
+    from vhlo_tools.dialect.cutting import cut
     from vhlo_tools.dialect.defaults import Default, Structure, known_default, known_defaults
     from vhlo_tools.dialect.description import describe
     from vhlo_tools.dialect.encodings import (
@@ -68,6 +69,7 @@ else:
         __name__,
         {
             "confirmations": ("ExpansionConfirmation", "known_confirmations"),
+            "cutting": ("cut",),
             "defaults": ("Default", "Structure", "known_default", "known_defaults"),
             "description": ("describe",),
             "encodings": (
