@@ -11,7 +11,7 @@ from vhlo_tools.dialect.scaffold.document import quoted
 from vhlo_tools.dialect.specification import Specification
 from vhlo_tools.errors import InvalidSpecificationError
 
-__all__ = ["NewDefault", "default_of"]
+__all__ = ["NewDefault", "default_from", "default_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def default_of(specs: Specification, attribute: str, given: str) -> str | NewDef
     """
     if specs.default(given) is not None:
         return given
-    default = _of_value(attribute, given)
+    default = default_from(attribute, given)
     if default is None:
         if not re.fullmatch(r"[A-Za-z]\w*", given, re.ASCII):
             raise InvalidSpecificationError(
@@ -67,7 +67,8 @@ def default_of(specs: Specification, attribute: str, given: str) -> str | NewDef
     return default if same is None or default.is_guess else same
 
 
-def _of_value(attribute: str, given: str) -> NewDefault | None:
+def default_from(attribute: str, given: str) -> NewDefault | None:
+    """Return a default with the value ``given``, whether or not there is one already; ``None`` if it is no value."""
     if given in ("true", "false"):
         return NewDefault(given, f"#vhlo.bool_v1<{given}>", f'{{ attribute = "bool_v1", value = {given} }}')
     if given == "[]":
