@@ -135,6 +135,8 @@ class _Drafter(Drafts):
                 if not encodings:
                     encodings = [{"code": free}]
                     self.leave(_FILES[kind], kind, name, "name", f"find the code and the fields of {name}")
+                elif "encodings" not in new[name]:
+                    self.leave(_FILES[kind], kind, name, "name", f"find the fields behind the code of {name}")
                 free = max(free, *(each["code"] + 1 for each in encodings))
                 self._add_kind(kind, name, new[name], encodings)
 

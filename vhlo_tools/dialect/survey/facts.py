@@ -174,6 +174,7 @@ def _spelling(spelling: Spelling, at: Version) -> dict[str, Any]:
     return {
         "min": str(spelling.min),
         "max": _end(spelling.max, at),
+        "code": spelling.encodings[0].code,
         "encodings": sorted(_encoding(encoding) for encoding in spelling.encodings),
     }
 
