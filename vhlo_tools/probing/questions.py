@@ -128,8 +128,9 @@ class _OpText:
 def ask_op(prefix: str | None, op: str, numbers: Sequence[int], versions: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return what the library says of the versions ``numbers`` of an op, by name.
 
-    Each has its attributes, the numbers of its operands, results and regions, and its first and last version among
-    ``versions``; a key is left out where the library gives no answer.
+    Each has its attributes, the numbers of its operands, results and regions, its first and last version among
+    ``versions``, and in ``implied`` what attributes get that the oldest of ``numbers`` has not; a key is left out where
+    the library gives no answer.
     """
     provider, context = _library(prefix)
     facts: dict[str, dict[str, Any]] = {}
@@ -144,6 +145,7 @@ def ask_op(prefix: str | None, op: str, numbers: Sequence[int], versions: Sequen
     if first is not None:
         for name, life in _lives(provider, context, first, versions).items():
             facts.setdefault(name, {}).update(life)
+            facts[name]["implied"] = _implied(provider, context, first, str(life["min"]))
     return facts
 
 
@@ -211,6 +213,15 @@ def _lives(
         name: {"min": there[0], "max": None if there[-1] == versions[-1] else there[-1]}
         for name, there in names.items()
     }
+
+
+def _implied(provider: Provider, context: Any, text: _OpText, version: str) -> dict[str, str]:
+    """Return the attributes that an op gets on its way to ``version``, as text."""
+    module = provider.parse(context, str(text))
+    provider.run_passes(module, f"vhlo-to-version{{target={version}}}", verify=True)
+    attributes = list(module.body.operations)[-1].operation.attributes
+    named = ((str(attributes[index].name), str(attributes[index].attr)) for index in range(len(attributes)))
+    return {name: value for name, value in named if name not in text.attributes}
 
 
 def _converted(provider: Provider, context: Any, text: str, version: str) -> str | None:

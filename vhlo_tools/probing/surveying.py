@@ -41,6 +41,7 @@ class _Surveyor:
         self._specs = specs
         self._provider = provider
         self._unread: list[Unread] = []
+        self._implied: dict[str, Mapping[str, str]] = {}
         self._name = "the installed library"
 
     def survey(self) -> Survey:
@@ -64,7 +65,15 @@ class _Surveyor:
             if answer == {} and name in library["names"] and name not in ops:
                 self._miss(f"what {name} is", "an op, a type, an attribute or an enum of this name")
             self._add(name, answer or {}, entries, encodings)
-        return Survey(self._name, current, minimum, entries, encodings=encodings, unread=tuple(self._unread))
+        return Survey(
+            self._name,
+            current,
+            minimum,
+            entries,
+            encodings=encodings,
+            implied=self._implied,
+            unread=tuple(self._unread),
+        )
 
     def _versions(self, minimum: Version, current: Version) -> list[Version]:
         known = [each.version for each in self._specs.versions if minimum <= each.version <= current]
@@ -92,11 +101,12 @@ class _Surveyor:
         found: dict[str, dict[str, Any]] = {}
         for op, each in sorted(numbers.items()):
             answer = self._answer(op, "ask_op", op, each, versions)
-            for number in each:
-                facts = (answer or {}).get(f"{op}_v{number}", {})
-                found[f"{op}_v{number}"] = facts
+            for name in (f"{op}_v{number}" for number in each):
+                facts = (answer or {}).get(name, {})
+                found[name] = {key: value for key, value in facts.items() if key != "implied"}
+                self._implied[name] = facts.get("implied", {})
                 if answer is not None and not {"min", "attributes"} <= facts.keys():
-                    self._miss(f"{op}_v{number}", f"{op}_v{number} in a form that the library accepts")
+                    self._miss(f"all of {name}", f"{name} in a form that the library accepts")
         return found
 
     def _add(
@@ -118,14 +128,14 @@ class _Surveyor:
         if cases := answer.get("enum"):
             mins = [Version(case["min"]) for case in cases.values() if "min" in case]
             life = {"min": str(min(mins)), "max": next(iter(cases.values())).get("max")} if mins else {}
-            code = next((case["code"] for case in cases.values() if "code" in case), None)
+            codes = [case["code"] for case in cases.values() if "code" in case]
             entries["enum"][name] = dict(life)
-            entries["attribute"][name] = {**life, **({} if code is None else {"code": code})}
-            if code is not None:
-                encodings[name] = ((code, (f"value: enum {name}",)),)
-                entries["attribute"][name]["encodings"] = [f"{code}: enum {name}"]
-            for case, of_case in cases.items():
-                entries["case"][f"{name}.{case}"] = {key: of_case[key] for key in ("value", "min") if key in of_case}
+            entries["attribute"][name] = {**life, **({"code": codes[0]} if codes else {})}
+            if codes:
+                encodings[name] = ((codes[0], (f"value: enum {name}",)),)
+                entries["attribute"][name]["encodings"] = [f"{codes[0]}: enum {name}"]
+            for case, each in cases.items():
+                entries["case"][f"{name}.{case}"] = {key: each[key] for key in ("value", "min") if key in each}
 
     def _answer(self, about: str, question: str, *arguments: object) -> Any:
         """Return an answer, or ``None`` if the library crashed or did not end."""

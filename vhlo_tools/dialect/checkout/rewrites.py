@@ -15,7 +15,7 @@ from typing import Any, Final
 from vhlo_tools.dialect.checkout.definitions import Definitions, OpSource
 from vhlo_tools.dialect.checkout.files import Checkout, body_from, plain_code, snake_case, split_arguments
 from vhlo_tools.dialect.checkout.tablegen import Records
-from vhlo_tools.dialect.scaffold.missing_defaults import default_from
+from vhlo_tools.dialect.scaffold.missing_defaults import default_from, default_of_text
 from vhlo_tools.errors import InvalidSpecificationError
 
 __all__ = ["StepSource", "read_steps"]
@@ -187,8 +187,8 @@ class _Defaults:
         kind = self._definitions.kind(match[1]) if match else None
         if kind is None:
             return None
-        value = f'{{ attribute = "type_v1", type = {{ type = "{kind.name}" }} }}'
-        return f"{kind.name.rpartition('_v')[0]}_type", (f"#vhlo.type_v1<!vhlo.{kind.name}>", value)
+        default = default_of_text("", f"#vhlo.type_v1<!vhlo.{kind.name}>")
+        return default.id, (default.text, default.value)
 
 
 def _given(body: str) -> Iterator[str]:

@@ -45,6 +45,11 @@ def survey_checkout(folder: Path, tablegen: TableGen | None = None) -> Survey:
     constraints = read_constraints(checkout, definitions)
     notes = version_log(checkout)
     bytecode = bytecode_versions(checkout, {*notes, current})
+    begins = [
+        *(op.min for op in definitions.ops),
+        *(kind.min for kind in (*definitions.types, *definitions.attributes)),
+    ]
+    versions = {*notes, current, *(each for each in begins if each is not None)}
     places = {("op", op.name): op.place for op in definitions.ops}
     places |= {("step", _step_name(step)): step.newer.place for step in steps}
     places |= {("constraint", constraint_name(each.op.name, each.since)): each.place for each in constraints}
@@ -73,13 +78,13 @@ def survey_checkout(folder: Path, tablegen: TableGen | None = None) -> Survey:
             "step": {_step_name(step): _step(step) for step in steps},
             "constraint": required,
         },
-        places,
-        notes,
-        dates_of(checkout, {*notes, current}),
-        defaults,
-        requirements,
-        {kind.name: tuple(fields) for kind, fields in _fields(definitions, encodings)},
-        tuple(dict.fromkeys(checkout.unread)),
+        places=places,
+        notes=notes,
+        dates=dates_of(checkout, versions),
+        defaults=defaults,
+        requirements=requirements,
+        encodings={kind.name: tuple(fields) for kind, fields in _fields(definitions, encodings)},
+        unread=tuple(dict.fromkeys(checkout.unread)),
     )
 
 

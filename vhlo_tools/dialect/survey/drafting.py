@@ -66,6 +66,8 @@ class _Drafter(Drafts):
         self.comparison = comparison
         self.features = FeatureDrafts(specs)
         self.done: set[tuple[str, str, str | None]] = set()
+        #: The versions that change the version of MLIR bytecode.
+        self.moved: set[str] = set()
         self.missing = {(each.kind, each.name): each for each in comparison.differences if self._is_new(each)}
 
     def _is_new(self, difference: Difference) -> bool:
@@ -114,6 +116,7 @@ class _Drafter(Drafts):
             if text is None:
                 self.leave("versions.toml", "version", str(version), "brought", "describe what the version brought")
             if number != bytecode:
+                self.moved.add(str(version))
                 what = f"check that MLIR bytecode {number} is read and written (vhlo_tools/bytecode)"
                 self.leave("versions.toml", "version", str(version), "bytecode", what)
             self.done.add(("version", str(version), None))
@@ -144,7 +147,7 @@ class _Drafter(Drafts):
         return min((code for code, _ in self.survey.encodings.get(name, ())), default=free)
 
     def _add_kind(self, kind: str, name: str, facts: Mapping[str, Any], encodings: list[dict[str, Any]]) -> None:
-        is_number = kind == "type" and not any("fields" in each for each in encodings)
+        is_number = kind == "type" and "encodings" in facts and not any("fields" in each for each in encodings)
         bits = additions.bits_of(name) if is_number else None
         life = {key: facts[key] for key in ("min", "max") if facts.get(key)}
         entry = {"name": name, **life, **({"bits": bits} if bits else {}), "encoding": encodings}
@@ -193,6 +196,7 @@ class _Drafter(Drafts):
 
     def finish(self) -> Plan:
         """Return the edits, after linting their result, and the tasks."""
+        self._leave_versions_without_entries()
         self.features.write(self, dict(self.survey.notes))
         edits = self.edits
         check_edits(self.folder, edits)
@@ -205,6 +209,14 @@ class _Drafter(Drafts):
         order = {edit.path: place for place, edit in enumerate(edits)}
         left.sort(key=lambda each: (order.get(each.path, len(order)), str(each.path), each.line))
         return Plan(self.survey.version, tuple(edits), tuple(left))
+
+    def _leave_versions_without_entries(self) -> None:
+        """Leave a task for each version of which the source says that it brought something, where nothing was found."""
+        brought = {each.min for key, each in self.missing.items() if (*key, None) in self.done}
+        for name in (name for kind, name, _ in sorted(self.done, key=str) if kind == "version"):
+            if Version(name) in self.survey.notes and name not in brought | self.moved:
+                what = f"find what changed in {name}: no entry was found that it brought"
+                self.leave("versions.toml", "version", name, "brought", what)
 
     def _by_hand(self, difference: Difference) -> Remaining:
         what = f"decide: {difference} ({difference.place})"

@@ -25,6 +25,7 @@ __all__ = [
     "constraint_name",
     "encoding_text",
     "facts_of",
+    "number_text",
     "requirement_text",
 ]
 
@@ -69,6 +70,8 @@ class Survey:
             that could not be read.
         requirements: What constraints require, by name: entries as in the files of ops, without feature and versions.
         encodings: The encodings of types and attributes, by name: each a code and its fields, as in ``types.toml``.
+        implied: What op versions get as values of attributes that their predecessors have not, as VHLO text, where the
+            source shows it instead of naming defaults.
         unread: What could not be read.
     """
 
@@ -82,6 +85,7 @@ class Survey:
     defaults: Mapping[str, tuple[str, str] | None] = field(default_factory=dict, hash=False)
     requirements: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict, hash=False)
     encodings: Mapping[str, tuple[tuple[int, tuple[str, ...]], ...]] = field(default_factory=dict, hash=False)
+    implied: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     unread: tuple[Unread, ...] = ()
 
     def place(self, kind: str, name: str) -> str:

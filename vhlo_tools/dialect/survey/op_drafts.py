@@ -9,9 +9,9 @@ from vhlo_tools.dialect.ops import OpVersion, Slot
 from vhlo_tools.dialect.rules import file_of
 from vhlo_tools.dialect.scaffold import additions
 from vhlo_tools.dialect.scaffold.drafts import Drafts
-from vhlo_tools.dialect.scaffold.missing_defaults import NewDefault
+from vhlo_tools.dialect.scaffold.missing_defaults import NewDefault, default_of_text
 from vhlo_tools.dialect.specification import Specification
-from vhlo_tools.dialect.survey.facts import Survey
+from vhlo_tools.dialect.survey.facts import Survey, number_text
 from vhlo_tools.dialect.survey.feature_drafts import FeatureDrafts
 from vhlo_tools.dialect.toml_text import entry_text
 from vhlo_tools.version import Version
@@ -63,7 +63,7 @@ class OpDrafts:
             if int(number) != len(known) + 1 or (known and known[-1].max is not None):
                 continue
             facts = new[name]
-            slots = {key: self._slots(facts, key) for key in ("operands", "results", "regions")}
+            slots = {key: _slots(facts, key, known[-1:]) for key in ("operands", "results", "regions")}
             version = OpVersion(
                 op,
                 int(number),
@@ -79,22 +79,12 @@ class OpDrafts:
                 done.add(("step", f"{op}.{len(known)}-{number}", None))
             else:
                 self._add_op(version)
-            if "operands" not in facts:
+            if "operands" not in facts and not (known and _is_like(version, known[-1])):
                 what = f"correct the names of the operands, results and regions of {name}"
                 self._drafts.leave(self._file(op), "op.version", op, "operands", what)
             known.append(version)
             done.add(("op", name, None))
         return done
-
-    @staticmethod
-    def _slots(facts: Mapping[str, Any], key: str) -> tuple[Slot, ...]:
-        if key in facts:
-            return tuple(Slot(name.removesuffix("*"), name.endswith("*")) for name in facts[key])
-        # Only how many there are is known, "2" or "1 or more".
-        one, number = key.removesuffix("s"), str(facts.get(f"number of {key}", "0"))
-        fewest = int(number.partition(" ")[0])
-        fixed = [Slot(f"{one}{index}" if fewest > 1 else one) for index in range(1, fewest + 1)]
-        return (*fixed, *([Slot(key, variadic=True)] if number.endswith("more") else []))
 
     def _add_op(self, version: OpVersion) -> None:
         document = self._drafts.document(_NEW, _HEAD)
@@ -127,31 +117,51 @@ class OpDrafts:
         facts = self._survey.entries.get("step", {}).get(name, {})
         gained = [each for each in newer.attributes if each not in older.attributes]
         lost = [each for each in older.attributes if each not in newer.attributes]
+        implied = self._survey.implied.get(newer.name, {})
         tables = {
-            key: {each: self._default(facts.get(key, {}).get(each), each, name) for each in names}
-            for key, names in (("added", gained), ("removed", lost))
+            "added": {
+                each: self._default(facts.get("added", {}).get(each), each, name, implied.get(each)) for each in gained
+            },
+            "removed": {each: self._default(facts.get("removed", {}).get(each), each, name) for each in lost},
         }
-        lists = {key: list(facts.get(key, ())) for key in ("single", "empty")}
+        pairs = [
+            *zip(older.operands, newer.operands, strict=False),
+            *zip(older.results, newer.results, strict=False),
+        ]
+        lists = {
+            "single": [after.name for before, after in pairs if after.variadic and not before.variadic],
+            "empty": [region.name for region in newer.regions[len(older.regions) :] if region.variadic],
+        }
         step: dict[str, Any] = {"between": [older.number, newer.number]}
-        if gained or any(lists.values()):
-            kind, wanted = ("attribute", f"{newer.op}_{gained[0]}") if gained else ("op", f"{newer.op}_v{newer.number}")
-            step["feature"] = self._features.add(
-                newer.min, "attribute" if kind == "attribute" else "op", wanted, op=newer.op
-            )
-        if not facts:
+        if gained:
+            wanted = f"{newer.op}_{gained[0]}"
+            step["feature"] = self._features.add(newer.min, "attribute", wanted, op=newer.op)
+        elif any(lists.values()):
+            wanted = f"variadic_{newer.op}" if lists["single"] else f"{newer.op}_{lists['empty'][0]}"
+            step["feature"] = self._features.add(newer.min, "op", wanted, op=newer.op)
+        if not facts and newer.name not in self._survey.implied:
             what = f"check the step to {newer.name}: which values older versions imply, and what cannot be written"
             self._drafts.leave(self._file(newer.op), "op", newer.op, "name", what)
         return step | {key: value for key, value in (tables | lists).items() if value}
 
-    def _default(self, identifier: str | None, attribute: str, step: str) -> str:
+    def _default(self, identifier: str | None, attribute: str, step: str, text: str | None = None) -> str:
+        """Return the id of a default, which is added if there is none: by its id, or by its ``text``."""
+        if identifier is None and text is not None:
+            same = next((each.id for each in self._specs.defaults if each.text == text), None)
+            default = default_of_text(attribute, text)
+            identifier = same or default.id
+            if identifier not in self._defaults and not default.is_guess:
+                self._defaults.add(identifier)
+                self._drafts.document(_DEFAULTS).add_in_order("default", identifier, default.entry())
         identifier = identifier or f"default_{attribute}"
         if identifier not in self._defaults:
             self._defaults.add(identifier)
             value = self._survey.defaults.get(identifier)
-            default = NewDefault(identifier, *(value or (_GUESS.text, _GUESS.value)), is_guess=value is None)
+            default = NewDefault(identifier, *(value or (text or _GUESS.text, _GUESS.value)), is_guess=value is None)
             self._drafts.document(_DEFAULTS).add_in_order("default", identifier, default.entry())
             if value is None:
-                what = f"correct the value in both forms ({self._survey.place('step', step)}): this one is a guess"
+                forms = "the value" if text else "the value in both forms"
+                what = f"correct {forms} ({self._survey.place('step', step)}): this one is a guess"
                 self._drafts.leave(_DEFAULTS, "default", identifier, "text", what)
         return identifier
 
@@ -178,6 +188,26 @@ class OpDrafts:
                 document.insert(document.sections("op", op)[-1].end, f"\n{entry_text('op.constraint', entry)}")
             done |= {("constraint", name, None) for name in names}
         return done
+
+
+def _is_like(version: OpVersion, older: OpVersion) -> bool:
+    """Return whether an op version has the operands, results and regions of an older one, and so their names."""
+    return all(getattr(version, key) == getattr(older, key) for key in ("operands", "results", "regions"))
+
+
+def _slots(facts: Mapping[str, Any], key: str, older: Sequence[OpVersion]) -> tuple[Slot, ...]:
+    """Return operands, results or regions: by their names, or as many as there are."""
+    if key in facts:
+        return tuple(Slot(name.removesuffix("*"), name.endswith("*")) for name in facts[key])
+    # Only how many there are is known, "2" or "1 or more".
+    one, number = key.removesuffix("s"), str(facts.get(f"number of {key}", "0"))
+    for version in older:
+        slots: tuple[Slot, ...] = getattr(version, key)
+        if number_text(slots) == number:
+            return slots
+    fewest = int(number.partition(" ")[0])
+    fixed = [Slot(f"{one}{index}" if fewest > 1 else one) for index in range(1, fewest + 1)]
+    return (*fixed, *([Slot(key, variadic=True)] if number.endswith("more") else []))
 
 
 def _by_op(names: Mapping[str, object]) -> dict[tuple[str, Version], Sequence[str]]:
