@@ -10,9 +10,11 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from random import Random
 
 import pytest
 from specs_folder import OURS, edit
@@ -514,6 +516,51 @@ def test_a_checkout_that_is_none(what: str, fork: Path, capsys: pytest.CaptureFi
     assert said.err.startswith("vhlo: ")
     assert expected in said.err
     assert "Traceback" not in said.err
+
+
+@needs_tablegen
+@pytest.mark.parametrize("file", [BYTECODE, CPP, "stablehlo/dialect/VhloOps.cpp", "stablehlo/dialect/Version.cpp"])
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "/*",
+        '"\\',
+        "{",
+        "(",
+        "void ForkBytecode::write(BooleanV1Attr attr, DialectBytecodeWriter& w) const {",
+        "struct A : public OpRewritePattern<A> { replaceOpWithNewOp<B>(",
+        "LogicalResult a(Operation* op, Version v) {",
+        "LogicalResult A::validateConstraint(Operation* op) {",
+        "if (*this < Version(1",
+    ],
+)
+def test_no_pattern_takes_long(file: str, bomb: str, fork: Path) -> None:
+    text = (fork / file).read_text()
+    (fork / file).write_text(text + "\n" + bomb * ((300_000 - len(text)) // len(bomb)))
+    began = time.monotonic()
+    survey_checkout(fork)
+    assert time.monotonic() - began < 20
+
+
+@needs_tablegen
+def test_damaged_checkouts_are_read_or_refused(specs: Path, fork: Path) -> None:
+    random, present = Random(25), load_specification(specs)
+    files = sorted(path for path in fork.rglob("*") if path.is_file())
+    ended = dict.fromkeys(("drafted", "refused"), 0)
+    for _ in range(80):
+        file = random.choice(files)
+        whole = file.read_text()
+        first, last = sorted(random.randrange(len(whole)) for _ in range(2))
+        inserted = random.choice(["", "{", "}", '"', "/*", ";", "\0", "99999999999999", whole[first : first + 40]])
+        file.write_text(whole[:first] + inserted + whole[min(last, first + random.randrange(60)) :])
+        try:
+            survey = survey_checkout(fork)
+            draft(present, survey, compare(present, survey))
+            ended["drafted"] += 1
+        except InvalidSpecificationError:
+            ended["refused"] += 1
+        file.write_text(whole)
+    assert all(ended.values()), ended
 
 
 def test_a_checkout_that_is_no_text_is_refused(fork: Path, tmp_path: Path) -> None:

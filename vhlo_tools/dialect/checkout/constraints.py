@@ -36,6 +36,7 @@ class ConstraintSource:
 _FUNCTION: Final = re.compile(
     r"\bLogicalResult\s+(\w+)\(\s*(?:mlir::)?Operation\s*\*\s*\w+\s*,\s*Version\b[^)]*\)\s*\{"
 )
+_CALLED: Final = re.compile(r"\b(\w+)\(")
 _METHOD: Final = re.compile(r"\bLogicalResult\s+(\w+)::validateConstraint\([^)]*\)\s*\{")
 
 
@@ -47,7 +48,7 @@ def read_constraints(checkout: Checkout, definitions: Definitions) -> tuple[Cons
     for method in _METHOD.finditer(code):
         op = definitions.op(method[1])
         body = body_from(code, method.start())
-        called = [name for name in functions if re.search(rf"\b{name}\(", body)]
+        called = [name for name in dict.fromkeys(_CALLED.findall(body)) if name in functions]
         starts = [functions[name] for name in called] or [method.start()]
         for start in starts:
             place = f"{_FILE}:{code.count(chr(10), 0, start) + 1}"

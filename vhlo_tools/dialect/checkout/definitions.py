@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, TypeVar
 
 from vhlo_tools.dialect.checkout.files import Checkout, body_from, version_in
@@ -94,7 +96,8 @@ class EnumSource:
     begins: Mapping[str, Version] = field(default_factory=dict, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
+# Not slotted: cached properties keep their results in __dict__.
+@dataclass(frozen=True)
 class Definitions:
     """Everything that the TableGen files define.
 
@@ -110,17 +113,29 @@ class Definitions:
     attributes: tuple[KindSource, ...]
     enums: tuple[EnumSource, ...]
 
+    @cached_property
+    def _ops(self) -> Mapping[str, OpSource]:
+        return {each.cpp: each for each in self.ops}
+
+    @cached_property
+    def _kinds(self) -> Mapping[str, KindSource]:
+        return {each.cpp: each for each in (*self.types, *self.attributes)}
+
+    @cached_property
+    def _enums(self) -> Mapping[str, EnumSource]:
+        return {each.cpp: each for each in self.enums}
+
     def op(self, cpp: str) -> OpSource | None:
         """Return the op version of a class in C++, or ``None``."""
-        return next((each for each in self.ops if each.cpp == cpp), None)
+        return self._ops.get(cpp)
 
     def kind(self, cpp: str) -> KindSource | None:
         """Return the type or attribute of a class in C++, or ``None``."""
-        return next((each for each in (*self.types, *self.attributes) if each.cpp == cpp), None)
+        return self._kinds.get(cpp)
 
     def enum(self, cpp: str) -> EnumSource | None:
         """Return the enum of a class in C++, or ``None``."""
-        return next((each for each in self.enums if each.cpp == cpp), None)
+        return self._enums.get(cpp)
 
 
 def read_definitions(records: Records, checkout: Checkout) -> Definitions:
@@ -143,7 +158,7 @@ def read_definitions(records: Records, checkout: Checkout) -> Definitions:
         ("type", [each.name for each in found.types]),
         ("attribute", [each.name for each in found.attributes]),
     ):
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        if twice := sorted(name for name, count in Counter(names).items() if count > 1):
             raise InvalidSpecificationError(f"{checkout.folder} defines the {what} {twice[0]} more than once")
     return found
 

@@ -90,21 +90,33 @@ _FORMS: Final = {
 }
 
 
+_WRITER: Final = re.compile(r"::write\(\s*(?:\w+::)*(\w+)\s+\w+\s*,")
+_READER: Final = re.compile(r"::read(\w+)\(")
+_HELPER: Final = re.compile(r"\bvoid\s+(\w+)\([^()]*\)\s*\{")
+_MENTIONED: Final = re.compile(r"\w::k(\w+)\s*\)")
+
+
 class _Reader:
     def __init__(self, code: str, definitions: Definitions, checkout: Checkout) -> None:
         self._code = code
         self._definitions = definitions
         self._checkout = checkout
 
+        # Where each writer and reader begins, by the class of what it writes or reads, and what is written without one.
+        self._writers = {match[1]: match.start() for match in _WRITER.finditer(code)}
+        self._readers = {match[1]: match.start() for match in _READER.finditer(code)}
+        self._helpers = {match[1]: match.start() for match in _HELPER.finditer(code)}
+        self._mentioned = set(_MENTIONED.findall(code))
+
     def encodings_of(self, kind: KindSource, codes: dict[str, int]) -> tuple[EncodingSource, ...]:
         """Return the encodings of a type or an attribute, or none if they cannot be read."""
-        writer = re.search(rf"::write\(\s*(?:\w+::)*{kind.cpp}\s+\w+\s*,", self._code)
+        writer = self._writers.get(kind.cpp)
         if writer is None:
-            if kind.cpp in codes and re.search(rf"\w+::k{kind.cpp}\s*\)", self._code):
+            if kind.cpp in codes and kind.cpp in self._mentioned:
                 return (EncodingSource(codes[kind.cpp], ()),)
             self._miss(kind, f"write({kind.cpp}, ...), or writeVarInt(k{kind.cpp})")
             return ()
-        body = " ".join(re.sub(r"\b_?LOG_\w+;?", "", body_from(self._code, writer.start())).split())
+        body = " ".join(re.sub(r"\b_?LOG_\w+;?", "", body_from(self._code, writer)).split())
         try:
             return tuple(self._encodings(body, kind, codes))
         except _UnknownFormError as error:
@@ -154,16 +166,15 @@ class _Reader:
                     written = "f64"
                 return _name(match[2]), written
             case "helper":
-                helper = re.search(rf"\bvoid\s+{match[1]}\([^)]*\)\s*\{{", self._code)
-                body = body_from(self._code, helper.start()) if helper else ""
+                body = body_from(self._code, self._helpers[match[1]]) if match[1] in self._helpers else ""
                 if re.search(r"\bwriter\.write(?:Uno|O)wnedBlob\(", body):
                     return "data", "blob"
         raise _UnknownFormError(match[0][:60])
 
     def _reads_doubles(self, kind: KindSource) -> bool:
         """Return whether the reader of a kind takes its floats for doubles, of whatever type it reads."""
-        reader = re.search(rf"::read{kind.cpp}\(", self._code)
-        return reader is not None and "IEEEdouble" in body_from(self._code, reader.start())
+        reader = self._readers.get(kind.cpp)
+        return reader is not None and "IEEEdouble" in body_from(self._code, reader)
 
     def _miss(self, kind: KindSource, expected: str) -> None:
         self._checkout.miss(FILE, expected, f"the code and the fields of {kind.name}")

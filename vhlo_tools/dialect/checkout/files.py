@@ -19,7 +19,9 @@ __all__ = ["Checkout", "body_from", "plain_code", "snake_case", "split_arguments
 
 #: What a checkout has at least.
 _NEEDED: Final = "stablehlo/dialect/VhloOps.td"
-_LARGEST: Final = 1 << 24
+# The largest of upstream's has 80 kB, and the longest body in one of them 6 kB.
+_LARGEST: Final = 1 << 20
+_LONGEST: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Checkout:
             if not path.is_file():
                 raise InvalidSpecificationError(f"{path} is missing: expected a whole checkout of StableHLO")
             if path.stat().st_size > _LARGEST:
-                raise InvalidSpecificationError(f"{path} is larger than any source file: expected at most 16 MB")
+                raise InvalidSpecificationError(f"{path} is larger than any source file: expected at most 1 MB")
             return path.read_bytes().decode("utf-8", errors="replace")
         except OSError as error:
             raise InvalidSpecificationError(f"{path} cannot be read: {error.strerror}") from None
@@ -73,7 +75,9 @@ class Checkout:
         self.unread.append(Unread(place, expected, unknown))
 
 
-_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+# Either may be left open: it then ends with the line, or with the file.
+_COMMENT = re.compile(r'"(?:\\.|[^"\\\n])*"?|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_BRACE = re.compile("[{}]")
 _VERSION = re.compile(r"Version\(\s*\"?\s*(\d{1,9})\s*,\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\"?\s*\)")
 
 
@@ -87,13 +91,16 @@ def plain_code(text: str) -> str:
 
 
 def body_from(text: str, start: int) -> str:
-    """Return what stands between the first ``{`` from ``start`` on and the ``}`` that closes it; empty without one."""
-    begin = text.find("{", start)
+    """Return what stands between the first ``{`` from ``start`` on and the ``}`` that closes it.
+
+    Empty if there is none, or the body is longer than that of any function of a person's.
+    """
+    begin = text.find("{", start, start + _LONGEST)
     depth = 0
-    for position in range(begin, len(text)) if begin >= 0 else ():
-        depth += (text[position] == "{") - (text[position] == "}")
+    for brace in _BRACE.finditer(text, begin, begin + _LONGEST) if begin >= 0 else ():
+        depth += 1 if brace[0] == "{" else -1
         if not depth:
-            return text[begin + 1 : position]
+            return text[begin + 1 : brace.start()]
     return ""
 
 

@@ -28,7 +28,7 @@ _INSTALL: Final = (
 # Newer than MLIR 19, whose files are otherwise enough for VHLO of any version.
 _STUB: Final = 'class APIntParameter<string desc> : AttrOrTypeParameter<"::llvm::APInt", desc>;\n'
 _SECONDS: Final = 120
-_LARGEST: Final = 1 << 28
+_LARGEST: Final = 1 << 26
 _NEWEST: Final = 40
 _OLDEST: Final = 15
 

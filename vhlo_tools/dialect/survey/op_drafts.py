@@ -172,7 +172,7 @@ class OpDrafts:
         done: _Done = set()
         for (op, since), names in _by_op(new).items():
             read = {name: self._survey.requirements.get(name, ()) for name in names}
-            if op not in self._versions or not all(read.values()):
+            if not all(requirements and self._can_have(name, requirements) for name, requirements in read.items()):
                 continue
             numbers: dict[str, list[int]] = {}
             entries: dict[str, Mapping[str, Any]] = {}
@@ -188,6 +188,19 @@ class OpDrafts:
                 document.insert(document.sections("op", op)[-1].end, f"\n{entry_text('op.constraint', entry)}")
             done |= {("constraint", name, None) for name in names}
         return done
+
+    def _can_have(self, name: str, requirements: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether the op version of a constraint is there, with all that the constraint names."""
+        op, _, number = name.partition(" ")[0].rpartition("_v")
+        version = next((each for each in self._versions.get(op, ()) if each.number == int(number)), None)
+        if version is None:
+            return False
+        operands = {slot.name for slot in version.operands}
+        return all(
+            operands.issuperset(each.get("operands", ()))
+            and {*version.attributes}.issuperset(each.get("attributes", ()))
+            for each in requirements
+        )
 
 
 def _is_like(version: OpVersion, older: OpVersion) -> bool:
