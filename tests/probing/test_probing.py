@@ -60,6 +60,7 @@ def test_what_the_library_says_of_some(survey: Survey) -> None:
         ("types.toml", '"i2_v1"', "31", "131", "type i2_v1: code is 131 here, and 31 there"),
         ("enums.toml", '"precision_v1"', '"HIGHEST"', '"MOST"', "case precision_v1.HIGHEST: only there"),
         ("types.toml", "", '"f8E8M0FNU_v1"', '"f8E9_v1"', "type f8E8M0FNU_v1: only there"),
+        ("ops/communication.toml", '"send"', '"empty_tensor"', '"empty_array"', "step send.1-2: sets is "),
         ("ops/elementwise_unary.toml", "", '"tan"', '"tang"', "op tang_v1: only here"),
     ],
 )

@@ -22,8 +22,8 @@ def survey_library(specs: Specification, provider: str | None = None) -> Survey:
     """Return what an installed library has of VHLO: ops, types, attributes and enum cases, with their versions.
 
     Names come from the binary of the library and from ``specs``, and the library is asked which of them it has. What
-    crashes it, or has parameters of a form that is not known here, is listed in :attr:`Survey.unread`. Steps and
-    constraints are not asked.
+    crashes it, or has parameters of a form that is not known here, is listed in :attr:`Survey.unread`. Of steps only
+    what an upgrade sets is asked, and constraints are not.
 
     Args:
         specs: The specification, for names that the binary holds not in one piece.
@@ -41,6 +41,7 @@ class _Surveyor:
         self._specs = specs
         self._provider = provider
         self._unread: list[Unread] = []
+        self._found: dict[str, dict[str, Any]] = {}
         self._implied: dict[str, Mapping[str, str]] = {}
         self._name = "the installed library"
 
@@ -55,6 +56,7 @@ class _Surveyor:
         entries: dict[str, dict[str, dict[str, Any]]] = {
             "version": self._bytecode(versions),
             "op": self._ops(ops, versions),
+            "step": self._steps(ops),
             **{kind: {} for kind in ("type", "attribute", "enum", "case")},
         }
         encodings: dict[str, tuple[tuple[int, tuple[str, ...]], ...]] = {}
@@ -98,7 +100,7 @@ class _Surveyor:
         for name in names:
             op, _, number = name.rpartition("_v")
             numbers.setdefault(op, []).append(int(number))
-        found: dict[str, dict[str, Any]] = {}
+        found = self._found
         for op, each in sorted(numbers.items()):
             answer = self._answer(op, "ask_op", op, each, versions)
             for name in (f"{op}_v{number}" for number in each):
@@ -107,6 +109,18 @@ class _Surveyor:
                 self._implied[name] = facts.get("implied", {})
                 if answer is not None and not {"min", "attributes"} <= facts.keys():
                     self._miss(f"all of {name}", f"{name} in a form that the library accepts")
+        return found
+
+    def _steps(self, ops: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return what an op gets for the attributes that its next version adds, for each two that follow each other."""
+        found: dict[str, dict[str, Any]] = {}
+        for name in ops:
+            op, _, number = name.rpartition("_v")
+            older, newer = self._found.get(name, {}), self._found.get(f"{op}_v{int(number) + 1}", {})
+            if "attributes" in older and {"attributes", "min"} <= newer.keys():
+                implied = self._implied[f"{op}_v{int(number) + 1}"]
+                sets = {each: implied.get(each) for each in newer["attributes"] if each not in older["attributes"]}
+                found[f"{op}.{number}-{int(number) + 1}"] = {"min": newer["min"], "sets": sets}
         return found
 
     def _add(

@@ -138,7 +138,7 @@ class _Reader:
         if not starts or any(name not in codes for name, _ in starts):
             raise _UnknownFormError("no code of the enum is written")
         for name, before in starts:
-            yield EncodingSource(codes[name], (*before, *fields))
+            yield EncodingSource(codes[name], tuple((_short(each, what), what) for each, what in (*before, *fields)))
 
     def _field(
         self, form: str, match: re.Match[str], kind: KindSource, before: list[tuple[str, str]]
@@ -195,6 +195,11 @@ def _forms(body: str) -> Iterator[tuple[str, re.Match[str]]]:
                 break
         else:
             raise _UnknownFormError(body[position : position + 60])
+
+
+def _short(name: str, kind: str) -> str:
+    """Return the name of a field without what its kind says: ``element``, not ``element_type``, of a type."""
+    return name.removesuffix("_type") or name if kind == "type" else name
 
 
 def _name(argument: str) -> str:

@@ -114,6 +114,9 @@ def facts_of(specs: Specification, at: Version) -> dict[str, dict[str, dict[str,
             f"{op.name}.{step.older}-{step.newer}": {
                 "min": str(newer.min),
                 "added": dict(step.added),
+                "sets": {
+                    name: default.text if (default := specs.default(id_)) else None for name, id_ in step.added.items()
+                },
                 "removed": dict(step.removed),
                 "single": sorted(step.single),
                 "empty": sorted(step.empty),
