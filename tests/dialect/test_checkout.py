@@ -543,6 +543,23 @@ def test_no_pattern_takes_long(file: str, bomb: str, fork: Path) -> None:
 
 
 @needs_tablegen
+@pytest.mark.parametrize(
+    ("bomb", "expected"),
+    [
+        ("foreach i = !range(0, 1000000000) in { def X#i; }", "out of memory"),
+        ("class R<int n> { int x = !if(!eq(n, 0), 0, R<!sub(n, 1)>.x); }\ndef r : R<100000>;", "it crashed"),
+        ('include "stablehlo/dialect/VhloOps.td"', "refuses the files"),
+    ],
+    ids=["memory", "stack", "itself"],
+)
+def test_a_program_that_tablegen_does_not_survive(bomb: str, expected: str, fork: Path) -> None:
+    # Outside of the guard, so that a file that includes itself does so without end.
+    (fork / OPS).write_text(f"{(fork / OPS).read_text()}\n{bomb}\n")
+    with pytest.raises(InvalidSpecificationError, match=expected):
+        survey_checkout(fork)
+
+
+@needs_tablegen
 def test_damaged_checkouts_are_read_or_refused(specs: Path, fork: Path) -> None:
     random, present = Random(25), load_specification(specs)
     files = sorted(path for path in fork.rglob("*") if path.is_file())

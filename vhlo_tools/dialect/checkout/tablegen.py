@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -29,21 +30,22 @@ _INSTALL: Final = (
 _STUB: Final = 'class APIntParameter<string desc> : AttrOrTypeParameter<"::llvm::APInt", desc>;\n'
 _SECONDS: Final = 120
 _LARGEST: Final = 1 << 26
+_MEMORY: Final = 2 << 30
 _NEWEST: Final = 40
 _OLDEST: Final = 15
 
 
+@dataclass(frozen=True, slots=True)
 class TableGen:
     """A program ``llvm-tblgen``, and the folder with the TableGen files of MLIR.
 
-    Args:
+    Attributes:
         program: The program.
         include: The folder that has ``mlir/IR/AttrTypeBase.td``.
     """
 
-    def __init__(self, program: Path, include: Path) -> None:
-        self.program = program
-        self.include = include
+    program: Path
+    include: Path
 
     @property
     def stub(self) -> str:
@@ -123,12 +125,8 @@ def read_records(checkout: Checkout, tablegen: TableGen) -> Records:
     Raises:
         InvalidSpecificationError: If ``llvm-tblgen`` refuses the files, does not end, or writes no records.
     """
-    files = [_OPS]
-    if checkout.has(_PATTERNS):
-        files.append(_PATTERNS)
-    elif checkout.has("stablehlo/transforms/VhloToVersion.cpp"):
-        # Before 0.20.0 there was no step between versions of an op, and no such file.
-        pass
+    # Before 0.20.0 there was no step between versions of an op, and no file of patterns.
+    files = [_OPS, *([_PATTERNS] if checkout.has(_PATTERNS) else [])]
     root = f'include "{_BASE.as_posix()}"\n{tablegen.stub}' + "".join(f'include "{file}"\n' for file in files)
     with TemporaryDirectory() as temporary:
         source, target = Path(temporary, "vhlo.td"), Path(temporary, "vhlo.json")
@@ -158,16 +156,35 @@ def _run(tablegen: TableGen, folder: Path, source: Path, target: Path) -> None:
         target,
     ]
     try:
-        ended = subprocess.run(
-            command, capture_output=True, timeout=_SECONDS, stdin=subprocess.DEVNULL, env={"PATH": os.defpath}
-        )
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+        ) as process:
+            _limit(process.pid)
+            try:
+                _, errors = process.communicate(timeout=_SECONDS)
+            except BaseException:
+                process.kill()
+                raise
     except OSError as error:
         raise InvalidSpecificationError(
             f"{tablegen.program} cannot be run: {error.strerror or error}: {_INSTALL}"
         ) from None
     except subprocess.TimeoutExpired:
         raise InvalidSpecificationError(f"{tablegen.program} did not end within {_SECONDS} seconds") from None
-    if ended.returncode:
-        said = ended.stderr.decode(errors="replace").replace(f"{folder}/", "").strip().splitlines()
-        first = next((line for line in said if "error" in line), said[0] if said else f"exit code {ended.returncode}")
+    if process.returncode:
+        said = errors.decode(errors="replace").replace(f"{folder}/", "").strip().splitlines()
+        code = f"it ended with {process.returncode}: it crashed, or met its limit of memory or output"
+        first = next((line for line in said if "error:" in line.lower()), code)
         raise InvalidSpecificationError(f"llvm-tblgen refuses the files of {folder}: {printable(first)[:300]}")
+
+
+def _limit(process: int) -> None:
+    """Limit the memory and the output of a process, where the system can (Linux): loops of TableGen have no limit."""
+    try:
+        import resource
+    except ImportError:
+        return
+    if hasattr(resource, "prlimit"):
+        with suppress(OSError):
+            resource.prlimit(process, resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+            resource.prlimit(process, resource.RLIMIT_FSIZE, (_LARGEST, _LARGEST))
