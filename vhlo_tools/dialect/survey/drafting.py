@@ -97,7 +97,11 @@ class _Drafter(Drafts):
                 between = Version(f"{version.major}.{minor}.0")
                 document.append(additions.version_entry(between, day, bytecode, additions.NOTHING))
                 self.leave(
-                    "versions.toml", "version", str(between), "date", "correct the date: the source lists it not"
+                    "versions.toml",
+                    "version",
+                    str(between),
+                    "date",
+                    "correct the date: the source does not list this version",
                 )
             number = entries.get(str(version), {}).get("bytecode", bytecode)
             known = self.survey.dates.get(version)
@@ -175,7 +179,7 @@ class _Drafter(Drafts):
             item = {"name": case, "value": facts["value"], "min": str(begins)}
             document.extend(document.section("enum", enum), "cases", [value_text(item)])
             if "min" not in facts:
-                what = f"find the first version of {case}, which {self.survey.place('case', full)} says not"
+                what = f"find the first version of {case}, which is not said at {self.survey.place('case', full)}"
                 self.leave(_FILES["case"], "enum", enum, f'"{case}"', what)
             self.features.add(begins, "attribute", f"{stem(enum)}_{case.lower()}", name=enum)
             self.done.add(("case", full, None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from vhlo_tools.dialect.ops import OpVersion, Slot
@@ -43,7 +44,8 @@ class OpDrafts:
         self._survey = survey
         self._features = features
         self._versions = {op.name: list(op.versions) for op in specs.ops}
-        self._defaults = {each.id for each in specs.defaults}
+        # What is known of each default: its text.
+        self._defaults = {each.id: each.text for each in specs.defaults}
         #: The op versions that were current and ended.
         self.ended: set[str] = set()
 
@@ -60,9 +62,10 @@ class OpDrafts:
         for name in ordered:
             op, _, number = name.rpartition("_v")
             known = self._versions.setdefault(op, [])
-            if int(number) != len(known) + 1 or (known and known[-1].max is not None):
-                continue
             facts = new[name]
+            follows = int(number) == len(known) + 1 and not (known and known[-1].max is not None)
+            if not follows or "attributes" not in facts:
+                continue
             slots = {key: _slots(facts, key, known[-1:]) for key in ("operands", "results", "regions")}
             version = OpVersion(
                 op,
@@ -82,6 +85,9 @@ class OpDrafts:
             if "operands" not in facts and not (known and _is_like(version, known[-1])):
                 what = f"correct the names of the operands, results and regions of {name}"
                 self._drafts.leave(self._file(op), "op.version", op, "operands", what)
+            if facts.get("max") and f"{op}_v{int(number) + 1}" not in new:
+                what = f"end {name} at {facts['max']}: no version of it follows"
+                self._drafts.leave(self._file(op), "op.version", op, "min", what)
             known.append(version)
             done.add(("op", name, None))
         return done
@@ -145,25 +151,31 @@ class OpDrafts:
         return step | {key: value for key, value in (tables | lists).items() if value}
 
     def _default(self, identifier: str | None, attribute: str, step: str, text: str | None = None) -> str:
-        """Return the id of a default, which is added if there is none: by its id, or by its ``text``."""
-        if identifier is None and text is not None:
-            same = next((each.id for each in self._specs.defaults if each.text == text), None)
-            default = default_of_text(attribute, text)
-            identifier = same or default.id
-            if identifier not in self._defaults and not default.is_guess:
-                self._defaults.add(identifier)
-                self._drafts.document(_DEFAULTS).add_in_order("default", identifier, default.entry())
-        identifier = identifier or f"default_{attribute}"
-        if identifier not in self._defaults:
-            self._defaults.add(identifier)
-            value = self._survey.defaults.get(identifier)
-            default = NewDefault(identifier, *(value or (text or _GUESS.text, _GUESS.value)), is_guess=value is None)
-            self._drafts.document(_DEFAULTS).add_in_order("default", identifier, default.entry())
-            if value is None:
-                forms = "the value" if text else "the value in both forms"
+        """Return the id of a default, which is added if there is none: the one with this id, or with this ``text``."""
+        if identifier is None:
+            default = self._of_text(attribute, step, text)
+        elif (value := self._survey.defaults.get(identifier)) is not None:
+            default = NewDefault(identifier, *value)
+        else:
+            default = replace(_GUESS, id=identifier)
+        if default.id not in self._defaults:
+            self._defaults[default.id] = default.text
+            self._drafts.document(_DEFAULTS).add_in_order("default", default.id, default.entry())
+            if default.is_guess:
+                forms = "the value in both forms" if default.text == _GUESS.text else "the value"
                 what = f"correct {forms} ({self._survey.place('step', step)}): this one is a guess"
-                self._drafts.leave(_DEFAULTS, "default", identifier, "text", what)
-        return identifier
+                self._drafts.leave(_DEFAULTS, "default", default.id, "text", what)
+        return default.id
+
+    def _of_text(self, attribute: str, step: str, text: str | None) -> NewDefault:
+        """Return the default that the library prints as ``text``: a known one, or a new one with an id of its own."""
+        default = default_of_text(attribute, text or _GUESS.text)
+        known = next((each for each, other in self._defaults.items() if other is not None and other == text), None)
+        if known is not None:
+            return replace(default, id=known)
+        if default.id in self._defaults and self._defaults[default.id] != text:
+            return replace(default, id=f"{default.id}_of_{step.partition('.')[0].replace('-', '_')}")
+        return default
 
     # Constraints
 
