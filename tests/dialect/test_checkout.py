@@ -651,6 +651,9 @@ def test_command(specs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["spec", "import", str(FORK), "--specs", str(specs)]) == 0
     assert "and 0.12.0 here: no difference" in capsys.readouterr().out
     assert main(["spec", "lint", "--specs", str(specs)]) == 0
+    capsys.readouterr()
+    assert main(["spec", "import", str(FORK), "--specs", str(specs), "--write"]) == 0
+    assert capsys.readouterr().out.endswith("no difference\n\nnothing is missing that can be drafted\n")
 
 
 @needs_tablegen

@@ -98,5 +98,6 @@ def _report(context: click.Context, specs: Specification, survey: Survey, *, wri
     else:
         echo("\n".join(spec_text.comparison_lines(specs, survey, comparison)))
         if plan is not None:
-            echo("\n".join(["", *spec_text.plan_files(plan), *spec_text.remaining(plan)]))
+            files = list(spec_text.plan_files(plan)) or ["nothing is missing that can be drafted"]
+            echo("\n".join(["", *files, *(spec_text.remaining(plan) if plan.remaining else [])]))
     context.exit(1 if comparison.differences or survey.unread else 0)
