@@ -95,6 +95,14 @@ class EntryTable:
         self._filler: Entry | None = None
         self._added: list[Entry] = []
 
+    def copy(self) -> EntryTable:
+        """Return a copy of a table without edits."""
+        copied = EntryTable(self._data, self._bounds[0], self._base)
+        # These do not change once the table has been read.
+        copied._bounds, copied._custom, copied._codes = self._bounds, self._custom, self._codes
+        copied._firsts, copied._dialects = self._firsts, self._dialects
+        return copied
+
     def add_group(self, dialect: int, lengths: Sequence[int]) -> int:
         """Add entries of one dialect, by their flagged lengths, and return the end of the last."""
         self._firsts.append(len(self._custom))

@@ -73,6 +73,15 @@ class File:
         self._names: dict[int, tuple[int, bytes | None]] = {}
         self._dictionaries: dict[tuple[int, str], tuple[int, Mapping[str, int] | None]] = {}
 
+    def copy(self) -> File:
+        """Return the file as it was decoded, to be edited; what has been decoded of it need not be decoded again."""
+        copied = File(self._data, self._container)
+        if "_entries" in self.__dict__ and not self._is_rewritten("_entries"):
+            copied._entries = self.attributes.copy(), self.types.copy()
+        if "_program" in self.__dict__ and not self._is_rewritten("_program"):
+            copied._program = self._program.copy({})
+        return copied
+
     @property
     def sections(self) -> tuple[Section, ...]:
         """The sections of the bytes from which the file was decoded."""

@@ -133,6 +133,14 @@ class Heads:
             self.operand_counts.append(head.operands)
         return found
 
+    def copy(self) -> Heads:
+        """Return a copy."""
+        copied = Heads()
+        copied.table, copied._numbers = self.table[:], self._numbers.copy()
+        copied.results, copied.result_counts = self.results[:], self.result_counts[:]
+        copied.operand_counts = self.operand_counts[:]
+        return copied
+
     def replace(self, number: int, *, attributes: int | None, properties: int | None) -> None:
         """Replace the attributes of all ops that have a head."""
         head = self.table[number]
@@ -184,6 +192,16 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.heads)
+
+    def copy(self, kinds: Heads) -> Rows:
+        """Return a copy without what else few ops have.
+
+        Args:
+            kinds: A copy of the heads of the program.
+        """
+        copied = Rows(kinds)
+        copied.heads, copied.locations, copied.operands = self.heads[:], self.locations[:], self.operands[:]
+        return copied
 
     def add(self, head: Head, location: int, operands: Sequence[int], extra: Extra | None = None) -> None:
         """Add an op."""
@@ -346,6 +364,22 @@ class Block:
         except OverflowError as error:
             raise ValueError(f"an op has a location or an operand that is no index: {error}") from error
         return rows
+
+    def copy(self, kinds: dict[int, Heads]) -> Block:
+        """Return a copy, in columns.
+
+        Args:
+            kinds: The copies of the heads of the program that were made so far, by id().
+        """
+        rows = self.rows
+        heads = kinds.get(id(rows.kinds)) if self.is_columnar else rows.kinds
+        if heads is None:
+            heads = kinds[id(rows.kinds)] = rows.kinds.copy()
+        copied = rows.copy(heads)
+        for position, extra in rows.extras.items():
+            regions = [Region([block.copy(kinds) for block in region.blocks]) for region in extra.regions]
+            copied.extras[position] = extra._replace(regions=regions or ())
+        return Block(self.arguments[:], None, self.use_lists, self.use_list_mark, rows=copied)
 
     @property
     def regions(self) -> Iterator[Region]:
@@ -749,11 +783,22 @@ class _Encoder:
                 before = before[:-1] + bytes([before[-1] | self.mask(extra)])
             location = locations[position]
             out += before
-            out += small[location] if location < most else varint(location)
+            if location < most:
+                out += small[location]
+            elif location < 1 << 21:
+                out += (location << 3 | 4).to_bytes(3, "little") if location >= 1 << 14 else varint(location)
+            else:
+                out += varint(location)
             out += after
             if number:
                 for operand in operands[at : at + number]:
-                    out += small[operand] if operand < most else varint(operand)
+                    # Numbers of three bytes, nearly all in a program of very many ops, are written inline.
+                    if operand < most:
+                        out += small[operand]
+                    elif 1 << 14 <= operand < 1 << 21:
+                        out += (operand << 3 | 4).to_bytes(3, "little")
+                    else:
+                        out += varint(operand)
                 at += number
             if extra is not None:
                 self.extra(extra, rows.kinds.result_counts[head], out)
