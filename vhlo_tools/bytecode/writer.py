@@ -9,12 +9,12 @@ __all__ = ["SMALL", "flagged", "svarint", "varint", "varints", "zigzag"]
 
 
 def _varint(value: int) -> bytes:
-    """Return ``value``, which takes more than one byte."""
     if not 0 <= value < 1 << 64:
         raise ValueError(f"{value} does not fit into an unsigned 64-bit integer")
-    if value < 1 << 21:
-        return (value << 3 | 4).to_bytes(3, "little") if value >= 1 << 14 else (value << 2 | 2).to_bytes(2, "little")
-    for size in range(4, 9):
+    # A number of three bytes, as nearly all are in a program of very many ops, is made without the loop.
+    if 1 << 14 <= value < 1 << 21:
+        return (value << 3 | 4).to_bytes(3, "little")
+    for size in range(1, 9):
         if value < 1 << (7 * size):
             return ((value << size) | (1 << (size - 1))).to_bytes(size, "little")
     return b"\0" + value.to_bytes(8, "little")
@@ -22,7 +22,7 @@ def _varint(value: int) -> bytes:
 
 # Nearly all numbers in a file are small, and a table is twice as fast as the arithmetic.
 #: The PrefixVarInts of small numbers.
-SMALL: Final = [bytes([value << 1 | 1]) if value < 1 << 7 else _varint(value) for value in range(1 << 11)]
+SMALL: Final = [_varint(value) for value in range(1 << 11)]
 
 
 def varint(value: int) -> bytes:
