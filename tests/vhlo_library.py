@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from vhlo_text import OpText
 
 from vhlo_tools.bindings import MLIRFailure, Provider, get_provider
 from vhlo_tools.dialect import known_ops
+from vhlo_tools.probing.binary import names_in
 from vhlo_tools.version import Version
 
 CURRENT = get_provider().library.current
@@ -65,8 +64,4 @@ class Vhlo:
 def names_in_binary() -> frozenset[str]:
     """Return every name after ``vhlo.`` in the shared objects of the library: ops, types and attributes among them."""
     package = Path(get_provider().module("ir").__file__).parents[1]
-    names: set[str] = set()
-    for file in package.rglob("*.so*"):
-        with file.open("rb") as binary, mmap.mmap(binary.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            names.update(match[1].decode() for match in re.finditer(rb"\bvhlo\.([A-Za-z0-9_-]+_v[0-9]+)", data))
-    return frozenset(names)
+    return names_in(package)

@@ -1,74 +1,146 @@
-"""Tables of entries, of which a scan passes over what is not wanted: as if all had been read, and then selected."""
+"""Tables of entries, which make entries on access: as if all had been made at once and kept in a list."""
 
 from __future__ import annotations
 
 import random
+from itertools import groupby
+from pathlib import Path
 
 import pytest
 
 from vhlo_tools import MalformedArtifactError
-from vhlo_tools.bytecode.entries import Entry, decode_entries, encode_entries, scan_entries
+from vhlo_tools.bytecode import Entry, EntryTable
+from vhlo_tools.bytecode import entries as module_of_entries
+from vhlo_tools.bytecode.entries import decode_entries, encode_entries
 from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.writer import varint
+from vhlo_tools.mapping import FileRange, map_file
 
-SKIPPED = [frozenset({13, 15}), frozenset({7}), frozenset({13}), frozenset[int]()]
-DIALECTS = len(SKIPPED) // 2
-#: Groups as long as are passed over at once, or shorter or longer; and entries of lengths of one byte or two.
-COUNTS, LENGTHS = (1, 2, 15, 16, 17, 300), (1, 2, 5, 5, 5, 31, 32, 63, 64, 200)
+KNOWN = [frozenset({13, 15, 0}), frozenset({7})]
+#: Groups of a few entries and of many; entries of lengths of one byte or two, and of constants.
+COUNTS, LENGTHS = (1, 2, 17, 300), (1, 2, 5, 5, 5, 31, 32, 63, 64, 200, 255, 256, 257, 9000)
 
 
-def group(chance: random.Random, dialect: int, *, is_type: bool) -> list[Entry]:
-    """Return entries of a dialect, most of which are skipped, and some of other forms."""
-    skip = sorted(SKIPPED[dialect + DIALECTS * is_type]) or [13]
+def group(chance: random.Random, dialect: int) -> list[Entry]:
+    """Return entries of a dialect, most of which are known, and some of other forms."""
+    known = sorted(KNOWN[dialect] - {0})
     lengths = chance.choice((LENGTHS, LENGTHS[:5], (5,)))
     entries = [
-        Entry(dialect, True, bytes([chance.choice(skip)]) + chance.randbytes(chance.choice(lengths) - 1))
+        Entry(dialect, True, bytes([chance.choice(known)]) + chance.randbytes(chance.choice(lengths) - 1))
         for _ in range(chance.choice(COUNTS))
     ]
-    for other in (Entry(dialect, False, b"text\0"), Entry(dialect, True, b""), Entry(dialect, True, b"\x11\x01")):
+    others = Entry(dialect, False, b"text\0"), Entry(dialect, True, b""), Entry(dialect, True, b"\x11\x01")
+    for other in (*others, Entry(dialect, True, b"\x02\x01"), Entry(dialect, False, b"\x0d\0")):
         if chance.random() < 0.2:
             entries[chance.randrange(len(entries))] = other
     return entries
 
 
-def table(chance: random.Random, *, is_type: bool) -> list[Entry]:
-    groups = (group(chance, number % DIALECTS, is_type=is_type) for number in range(chance.randrange(5)))
-    return [entry for each in groups for entry in each]
+def drawn(chance: random.Random) -> list[Entry]:
+    return [entry for _ in range(chance.randrange(5)) for entry in group(chance, chance.randrange(2))]
 
 
-def sections(attributes: list[Entry], types: list[Entry]) -> tuple[bytes, bytes]:
-    sizes, contents = encode_entries(attributes, types)
-    return sizes, b"".join(map(bytes, contents))
+def sections(*tables: list[Entry]) -> tuple[bytes, bytes]:
+    """Return the two sections of tables, written in the plainest way."""
+    sizes = b"".join(varint(len(table)) for table in tables)
+    for table in tables:
+        for dialect, run in groupby(table, key=lambda entry: entry.dialect):
+            held = [varint(len(entry.data) << 1 | entry.custom) for entry in run]
+            sizes += varint(dialect) + varint(len(held)) + b"".join(held)
+    return sizes, b"".join(bytes(entry.data) for table in tables for entry in table)
 
 
-def scanned(sizes: bytes, contents: bytes) -> list[tuple[bool, Entry]]:
-    readers = ByteReader(memoryview(sizes)), ByteReader(memoryview(contents))
-    return [(is_type, each._replace(data=bytes(each.data))) for is_type, each in scan_entries(*readers, SKIPPED)]
+def read(sizes: bytes, contents: bytes) -> tuple[EntryTable, EntryTable]:
+    return decode_entries(ByteReader(memoryview(sizes)), ByteReader(memoryview(contents)), len(KNOWN))
 
 
-def selected(sizes: bytes, contents: bytes) -> list[tuple[bool, Entry]]:
-    tables = decode_entries(ByteReader(memoryview(sizes)), ByteReader(memoryview(contents)), DIALECTS)
-    return [
-        (is_type, entry._replace(data=bytes(entry.data)))
-        for is_type, entries in zip((False, True), tables, strict=True)
-        for entry in entries
-        if not (entry.custom and entry.data and entry.data[0] in SKIPPED[entry.dialect + DIALECTS * is_type])
-    ]
+def plain(table: EntryTable) -> list[Entry]:
+    return [entry._replace(data=bytes(entry.data), offset=-1) for entry in table]
+
+
+def check(table: EntryTable, model: list[Entry]) -> None:
+    assert plain(table) == model
+    assert len(table) == len(model)
+    assert [table[index].data for index in range(-len(model), len(model))] == [each.data for each in model + model]
+    codes = [each.data[0] if each.custom and each.data and each.data[0] & 1 else 0 for each in model]
+    assert list(table.codes) == codes
+    assert list(table.others(KNOWN)) == [i for i, each in enumerate(model) if codes[i] not in KNOWN[each.dialect]]
+    runs = [(dialect, index) for dialect, run in table.groups() for index in run]
+    assert runs == [(each.dialect, index) for index, each in enumerate(model)]
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_scan_yields_what_is_not_skipped(seed: int) -> None:
+def test_entries_come_back_and_change(seed: int) -> None:
     chance = random.Random(seed)
-    tables = table(chance, is_type=False), table(chance, is_type=True)
-    assert scanned(*sections(*tables)) == selected(*sections(*tables))
+    models = drawn(chance), drawn(chance)
+    data = sections(*models)
+    tables = read(*data)
+    for table, model in zip(tables, models, strict=True):
+        check(table, model)
+        assert not table.is_edited
+    for _ in range(chance.randrange(4)):
+        for table, model in zip(tables, models, strict=True):
+            edit(chance, table, model)
+            check(table, model)
+    sizes, pieces = encode_entries(*tables)
+    assert (sizes, b"".join(map(bytes, pieces))) == sections(*models)
+
+
+def edit(chance: random.Random, table: EntryTable, model: list[Entry]) -> None:
+    """Change a table and what it should be in the same way."""
+    (entry,) = chance.choices(group(chance, chance.randrange(2)))
+    match chance.randrange(3):
+        case 0 if model:
+            for index in chance.choices(range(len(model)), k=chance.choice((1, 5))):
+                table[index] = model[index] = entry
+        case 1:
+            kept = {index for index in range(len(model)) if chance.random() < 0.3}
+            table.fill(kept, entry)
+            model[:] = [each if index in kept else entry for index, each in enumerate(model)]
+        case _:
+            table.append(entry)
+            model.append(entry)
+
+
+def test_replaced_entries_are_told_by_the_revision() -> None:
+    table, _ = read(*sections(group(random.Random(0), 0), []))
+    before = table.revision
+    table.append(table[0])
+    assert table.revision == before
+    table[0] = table[0]
+    assert table.revision != before
+
+
+@pytest.mark.parametrize("at_once", [0, 1 << 24])
+@pytest.mark.parametrize("seed", range(10))
+def test_entries_of_a_file_outside_of_memory(
+    seed: int, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module_of_entries, "_READ_AT_ONCE", at_once)
+    chance = random.Random(seed)
+    models = [*drawn(chance), Entry(1, True, b"\x07" + chance.randbytes(1 << 17))], drawn(chance)
+    sizes, contents = sections(*models)
+    path = tmp_path / "contents"
+    path.write_bytes(b"head" + contents)
+    whole = map_file(path)
+    assert isinstance(whole, FileRange)
+    tables = decode_entries(ByteReader(memoryview(sizes)), ByteReader(whole, 4), len(KNOWN))
+    for table, model in zip(tables, models, strict=True):
+        check(table, model)
+        assert all(bytes(whole[each.offset : each.offset + len(each.data)]) == bytes(each.data) for each in table)
+    again, pieces = encode_entries(*tables)
+    assert (again, b"".join(map(bytes, pieces))) == (sizes, contents)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_scan_refuses_sections_that_are_cut_short(seed: int) -> None:
+def test_sections_that_are_cut_short_are_refused(seed: int) -> None:
     chance = random.Random(seed)
-    sizes, contents = sections([*table(chance, is_type=False), *group(chance, 1, is_type=False)], [])
+    sizes, contents = sections([*drawn(chance), *group(chance, 1), Entry(1, True, b"\x07\1")], [])
     for cut in {1, 2, len(contents) // 2, len(contents)} - {0}:
         with pytest.raises(MalformedArtifactError, match=r"an entry of \d+ bytes where \d+ remain"):
-            scanned(sizes, contents[:-cut])
+            read(sizes, contents[:-cut])
     for cut in range(1, len(sizes)):
         with pytest.raises(MalformedArtifactError):
-            scanned(sizes[:-cut], contents)
+            read(sizes[:-cut], contents)
+    with pytest.raises(MalformedArtifactError, match="1 bytes follow the last of the entries"):
+        read(sizes, contents + b"x")

@@ -173,8 +173,9 @@ def test_more_entries_than_any_program_has(things: str, monkeypatch: pytest.Monk
     """An entry takes a hundred times the memory that it takes of the file."""
     file = decode(bytes(vt.serialize(PROGRAM_OF_ONE_OP)))
     file.load()
-    table: list[Any] = getattr(file, things)
-    table.extend(table[:1] * 500)
+    table: Any = getattr(file, things)
+    for _ in range(500):
+        table.append(table[0])
     data = encode(file)
     for module in (entries, properties):
         monkeypatch.setattr(module, "LARGEST_TABLE", 400)

@@ -28,9 +28,9 @@ def read(data: bytes, tables: TableSizes = TABLES, version: int = NEWEST) -> Blo
     return decode_ir(ByteReader(memoryview(data), section="ir"), version, tables)
 
 
-#: Numbers of one, two, three and four bytes, by their bits; and lists as long as a shortcut takes, or longer, or of a
-#: length of two bytes.
-BITS, COUNTS = (7, 14, 21, 22), (0, 0, 1, 1, 1, 2, 3, 15, 16, 17, 127, 128, 129, 192)
+#: Numbers of one to four bytes, by their bits; and lists as long as a shortcut takes, or longer, or of a length of two
+#: bytes.
+BITS, COUNTS = (7, 14, 21, 22), (0, 0, 1, 1, 1, 2, 3, 31, 32, 33, 127, 128, 129, 192)
 
 
 def number(chance: random.Random, size: int, *, usual: bool) -> int:
@@ -44,31 +44,80 @@ def numbers(chance: random.Random, size: int, *, usual: bool) -> tuple[int, ...]
     return tuple(number(chance, size, usual=usual) for _ in range(count if size else 0))
 
 
-def program(chance: random.Random, arguments: int, *, usual: bool) -> Block:
-    """Return a function with some block arguments, and ops that use these and each other's results."""
-    ops = [
+def program(chance: random.Random, arguments: int, kinds: int, ops: int, *, usual: bool) -> Block:
+    """Return a function with some block arguments, and ops of some kinds that use these and each other's results."""
+    names = [chance.randrange(1 << chance.choice((4, 7) if usual else (7, 14))) for _ in range(max(1, kinds // 12))]
+    made = [
         Operation(
-            chance.randrange(1 << chance.choice((4, 7) if usual else (7, 14))),
-            number(chance, TABLES.attributes, usual=usual),
+            chance.choice(names),
+            0,
             chance.choice((None, number(chance, TABLES.attributes, usual=usual))),
             chance.choice((None, number(chance, TABLES.properties, usual=usual))),
             numbers(chance, TABLES.types, usual=usual),
         )
-        for _ in range(40)
+        for _ in range(kinds)
     ]
-    values = arguments + sum(len(op.results) for op in ops)
-    for op in ops:
-        op.operands = numbers(chance, values, usual=usual)
+    # The operands of a kind are always as many, for this too is what it is known by.
+    counts = [chance.choice(COUNTS[:9] if usual else COUNTS) for _ in made]
+    drawn = [chance.randrange(kinds) for _ in range(ops)]
+    values = arguments + sum(len(made[kind].results) for kind in drawn)
     held = [BlockArgument(number(chance, 1 << 22, usual=False), chance.randrange(1 << 22)) for _ in range(arguments)]
-    return Block(operations=[Operation(0, 0, regions=[Region([Block(held, ops)])], isolated=True)])
+    orders = [() if usual or chance.random() < 0.5 else (UseListOrder(None, False, (1, 0)),) for _ in made]
+    body = [
+        replace(
+            made[kind],
+            use_lists=orders[kind] if len(made[kind].results) == 1 else (),
+            location=number(chance, TABLES.attributes, usual=usual),
+            operands=tuple(number(chance, values, usual=usual) for _ in range(counts[kind] if values else 0)),
+        )
+        for kind in drawn
+    ]
+    return Block(operations=[Operation(0, 0, regions=[Region([Block(held, body)])], isolated=True)])
 
 
 @pytest.mark.parametrize("usual", [True, False])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(20))
 def test_ops_come_back(seed: int, usual: bool) -> None:
     chance = random.Random(seed)
-    block = program(chance, arguments=chance.choice((0, 1, 200, 17000)), usual=usual)
-    assert read(encode_ir(block, NEWEST)) == block
+    kinds, arguments = chance.choice((1, 7, 30, 300)), chance.choice((0, 1, 200, 17000))
+    block = program(chance, arguments, kinds, chance.choice((40, 400)), usual=usual)
+    data = encode_ir(block, NEWEST)
+    again = read(data)
+    # From columns, and from objects.
+    assert encode_ir(again, NEWEST) == data
+    assert again == block
+    assert encode_ir(again, NEWEST) == data
+
+
+def test_more_ops_than_are_read_at_once() -> None:
+    chance = random.Random(0)
+    block = program(chance, 3, 20, 70_000, usual=True)
+    data = encode_ir(block, NEWEST)
+    again = read(data)
+    assert encode_ir(again, NEWEST) == data
+    assert again == block
+
+
+@pytest.mark.parametrize("column", ["location", "operands"])
+@pytest.mark.parametrize("position", [1, 40_000, 69_999])
+def test_one_index_too_large_is_found_wherever_it_stands(column: str, position: int) -> None:
+    """What is read in bulk is checked in bulk, but refused at the op with the damage."""
+    body = [Operation(1, 5, results=(7,), operands=(3,)) for _ in range(70_000)]
+    setattr(body[position], column, 200 if column == "location" else (70_000,))
+    block = Block(operations=[Operation(0, 0, regions=[Region([Block(operations=body)])], isolated=True)])
+    before = Block(operations=[Operation(0, 0, regions=[Region([Block(operations=body[:position])])], isolated=True)])
+    with pytest.raises(MalformedArtifactError, match=r"index (200|70000) is outside the table") as refused:
+        read(encode_ir(block, NEWEST), SMALL)
+    assert refused.value.offset is not None
+    assert 0 <= refused.value.offset - len(encode_ir(before, NEWEST)) < 16
+
+
+@pytest.mark.parametrize(("field", "value"), [("location", -1), ("operands", (-1,)), ("operands", (1 << 32,))])
+def test_an_op_with_a_number_that_is_no_index_is_not_written(field: str, value: object) -> None:
+    op = Operation(1, 5, results=(7,), operands=(0,))
+    setattr(op, field, value)
+    with pytest.raises(ValueError, match="no index"):
+        encode_ir(Block(operations=[op]), NEWEST)
 
 
 SMALL = TableSizes(op_names=3, attributes=200, types=20000, properties=5)

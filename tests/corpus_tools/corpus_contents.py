@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vhlo_tools.bytecode import Block, Entry, File, Operation, UseListOrder, decode, walk
+from walking import walk
+
+from vhlo_tools.bytecode import Block, Entry, File, Operation, UseListOrder, decode
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.mapping import view
 

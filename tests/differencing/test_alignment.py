@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import time
+from array import array
 from itertools import pairwise
 
 import pytest
 
-from vhlo_tools.differencing.alignment import Script, align, paired
+from vhlo_tools.differencing.alignment import Script, align, common_prefix, paired
 
 
 def longest(one: str, other: str) -> int:
@@ -56,15 +57,27 @@ def test_pairs_by_position_if_as_many() -> None:
 
 
 def test_a_script_goes_through_both_sides_in_order() -> None:
-    assert list(Script([(1, 0)], []).merged(2, 2)) == [(0, None), (1, 0), (None, 1)]
-    assert list(Script([(0, 1)], []).merged(2, 2)) == [(None, 0), (0, 1), (1, None)]
-    assert list(Script([], []).merged(1, 1)) == [(0, None), (None, 0)]
-    assert list(Script([], []).merged(0, 0)) == []
+    assert list(Script(0, [(1, 0)]).merged(2, 2)) == [(0, None), (1, 0), (None, 1)]
+    assert list(Script(0, [(0, 1)]).merged(2, 2)) == [(None, 0), (0, 1), (1, None)]
+    assert list(Script().merged(1, 1)) == [(0, None), (None, 0)]
+    assert list(Script().merged(0, 0)) == []
     unlike = [(range(1, 3), range(2))]
-    assert list(Script([], unlike).merged(4, 3)) == [
+    assert list(Script(0, [], unlike).merged(4, 3)) == [
         (0, None),
         (range(1, 3), range(2)),
         (3, None),
         (None, 2),
     ]
-    assert list(Script([(3, 2)], unlike).merged(4, 3)) == [(0, None), (range(1, 3), range(2)), (3, 2)]
+    assert list(Script(0, [(3, 2)], unlike).merged(4, 3)) == [(0, None), (range(1, 3), range(2)), (3, 2)]
+    assert list(Script(2, [(3, 2)]).merged(5, 4)) == [(2, None), (3, 2), (4, None), (None, 3)]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 1000])
+def test_a_common_prefix_ends_at_the_first_difference(size: int) -> None:
+    one = array("I", range(size))
+    assert common_prefix(one, one) == size
+    for place in range(size) if size < 10 else (0, 1, 499, 500, 511, 998, 999):
+        other = one[:]
+        other[place] += 1
+        assert common_prefix(one, other) == place
+        assert common_prefix(one[:place], one) == place

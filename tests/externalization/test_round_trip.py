@@ -9,10 +9,11 @@ import pytest
 from corpus import EXAMPLES, example_programs
 from corpus_files import corpus_files
 from release_environments import read_by
+from walking import walk
 from weights_files import arguments_of, read_header, round_trip, text_of
 
 import vhlo_tools as vt
-from vhlo_tools.bytecode import Operation, UseListOrder, encode, walk
+from vhlo_tools.bytecode import Operation, UseListOrder, encode
 
 NESTED = """
 module @nested {

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from walking import walk
 
 import vhlo_tools as vt
-from vhlo_tools.bytecode import File, Operation, walk
+from vhlo_tools.bytecode import File, Operation
 from vhlo_tools.bytecode.editing.tables import Tables
 
 PROGRAM = """func.func @main(%a: tensor<2xf32> {my.x = 1 : i32}) -> tensor<2xf32> attributes {my.y = 2 : i32} {

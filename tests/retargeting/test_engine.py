@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from corpus import EXAMPLES
+from walking import walk
 
 import vhlo_tools as vt
-from vhlo_tools.bytecode import Operation, walk
+from vhlo_tools.bytecode import Operation
 from vhlo_tools.retargeting import retarget_file
 
 CONVOLUTIONS = """

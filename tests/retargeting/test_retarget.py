@@ -10,9 +10,9 @@ import pytest
 from check_retarget import AGREED, compare, targets
 from corpus import EXAMPLES, FEATURES, ROOT, around, example_programs, features_of_library, some_versions
 from corpus_files import CorpusFile, corpus_files, corpus_index, read_corpus_file
+from walking import walk
 
 import vhlo_tools as vt
-from vhlo_tools.bytecode import walk
 from vhlo_tools.dialect import Feature, known_versions, newest_version
 
 

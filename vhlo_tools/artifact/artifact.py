@@ -324,7 +324,7 @@ class Artifact:
         if errors := [each for each in found if each.level == "error"]:
             reach = f"it can be written for StableHLO {requirements.downgradable_to} or later"
             raise DowngradeError(f"{self.name} cannot be written for {target}; {reach}", errors)
-        file = decode(self._data)
+        file = self.copy_of_file()
         notes = retarget_file(file, target)
         told = {note.feature for note in notes}
         warnings = (each for each in found if each.feature not in told)
@@ -338,7 +338,7 @@ class Artifact:
 
     def copy_of_file(self) -> File:
         """Return its bytes as a new decoded file, to be edited."""
-        return decode(self._data)
+        return self.file.copy()
 
     def with_findings(self, findings: Iterable[Finding]) -> Artifact:
         """Return the same artifact with ``findings``."""
@@ -407,6 +407,10 @@ class _Moved(Artifact):
         if len(self._chunks) > 1:
             self._chunks = (join(self._chunks),)
         return self._chunks[0]
+
+    def copy_of_file(self) -> File:
+        # The file is what became of another one, from which its copy would begin.
+        return decode(self._data)
 
     @property
     def bytecode_version(self) -> int:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.aliasing import CallAliases, Signature
-from vhlo_tools.bytecode import attributes_of, entry_name
+from vhlo_tools.bytecode import attributes_of
 from vhlo_tools.errors import AliasError
-from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias
     from vhlo_tools.bytecode import (
+        Block,
         File,
         Operation,
         Place,
@@ -29,12 +29,6 @@ _SLOT: Final = "output_operand_aliases"
 _SHOWN: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _AliasedCall:
-    op: Operation
-    said: CallAliases
-
-
 def read_calls(file: File, name: str) -> tuple[CallAliases, ...]:
     """Return all custom calls of a program, with the aliases of each.
 
@@ -45,14 +39,46 @@ def read_calls(file: File, name: str) -> tuple[CallAliases, ...]:
     Raises:
         MalformedArtifactError: If it is damaged.
     """
-    return tuple(call.said for call in _calls(file, name))
+    # Imported here because most programs have no custom calls.
+    from vhlo_tools.aliasing import read_call
+    from vhlo_tools.artifact.plain_attributes import PlainReader
+    from vhlo_tools.bytecode import Places
+
+    places, reader = Places(file, name), PlainReader(file)
+    found: list[CallAliases] = []
+
+    def look(place: Place, values: list[int]) -> None:
+        attributes = attributes_of(file, place.op)
+        entries = [_fields(file, each) for each in file.elements(attributes.get(_SLOT)) or ()]
+        shapes = tuple(reader.shape(values[operand]) for operand in place.op.operands)
+        said = CallAliases(
+            path=places.path(place),
+            target=file.text(attributes.get("call_target_name")) or "",
+            signature=Signature.of_results(shapes, tuple(map(reader.shape, place.op.results))),
+            aliases=read_call(entries),
+            location=places.source(place.op.location),
+        )
+        found.append(said)
+
+    _visit_calls(file, file.program, look)
+    return tuple(found)
+
+
+def _visit_calls(
+    file: File, top: Block, call: Callable[[Place, list[int]], None], *, for_editing: bool = False
+) -> None:
+    named = {index for index in range(len(file.dialects.ops)) if file.op_name(index).startswith(_CALL)}
+    if named:
+        from vhlo_tools.bytecode import visit
+
+        visit(top, call, lambda block, place: None, lambda head: head.name in named, for_editing=for_editing)
 
 
 def has_call_aliases(file: File) -> bool:
     """Return, from the tables of a program, whether one of its custom calls may have aliases."""
     if not any(file.op_name(index).startswith(_CALL) for index in range(len(file.dialects.ops))):
         return False
-    return any(entry_name(file, "attribute", entry) == f"vhlo.{_ALIAS}" for entry in file.attributes)
+    return any(True for _ in file.called("attribute", "vhlo", _ALIAS))
 
 
 def matching_calls(calls: Iterable[CallAliases], call: str) -> list[CallAliases]:
@@ -89,21 +115,27 @@ def write_call_aliases(file: File, aliases: Mapping[str, Iterable[Alias]], name:
     """
     # Imported here because most programs are only read.
     from vhlo_tools.aliasing import call_violations, encode_call
-    from vhlo_tools.bytecode import Tables, collect_garbage
+    from vhlo_tools.bytecode import Places, Tables, collect_garbage
 
-    calls = {call.said.path: call for call in _calls(file, name)}
+    calls = {call.path: call for call in read_calls(file, name)}
     wanted = {
         found.path: tuple(dict.fromkeys(each))
         for call, each in aliases.items()
-        for found in matching_calls((call.said for call in calls.values()), call)
+        for found in matching_calls(calls.values(), call)
     }
     tables = Tables(file)
     lost: set[int] = set()
     for path, each in wanted.items():
-        said = replace(calls[path].said, aliases=each)
+        said = replace(calls[path], aliases=each)
         if broken := call_violations(said):
             raise AliasError(f"the call of {said.target} at {path}: {broken[0].message}: {broken[0].remedy}")
-        lost |= _write(file, tables, calls[path].op, encode_call(each))
+    places = Places(file, name)
+
+    def write(place: Place, values: list[int]) -> None:
+        if (each := wanted.get(places.path(place))) is not None:
+            lost.update(_write(file, tables, place.op, encode_call(each)))
+
+    _visit_calls(file, file.ir, write, for_editing=True)
     collect_garbage(file, tables, lost)
 
 
@@ -113,35 +145,6 @@ def _write(file: File, tables: Tables, op: Operation, entries: Iterable[dict[str
 
     elements = tuple(tables.vhlo(_ALIAS, *each.values()) for each in entries)
     return change_attributes(file, tables, op, {_SLOT: tables.vhlo("array_v1", elements)})
-
-
-def _calls(file: File, name: str) -> Iterator[_AliasedCall]:
-    named = {index for index in range(len(file.dialects.ops)) if file.op_name(index).startswith(_CALL)}
-    if not named:
-        return
-    # Imported here because most programs have no custom calls.
-    from vhlo_tools.aliasing import read_call
-    from vhlo_tools.artifact.plain_attributes import PlainReader
-    from vhlo_tools.bytecode import Places, visit
-
-    places, reader = Places(file, name), PlainReader(file)
-    found: list[_AliasedCall] = []
-
-    def look(place: Place, values: list[int]) -> None:
-        attributes = attributes_of(file, place.op)
-        entries = [_fields(file, each) for each in file.elements(attributes.get(_SLOT)) or ()]
-        shapes = tuple(reader.shape(values[operand]) for operand in place.op.operands)
-        said = CallAliases(
-            path=places.path(place),
-            target=file.text(attributes.get("call_target_name")) or "",
-            signature=Signature.of_results(shapes, tuple(map(reader.shape, place.op.results))),
-            aliases=read_call(entries),
-            location=places.source(place.op.location),
-        )
-        found.append(_AliasedCall(place.op, said))
-
-    visit(file.ir, look, lambda block, place: None, lambda op: op.name in named)
-    yield from found
 
 
 def _fields(file: File, index: int) -> dict[str, Any]:

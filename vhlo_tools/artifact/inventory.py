@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.aliasing import Alias, Donor
 from vhlo_tools.artifact.artifact_aliases import read_aliases
-from vhlo_tools.bytecode import Operation, Printer, attributes_of, entry_name, walk
+from vhlo_tools.bytecode import Printer, attributes_of, entry_name, heads_in, visit
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Declared
-    from vhlo_tools.bytecode import File, Value
+    from vhlo_tools.bytecode import File, Head, Operation, Value
     from vhlo_tools.dialect import EntryKind
 
 __all__ = ["Alias", "Constants", "Donor", "Function", "Inventory", "take_inventory"]
@@ -88,18 +88,29 @@ def take_inventory(file: File) -> Inventory:
     Raises:
         MalformedArtifactError: If it is damaged.
     """
-    ops = [item for item in walk(file.ir) if isinstance(item, Operation)]
+    heads = heads_in(file.program)
+    ops: Counter[int] = Counter()
+    for head, count in heads.items():
+        ops[head.name] += count
     reader = _InventoryReader(file)
-    functions = tuple(reader.function(op) for op in ops if file.op_name(op.name) == "vhlo.func_v1")
+    functions: list[Function] = []
+    visit(
+        file.program,
+        lambda place, values: functions.append(reader.function(place.op)),
+        lambda block, around: None,
+        lambda head: file.op_name(head.name) == "vhlo.func_v1",
+    )
     aliases = read_aliases(file, calls=False, names=False).declared
     return Inventory(
-        ops=_sorted(Counter(op.name for op in ops), file.op_name),
+        ops=_sorted(ops, file.op_name),
         types=_kinds(file, "type"),
         attributes=_kinds(file, "attribute"),
-        functions=functions,
+        functions=tuple(functions),
         aliases=_numbered(aliases),
         donors=aliases.donors,
-        constants=reader.constants(op for op in ops if file.op_name(op.name) == "vhlo.constant_v1"),
+        constants=reader.constants(
+            {head: count for head, count in heads.items() if file.op_name(head.name) == "vhlo.constant_v1"}
+        ),
     )
 
 
@@ -117,7 +128,15 @@ def _sorted(counts: Mapping[int, int], name: Any) -> dict[str, int]:
 
 def _kinds(file: File, kind: EntryKind) -> dict[str, int]:
     table = file.attributes if kind == "attribute" else file.types
-    counts = Counter(entry_name(file, kind, entry) for entry in table)
+    counts: Counter[str] = Counter()
+    codes = table.codes
+    for _, run in table.groups():
+        for code, count in Counter(codes[run.start : run.stop]).items():
+            if code:
+                counts[entry_name(file, kind, table[codes.index(code, run.start)])] += count
+            else:
+                # Text, codes of several bytes, and nothing at all.
+                counts.update(entry_name(file, kind, table[index]) for index in run if not codes[index])
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
@@ -186,12 +205,12 @@ class _InventoryReader:
             return ({},) * number
         return tuple(each if isinstance(each, dict) else {} for each in values)
 
-    def constants(self, ops: Iterator[Operation]) -> Constants:
+    def constants(self, heads: Mapping[Head, int]) -> Constants:
+        """Return what constant ops hold, by their heads and their numbers."""
         sizes: dict[int, int] = {}
-        count = 0
-        for op in ops:
-            count += 1
-            index = attributes_of(self.file, op).get("value")
+        count = sum(heads.values())
+        for head in heads:
+            index = attributes_of(self.file, head).get("value")
             if index is not None:
                 sizes[index] = len(self.file.attributes[index].data)
         if not sizes:

@@ -7,7 +7,6 @@ attribute ``jax.result_info``. Names are written in the same form, so that they 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.aliasing import NamedValue
@@ -60,7 +59,7 @@ def write_names(file: File, parameters: Mapping[int, str], results: Mapping[int,
     tables = Tables(file)
     for number, name in parameters.items():
         argument = block.arguments[number]
-        block.arguments[number] = replace(argument, location=_named(file, tables, name, argument.location))
+        block.arguments[number] = argument._replace(location=_named(file, tables, name, argument.location))
     changed = [
         {**held, _RESULT: tables.vhlo("string_v1", tables.string(results[number]))} if number in results else held
         for number, held in enumerate(entry.results)

@@ -27,16 +27,21 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode.editing.tables import Tables
     from vhlo_tools.bytecode.editing.value_numbers import Values, read_orders, write_orders
     from vhlo_tools.bytecode.elements import digest, element_texts, same_bytes, shortest_form
-    from vhlo_tools.bytecode.entries import Entry
+    from vhlo_tools.bytecode.entries import Entry, EntryTable
     from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks, without_collection
     from vhlo_tools.bytecode.ir import (
         OPTIONAL_LOCATIONS_SINCE,
         Block,
         BlockArgument,
+        Extra,
+        Head,
+        Heads,
         Operation,
         Region,
+        Rows,
         UseListOrder,
-        walk,
+        blocks_in,
+        heads_in,
     )
     from vhlo_tools.bytecode.paths import Places, attributes_of, function_types, program_name
     from vhlo_tools.bytecode.printing import Printer, inherent_attributes, print_program
@@ -68,9 +73,22 @@ else:
             "editing.tables": ("Tables",),
             "editing.value_numbers": ("Values", "read_orders", "write_orders"),
             "elements": ("digest", "element_texts", "same_bytes", "shortest_form"),
-            "entries": ("Entry",),
+            "entries": ("Entry", "EntryTable"),
             "file": ("File", "decode", "encode", "encode_chunks", "without_collection"),
-            "ir": ("Block", "BlockArgument", "OPTIONAL_LOCATIONS_SINCE", "Operation", "Region", "UseListOrder", "walk"),
+            "ir": (
+                "Block",
+                "BlockArgument",
+                "Extra",
+                "Head",
+                "Heads",
+                "OPTIONAL_LOCATIONS_SINCE",
+                "Operation",
+                "Region",
+                "Rows",
+                "UseListOrder",
+                "blocks_in",
+                "heads_in",
+            ),
             "paths": ("Places", "attributes_of", "function_types", "program_name"),
             "printing": ("Printer", "inherent_attributes", "print_program"),
             "properties": ("Properties", "attributes_in"),

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from vhlo_tools.bytecode.container import PROPERTIES_SINCE, Chunk, encode_header, encode_section
 from vhlo_tools.bytecode.dialects import DialectName, Dialects, encode_dialects
-from vhlo_tools.bytecode.entries import encode_entries
+from vhlo_tools.bytecode.entries import EntryTable, encode_entries
 from vhlo_tools.bytecode.file import File, decode
 from vhlo_tools.bytecode.ir import Block, encode_ir
 from vhlo_tools.bytecode.properties import encode_properties
 from vhlo_tools.bytecode.strings import encode_strings
-from vhlo_tools.mapping import join
+from vhlo_tools.mapping import join, view
 
 __all__ = ["new_file"]
 
@@ -25,10 +25,11 @@ def new_file(version: int, producer: str, dialects: Sequence[str]) -> File:
         dialects: The dialects of the ops, attributes and types to be added.
     """
     names = Dialects([DialectName(index) for index in range(len(dialects))])
+    nothing = EntryTable(view(b""), 0)
     contents: dict[str, Chunk] = {
         "dialect": encode_dialects(names, version),
         "attr_type": b"",
-        "attr_type_offset": encode_entries([], [])[0],
+        "attr_type_offset": encode_entries(nothing, nothing)[0],
         "ir": encode_ir(Block(), version),
         "string": encode_strings([name.encode() for name in dialects]),
     }

@@ -5,11 +5,11 @@ Entries without a specification (of another dialect, or with an unknown code) re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol
 
 from vhlo_tools.bytecode.container import Chunk
-from vhlo_tools.bytecode.entries import Entry
+from vhlo_tools.bytecode.entries import Entry, EntryTable
 from vhlo_tools.bytecode.reader import EntryReader
 from vhlo_tools.bytecode.writer import flagged, svarint, varint
 from vhlo_tools.dialect import Encoding, EntryKind, Field, encodings_of, spellings_of
@@ -24,9 +24,9 @@ class EntryTables(Protocol):
     """The tables to which entries refer."""
 
     @property
-    def attributes(self) -> list[Entry]: ...  # noqa: D102
+    def attributes(self) -> EntryTable: ...  # noqa: D102
     @property
-    def types(self) -> list[Entry]: ...  # noqa: D102
+    def types(self) -> EntryTable: ...  # noqa: D102
     @property
     def strings(self) -> list[bytes]: ...  # noqa: D102
     def dialect(self, index: int) -> str: ...  # noqa: D102
@@ -146,7 +146,7 @@ class _Reader(EntryReader):
         read = _READ[field.kind]
         return tuple([read(self) for _ in range(number)])
 
-    def _table(self, kind: str) -> Sequence[Entry] | None:
+    def _table(self, kind: str) -> EntryTable | None:
         """Return the table to which values of a kind are indices, and nothing else."""
         match kind:
             case "attribute":

@@ -6,36 +6,45 @@ Source: «Attribute/Type Sections» in ``mlir/docs/BytecodeFormat.md``. Entries 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby
-from operator import itemgetter
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
+from operator import eq
 from typing import Final, NamedTuple
 
 from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.reader import ByteReader
-from vhlo_tools.bytecode.writer import flagged, varint
+from vhlo_tools.bytecode.writer import varint, varints
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.mapping import View
+from vhlo_tools.mapping import FileRange, View, view
 
-__all__ = ["LARGEST_TABLE", "Entry", "decode_entries", "encode_entries", "scan_entries"]
+__all__ = ["LARGEST_TABLE", "Entry", "EntryTable", "decode_entries", "encode_entries"]
 
-#: The limit on the entries of a table. Each takes some 150 bytes of memory, and as little as two of the file; programs
-#: of 300,000 ops have some 300,000.
+#: The limit on the entries of a table, of which each takes as little as two bytes of the file; programs of 300,000 ops
+#: have some 300,000.
 LARGEST_TABLE: Final = 1 << 22
 
 # A view takes 184 bytes, more than a copy of most entries.
 _COPIED: Final = 256
-# A section of up to this size is read at once.
+# A section of a large file of up to this size is read at once.
 _READ_AT_ONCE: Final = 1 << 24
-# A group of this number of entries is worth a look as a whole.
-_MANY: Final = 16
-# The bytes that are numbers, which are flagged lengths of entries: not empty, and with an encoding of their dialect.
-_CUSTOM: Final = bytes(range(7, 256, 4))
-_QUARTERS: Final = bytes(each >> 2 for each in range(256))
+# The first bytes of entries are read at once where the entries are of this size on average, and one by one where they
+# are longer, because one of them may be a constant of gigabytes.
+_SHORT: Final = 256
+_PIECE: Final = 1 << 16
+
+# What stands at an index: the entry of the file, an entry of its own, or the common one of `EntryTable.fill`.
+_ORIGINAL: Final = 0
+_OWN: Final = 1
+_FILLED: Final = 2
+_RUNS: Final = re.compile(rb"\0+|\x01|\x02+")
+_ODD: Final = bytes(each * (each & 1) for each in range(256))
 
 
 class Entry(NamedTuple):
-    """An attribute or a type. A tuple, which takes a third of the time of a dataclass to create: a file has very many.
+    """An attribute or a type.
 
     Attributes:
         dialect: The index of its dialect.
@@ -56,7 +65,224 @@ class Entry(NamedTuple):
         return MalformedArtifactError(message, offset=max(self.offset, 0), section="attr_type")
 
 
-def decode_entries(offsets: ByteReader, contents: ByteReader, dialects: int) -> tuple[list[Entry], list[Entry]]:
+class EntryTable:
+    """The attributes or the types of a file.
+
+    Entries are made on access: a file has as many locations as ops, of which most questions need none.
+
+    Args:
+        data: The file, or a part of it.
+        start: The offset of the first entry in the file.
+        base: The offset of ``data`` in the file.
+
+    Attributes:
+        revision: A number that changes when entries are replaced.
+    """
+
+    def __init__(self, data: View, start: int, base: int = 0) -> None:
+        self.revision = 0
+        self._data = data
+        self._base = base
+        # The offset of each entry, and the end of the last.
+        self._bounds = array("Q", [start])
+        self._custom = bytearray()
+        # The groups of entries of one dialect: the index of the first entry, and the dialect.
+        self._firsts: list[int] = []
+        self._dialects: list[int] = []
+        self._codes: bytes | None = None
+        self._state = bytearray()
+        self._own: dict[int, Entry] = {}
+        self._filler: Entry | None = None
+        self._added: list[Entry] = []
+
+    def copy(self) -> EntryTable:
+        """Return a copy of a table without edits."""
+        copied = EntryTable(self._data, self._bounds[0], self._base)
+        # These do not change once the table has been read.
+        copied._bounds, copied._custom, copied._codes = self._bounds, self._custom, self._codes
+        copied._firsts, copied._dialects = self._firsts, self._dialects
+        return copied
+
+    def add_group(self, dialect: int, lengths: Sequence[int]) -> int:
+        """Add entries of one dialect, by their flagged lengths, and return the end of the last."""
+        self._firsts.append(len(self._custom))
+        self._dialects.append(dialect)
+        end = self._bounds.pop()
+        self._bounds.extend(accumulate([length >> 1 for length in lengths], initial=end))
+        self._custom += bytes([length & 1 for length in lengths])
+        return self._bounds[-1]
+
+    @property
+    def end(self) -> int:
+        """The offset of the end of its last entry in the file."""
+        return self._bounds[-1]
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether entries have been replaced or added."""
+        return bool(self._state or self._added)
+
+    def __len__(self) -> int:
+        return len(self._custom) + len(self._added)
+
+    def __getitem__(self, index: int) -> Entry:
+        return self._at(index if index >= 0 else index + len(self))
+
+    def __setitem__(self, index: int, entry: Entry) -> None:
+        if index < 0:
+            index += len(self)
+        self.revision += 1
+        if index >= len(self._custom):
+            self._added[index - len(self._custom)] = entry
+            return
+        self._states()[index] = _OWN
+        self._own[index] = entry
+
+    def __iter__(self) -> Iterator[Entry]:
+        return map(self._at, range(len(self)))
+
+    def append(self, entry: Entry) -> None:
+        """Add an entry at the end."""
+        self._added.append(entry)
+
+    def fill(self, kept: Collection[int], entry: Entry) -> None:
+        """Replace every entry by ``entry``, except those at the indices ``kept``."""
+        number = len(self._custom)
+        state = bytearray([_FILLED]) * number
+        self._added = [each if number + i in kept else entry for i, each in enumerate(self._added)]
+        was = self._states()
+        for index in kept:
+            if index < number:
+                if was[index] == _FILLED:
+                    self._own[index] = self._at(index)
+                state[index] = _ORIGINAL if was[index] == _ORIGINAL else _OWN
+        self._state, self._filler = state, entry
+        self.revision += 1
+
+    def _states(self) -> bytearray:
+        if not self._state:
+            self._state = bytearray(len(self._custom))
+        return self._state
+
+    def _at(self, index: int) -> Entry:
+        if index >= len(self._custom):
+            return self._added[index - len(self._custom)]
+        state = self._state[index] if self._state else _ORIGINAL
+        if state == _OWN:
+            return self._own[index]
+        if state == _FILLED and self._filler is not None:
+            return self._filler
+        start, stop = self._bounds[index], self._bounds[index + 1]
+        piece = self._data[start - self._base : stop - self._base]
+        return Entry(
+            self._dialects[bisect_right(self._firsts, index) - 1],
+            self._custom[index] == 1,
+            piece if stop - start > _COPIED else bytes(piece),
+            start,
+        )
+
+    # Questions about all entries, without making them
+
+    def groups(self) -> Iterator[tuple[int, range]]:
+        """Yield runs of entries of one dialect: the dialect, and their indices. Replaced entries are runs of one."""
+        firsts = [*self._firsts, len(self._custom)]
+        for dialect, start, stop in zip(self._dialects, firsts, firsts[1:], strict=False):
+            if not self._state:
+                yield dialect, range(start, stop)
+                continue
+            for run in _RUNS.finditer(self._state, start, stop):
+                if self._state[run.start()] == _ORIGINAL:
+                    yield dialect, range(*run.span())
+                else:
+                    yield self._at(run.start()).dialect, range(*run.span())
+        for index, entry in enumerate(self._added, len(self._custom)):
+            yield entry.dialect, range(index, index + 1)
+
+    @property
+    def codes(self) -> bytes:
+        """The first byte of each entry, which is its code times two plus one; 0 if it is text, empty, or a large code.
+
+        Codes are numbers that take one byte, in whose lowest bit it says so.
+        """
+        if self._codes is None:
+            self._codes = b"".join(self._original_codes())
+        if not self._state and not self._added:
+            return self._codes
+        codes = bytearray(self._codes)
+        for run in _RUNS.finditer(self._state):
+            if self._state[run.start()] != _ORIGINAL:
+                codes[run.start() : run.end()] = bytes([_code(self._at(run.start()))]) * (run.end() - run.start())
+        return bytes(codes) + bytes(map(_code, self._added))
+
+    def _original_codes(self) -> Iterator[bytes]:
+        bounds, data, base = self._bounds, self._data, self._base
+        for at in range(0, len(self._custom), _PIECE):
+            stop = min(at + _PIECE, len(self._custom))
+            first, last = bounds[at], bounds[stop]
+            starts = bounds[at:stop]
+            if last - first <= _SHORT * (stop - at):
+                # One byte more, because the last entries may be empty.
+                piece = bytes(data[first - base : last - base]) + b"\0"
+                codes = bytearray([piece[start - first] for start in starts])
+            else:
+                codes = bytearray([data[start - base] if start < last else 0 for start in starts])
+            text = self._custom.find(0, at, stop)
+            while text >= 0:
+                codes[text - at] = 0
+                text = self._custom.find(0, text + 1, stop)
+            if any(map(eq, starts, bounds[at + 1 : stop + 1])):
+                for index, (start, end) in enumerate(zip(starts, bounds[at + 1 : stop + 1], strict=True)):
+                    codes[index] *= start < end
+            yield bytes(codes.translate(_ODD))
+
+    def others(self, known: Sequence[frozenset[int]]) -> Iterator[int]:
+        """Yield the indices of entries except those whose byte in :attr:`codes` is known, by dialect.
+
+        Args:
+            known: For each dialect, the bytes to pass over.
+        """
+        codes = self.codes
+        for dialect, run in self.groups():
+            table = bytes(each not in known[dialect] for each in range(256))
+            marks = codes[run.start : run.stop].translate(table)
+            at = marks.find(1)
+            while at >= 0:
+                yield run.start + at
+                at = marks.find(1, at + 1)
+
+    def encode(self) -> tuple[bytes, list[Chunk]]:
+        """Return the sizes of the entries, by dialect, and their bytes in pieces."""
+        sizes: list[bytes] = []
+        pieces: list[Chunk] = []
+        pending: list[int] = []
+        last = -1
+        for dialect, run in self.groups():
+            if dialect != last and pending:
+                sizes += [varint(last), varint(len(pending)), varints(pending)]
+                pending = []
+            last = dialect
+            if run.start < len(self._custom) and (not self._state or self._state[run.start] == _ORIGINAL):
+                bounds = self._bounds[run.start : run.stop + 1]
+                custom = self._custom[run.start : run.stop]
+                pending += [
+                    (end - start) << 1 | flag for start, end, flag in zip(bounds, bounds[1:], custom, strict=False)
+                ]
+                pieces.append(self._data[bounds[0] - self._base : bounds[-1] - self._base])
+                continue
+            entry = self._at(run.start)
+            pending += [(len(entry.data) + len(entry.rest)) << 1 | entry.custom] * len(run)
+            pieces += [bytes(entry.data) * len(run)] if len(run) > 1 else [entry.data, entry.rest]
+        if pending:
+            sizes += [varint(last), varint(len(pending)), varints(pending)]
+        return b"".join(sizes), [each for each in pieces if len(each)]
+
+
+def _code(entry: Entry) -> int:
+    first = entry.data[0] if entry.custom and len(entry.data) else 0
+    return first if first & 1 else 0
+
+
+def decode_entries(offsets: ByteReader, contents: ByteReader, dialects: int) -> tuple[EntryTable, EntryTable]:
     """Return the attributes and the types of a file, in the order of their indices.
 
     Args:
@@ -72,110 +298,44 @@ def decode_entries(offsets: ByteReader, contents: ByteReader, dialects: int) -> 
     for number, things in zip(numbers, ("attributes", "types"), strict=True):
         if number > LARGEST_TABLE:
             raise offsets.malformed(f"the file has {number} {things}; the limit is {LARGEST_TABLE}", at)
-    attributes, types = (_decode_table(offsets, contents, number, dialects) for number in numbers)
+    data, base = contents.data, 0
+    if isinstance(data, FileRange) and contents.remaining <= _READ_AT_ONCE:
+        data, base = view(bytes(data[contents.position : contents.end])), contents.position
+    tables = [EntryTable(data, contents.position, base)]
+    _read_groups(tables[0], offsets, contents, numbers[0], dialects)
+    tables.append(EntryTable(data, contents.position, base))
+    _read_groups(tables[1], offsets, contents, numbers[1], dialects)
     for reader, things in ((offsets, "sizes"), (contents, "entries")):
         if reader.remaining:
             raise reader.malformed(f"{reader.remaining} bytes follow the last of the {things}")
-    return attributes, types
+    return tables[0], tables[1]
 
 
-def _decode_table(offsets: ByteReader, contents: ByteReader, number: int, dialects: int) -> list[Entry]:
-    entries: list[Entry] = []
-    data, start, end = contents.data, contents.position, contents.end
-    base, whole = start, bytes(data[start:end]) if number and end - start <= _READ_AT_ONCE else None
-    while len(entries) < number:
+def _read_groups(table: EntryTable, offsets: ByteReader, contents: ByteReader, number: int, dialects: int) -> None:
+    left = number
+    while left:
         dialect = offsets.index(dialects, "dialects")
         at = offsets.position
         size = offsets.varint()
-        if size == 0 or size > number - len(entries):
-            raise offsets.malformed(f"a group of {size} entries where {number - len(entries)} remain", at)
-        for length in offsets.varints(size):
-            stop = start + (length >> 1)
-            if stop > end:
-                raise contents.malformed(f"an entry of {length >> 1} bytes where {end - start} remain", start)
-            if stop - start > _COPIED:
-                piece: Chunk = data[start:stop]
-            else:
-                piece = bytes(data[start:stop]) if whole is None else whole[start - base : stop - base]
-            entries.append(Entry(dialect, bool(length & 1), piece, start))
-            start = stop
-    contents.position = start
-    return entries
+        if size == 0 or size > left:
+            raise offsets.malformed(f"a group of {size} entries where {left} remain", at)
+        left -= size
+        lengths = offsets.varints(size)
+        start = table.end
+        if start + sum(lengths) // 2 > contents.end:
+            # In sum they are too long; which one it is matters for the message only.
+            for length in lengths:
+                if start + (length >> 1) > contents.end:
+                    remain = contents.end - start
+                    raise contents.malformed(f"an entry of {length >> 1} bytes where {remain} remain", start)
+                start += length >> 1
+        table.add_group(dialect, lengths)
+    contents.position = table.end
 
 
-def scan_entries(
-    offsets: ByteReader, contents: ByteReader, skipped: Sequence[frozenset[int]]
-) -> Iterator[tuple[bool, Entry]]:
-    """Yield entries, and whether they are types, except those whose first byte is skipped for their dialect.
-
-    Where nearly all are skipped, this takes a fraction of the time and memory of :func:`decode_entries`.
-
-    Args:
-        offsets: The section with their sizes.
-        contents: The section with their bytes.
-        skipped: First bytes of entries to skip: twice as many sets as there are dialects, first for the attributes of
-            each dialect, then for the types.
-
-    Raises:
-        MalformedArtifactError: If the sections are damaged or inconsistent.
-    """
-    numbers = offsets.count("attributes"), offsets.count("types")
-    dialects = len(skipped) // 2
-    data, start, end = contents.data, contents.position, contents.end
-    for is_type, number in zip((False, True), numbers, strict=True):
-        left = number
-        while left:
-            dialect = offsets.index(dialects, "dialects")
-            skip = skipped[dialect + dialects * is_type]
-            at = offsets.position
-            size = offsets.varint()
-            if size == 0 or size > left:
-                raise offsets.malformed(f"a group of {size} entries where {left} remain", at)
-            left -= size
-            if size >= _MANY and (small := offsets.small(size)) is not None:
-                passed = _passed(data, start, end, small, skip)
-                if passed is not None:
-                    offsets.take(size)
-                    start = passed
-                    continue
-            for length in offsets.varints(size):
-                stop = start + (length >> 1)
-                if stop > end:
-                    raise contents.malformed(f"an entry of {length >> 1} bytes where {end - start} remain", start)
-                if not (length & 1 and stop > start and data[start] in skip):
-                    yield is_type, Entry(dialect, bool(length & 1), data[start:stop], start)
-                start = stop
-
-
-def _passed(data: View, start: int, end: int, lengths: bytes, skip: frozenset[int]) -> int | None:
-    """Return the end of a group of entries that are all skipped; ``None`` if one is not, or is damaged.
-
-    Nothing here is done entry by entry in Python: most groups are of locations, one for each op.
-
-    Args:
-        data: The file.
-        start: The start of the group.
-        end: The end of the section.
-        lengths: The flagged lengths of the entries, a byte for each.
-        skip: The first bytes of entries to skip.
-    """
-    if lengths.translate(None, _CUSTOM):
-        return None
-    sizes = lengths.translate(_QUARTERS)
-    size = sum(sizes)
-    if start + size > end:
-        return None
-    firsts = itemgetter(*accumulate(sizes[:-1], initial=0))(bytes(data[start : start + size]))
-    return None if bytes(firsts).translate(None, bytes(skip)) else start + size
-
-
-def encode_entries(attributes: Sequence[Entry], types: Sequence[Entry]) -> tuple[bytes, list[Chunk]]:
+def encode_entries(attributes: EntryTable, types: EntryTable) -> tuple[bytes, list[Chunk]]:
     """Encode the two sections: the sizes, and the bytes in pieces."""
-    pieces = [varint(len(attributes)), varint(len(types))]
-    for table in (attributes, types):
-        for dialect, entries in groupby(table, key=lambda entry: entry.dialect):
-            sizes = [flagged(len(entry.data) + len(entry.rest), entry.custom) for entry in entries]
-            pieces += [varint(dialect), varint(len(sizes)), *sizes]
-    return b"".join(pieces), [
-        piece for table in (attributes, types) for entry in table for piece in (entry.data, entry.rest) if len(piece)
-    ]
+    sizes_of_attributes, pieces = attributes.encode()
+    sizes_of_types, more = types.encode()
+    counts = varint(len(attributes)), varint(len(types))
+    return b"".join([*counts, sizes_of_attributes, sizes_of_types]), [*pieces, *more]

@@ -7,7 +7,7 @@ parts that were never accessed are passed on unchanged, so that a large constant
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Final
@@ -23,12 +23,12 @@ from vhlo_tools.bytecode.container import (
     encode_section,
 )
 from vhlo_tools.bytecode.dialects import Dialects, decode_dialects, encode_dialects
-from vhlo_tools.bytecode.entries import Entry, decode_entries, encode_entries, scan_entries
+from vhlo_tools.bytecode.entries import Entry, EntryTable, decode_entries, encode_entries
 from vhlo_tools.bytecode.ir import Block, TableSizes, decode_ir, encode_ir
 from vhlo_tools.bytecode.properties import Properties, decode_properties, encode_properties
 from vhlo_tools.bytecode.resources import ResourceGroup, decode_resources, encode_resources
 from vhlo_tools.bytecode.strings import decode_strings, encode_strings
-from vhlo_tools.dialect import EntryKind
+from vhlo_tools.dialect import EntryKind, encodings_of
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import View, join, view
 
@@ -67,8 +67,20 @@ class File:
         self.has_properties = container.version >= PROPERTIES_SINCE
         #: What ops found in properties, by the name of the op and the number of the properties.
         self.decoded_properties: dict[tuple[str, int], tuple[Properties, Mapping[str, int]]] = {}
-        self._names: dict[int, tuple[Entry, bytes | None]] = {}
-        self._dictionaries: dict[tuple[int, str], tuple[Entry, Mapping[str, int] | None]] = {}
+        # The parts to encode anew, even if nothing tells that they were edited.
+        self._rewritten: set[str] = set()
+        # By the revision of the attributes at which they were read.
+        self._names: dict[int, tuple[int, bytes | None]] = {}
+        self._dictionaries: dict[tuple[int, str], tuple[int, Mapping[str, int] | None]] = {}
+
+    def copy(self) -> File:
+        """Return the file as it was decoded, to be edited; what has been decoded of it need not be decoded again."""
+        copied = File(self._data, self._container)
+        if "_entries" in self.__dict__ and not self._is_rewritten("_entries"):
+            copied._entries = self.attributes.copy(), self.types.copy()
+        if "_program" in self.__dict__ and not self._is_rewritten("_program"):
+            copied._program = self._program.copy({})
+        return copied
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -87,48 +99,42 @@ class File:
         return decode_dialects(reader, self._container.version, len(self.strings))
 
     @cached_property
-    def _entries(self) -> tuple[list[Entry], list[Entry]]:
+    def _entries(self) -> tuple[EntryTable, EntryTable]:
         offsets, contents = (
             self._container.section(name).reader(self._data) for name in ("attr_type_offset", "attr_type")
         )
-        with without_collection():
-            return decode_entries(offsets, contents, len(self.dialects.names))
-
-    def scan(self, skipped: Sequence[frozenset[int]]) -> Iterator[tuple[bool, Entry]]:
-        """Yield entries, and whether they are types, like :func:`vhlo_tools.bytecode.entries.scan_entries`."""
-        dialects = len(self.dialects.names)
-        if "_entries" not in self.__dict__:
-            offsets, contents = (
-                self._container.section(name).reader(self._data) for name in ("attr_type_offset", "attr_type")
-            )
-            yield from scan_entries(offsets, contents, skipped)
-            return
-        for is_type, table in ((False, self.attributes), (True, self.types)):
-            for entry in table:
-                skip = skipped[entry.dialect + dialects * is_type]
-                if not (entry.custom and len(entry.data) and entry.data[0] in skip):
-                    yield is_type, entry
+        return decode_entries(offsets, contents, len(self.dialects.names))
 
     @property
-    def attributes(self) -> list[Entry]:
+    def attributes(self) -> EntryTable:
         """The attributes, locations included, in the order of their indices; not decoded."""
         return self._entries[0]
 
     @property
-    def types(self) -> list[Entry]:
+    def types(self) -> EntryTable:
         """The types, in the order of their indices; not decoded."""
         return self._entries[1]
 
-    @cached_property
+    @property
     def ir(self) -> Block:
-        """The program: a block that contains the module."""
+        """The program, to be edited: a block that contains the module."""
+        self._rewritten.add("_program")
+        return self._program
+
+    @property
+    def program(self) -> Block:
+        """The program; not to be edited, unless :attr:`ir` is used too."""
+        return self._program
+
+    @cached_property
+    def _program(self) -> Block:
         with without_collection():
             return self._decoded_ir(bodies=True)
 
     @property
     def outline(self) -> Block:
         """The program without the bodies of its functions, unless they have been decoded; not to be edited."""
-        decoded: Block | None = self.__dict__.get("ir")
+        decoded: Block | None = self.__dict__.get("_program")
         return self._outline if decoded is None else decoded
 
     @cached_property
@@ -163,9 +169,10 @@ class File:
         return decode_resources(offsets, contents, len(self.strings), len(self.dialects.names))
 
     def load(self) -> None:
-        """Decode every part."""
+        """Decode every part, so that every part is encoded anew."""
         for part in _PARTS:
             getattr(self, part)
+        self._rewritten |= {*_PARTS}
 
     def string(self, index: int) -> str:
         """Return a string as text."""
@@ -192,6 +199,23 @@ class File:
         """
         entry = (self.attributes if kind == "attribute" else self.types)[index]
         return decode_entry(self, kind, entry)
+
+    def called(self, kind: EntryKind, dialect: str, *names: str) -> Iterator[int]:
+        """Yield the indices of the attributes or types of a dialect with one of ``names``; others are not decoded.
+
+        Raises:
+            MalformedArtifactError: If the bytes of one do not match its encoding.
+        """
+        table = self.attributes if kind == "attribute" else self.types
+        everything = frozenset(range(256))
+        # 0 stands for codes that take several bytes too.
+        wanted = {0, *(code << 1 | 1 for code, each in encodings_of(dialect, kind).items() if each.name in names)}
+        for index in table.others(
+            [everything - wanted if name == dialect else everything for name in self._dialect_names]
+        ):
+            value = self.decode(kind, index)
+            if value is not None and value.name in names:
+                yield index
 
     def raw_text(self, index: int | None) -> bytes | None:
         """Return the bytes of a string attribute, builtin or of VHLO; ``None`` for another attribute or none.
@@ -230,26 +254,26 @@ class File:
         """
         if index is None:
             return None
-        entry = self.attributes[index]
-        known, found = self._dictionaries.get((index, errors), (None, None))
-        if known is not entry:
+        revision = self.attributes.revision
+        known, found = self._dictionaries.get((index, errors), (-1, None))
+        if known != revision:
             value = self.decode("attribute", index)
             is_dictionary = value is not None and value.name in _DICTIONARIES
             elements = value.field("elements") if value is not None and is_dictionary else ()
             found = {self._name(key).decode("utf-8", errors): held for key, held in elements} if is_dictionary else None
             # Kept, because many ops may refer to one large dictionary.
-            self._dictionaries[index, errors] = entry, found
+            self._dictionaries[index, errors] = revision, found
         return found
 
     def _name(self, index: int) -> bytes:
-        entry = self.attributes[index]
-        known, found = self._names.get(index, (None, None))
-        if known is not entry:
+        revision = self.attributes.revision
+        known, found = self._names.get(index, (-1, None))
+        if known != revision:
             found = self.raw_text(index)
             # Kept, because the dictionaries of many arguments have the same names.
-            self._names[index] = entry, found
+            self._names[index] = revision, found
         if found is None:
-            raise entry.malformed(f"attribute {index} is used as a name, but is not a string")
+            raise self.attributes[index].malformed(f"attribute {index} is used as a name, but is not a string")
         return found
 
     def encode(self, kind: EntryKind, value: Value) -> Entry:
@@ -293,7 +317,7 @@ class File:
         section = self._container.section(name)
         # A top-level section with a dialect version has no meaning, but is no damage either: it is passed on.
         part, build = _SECTIONS.get(name, (None, None))
-        if build is not None and part in self.__dict__:
+        if build is not None and self._is_rewritten(part):
             pieces, alignment = build(self)
             # Old producers aligned blobs within an unaligned section; the alignment is valid at the original offset
             # only.
@@ -301,6 +325,12 @@ class File:
             released = name == "resource" and alignment < section.alignment
             return pieces, alignment if moved or released else section.alignment
         return [self._data[section.offset : section.end]], section.alignment
+
+    def _is_rewritten(self, part: str | None) -> bool:
+        """Return whether a part may have been edited."""
+        if part in self._rewritten or part not in self.__dict__:
+            return part in self._rewritten
+        return part != "_program" and (part != "_entries" or self.attributes.is_edited or self.types.is_edited)
 
 
 @contextmanager
@@ -320,7 +350,7 @@ def without_collection() -> Iterator[None]:
         gc.enable()
 
 
-_PARTS: Final = ("strings", "dialects", "_entries", "properties", "ir", "resources")
+_PARTS: Final = ("strings", "dialects", "_entries", "properties", "_program", "resources")
 
 
 def _plain(build: Callable[[File], Chunk]) -> Callable[[File], tuple[list[Chunk], int]]:
@@ -333,7 +363,7 @@ _SECTIONS: Final[dict[str, tuple[str, Callable[[File], tuple[list[Chunk], int]]]
     "dialect": ("dialects", _plain(lambda file: encode_dialects(file.dialects, file.version))),
     "attr_type_offset": ("_entries", _plain(lambda file: encode_entries(file.attributes, file.types)[0])),
     "attr_type": ("_entries", lambda file: (encode_entries(file.attributes, file.types)[1], 1)),
-    "ir": ("ir", _plain(lambda file: encode_ir(file.ir, file.version))),
+    "ir": ("_program", _plain(lambda file: encode_ir(file.program, file.version))),
     "properties": ("properties", _plain(lambda file: encode_properties(file.properties))),
     "resource_offset": ("resources", _plain(lambda file: encode_resources(file.resources)[0])),
     "resource": ("resources", lambda file: encode_resources(file.resources)[1:]),

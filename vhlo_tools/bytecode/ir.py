@@ -1,5 +1,9 @@
 """The IR section: ops with their regions and blocks, by indices into the tables of the file.
 
+The ops of a block are columns, because a program has very many ops and few kinds of them: each is the number of its
+:class:`Head`, which it shares with all ops that have the same name, attributes and types, its location, and its
+operands. They become objects where somebody asks for :attr:`Block.operations`.
+
 Source: «IR Section» in ``mlir/docs/BytecodeFormat.md``, and ``BytecodeReader.cpp`` for dependencies on the version of
 the format: sections around isolated regions since 2, use-list orders since 3, optional locations of block arguments
 since 4, properties since 5.
@@ -7,13 +11,16 @@ since 4, properties since 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
-from typing import Final
+from itertools import accumulate, chain
+from typing import Final, NamedTuple
 
 from vhlo_tools.bytecode.container import SECTION_NAMES
 from vhlo_tools.bytecode.reader import ByteReader
-from vhlo_tools.bytecode.writer import flagged, varint
+from vhlo_tools.bytecode.writer import SMALL, flagged, varint, varints
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.records import dataclass
 
@@ -21,13 +28,18 @@ __all__ = [
     "OPTIONAL_LOCATIONS_SINCE",
     "Block",
     "BlockArgument",
+    "Extra",
+    "Head",
+    "Heads",
     "Operation",
     "Region",
+    "Rows",
     "TableSizes",
     "UseListOrder",
+    "blocks_in",
     "decode_ir",
     "encode_ir",
-    "walk",
+    "heads_in",
 ]
 
 _SECTIONS_SINCE: Final = 2
@@ -42,18 +54,8 @@ _HAS_REGIONS: Final = 0x10
 _HAS_USE_LISTS: Final = 0x20
 _HAS_PROPERTIES: Final = 0x40
 _KNOWN: Final = 0x7F
-
-# The number of integers after the mask, up to and including the number of results, by the relevant bits of the mask.
-_IN_HEAD: Final = _HAS_ATTRIBUTES | _HAS_PROPERTIES | _HAS_RESULTS
-_HEADS: Final = [1 + (mask & _IN_HEAD).bit_count() for mask in range(_KNOWN + 1)]
-
-# The fields of nearly all ops, and the usual limits: the number of results or operands, and the size in bytes.
-_LISTS: Final = _HAS_RESULTS | _HAS_OPERANDS
-_USUAL: Final = _HAS_ATTRIBUTES | _HAS_PROPERTIES | _LISTS
-_MOST_USUAL: Final = 16
-_LONGEST_USUAL: Final = 128
-# The number of integers between the mask of such an op and its first list.
-_USUAL_HEADS: Final = [1 + (mask & _USUAL & ~_LISTS).bit_count() for mask in range(_USUAL + 1)]
+# What ops have beside their head, location and operands.
+_EXTRA: Final = _HAS_SUCCESSORS | _HAS_REGIONS | _HAS_USE_LISTS
 
 _IR: Final = SECTION_NAMES.index("ir")
 
@@ -61,9 +63,16 @@ _IR: Final = SECTION_NAMES.index("ir")
 # and callers may have used some already.
 _DEEPEST: Final = 128
 
+# Ops are read in bulk where they have at most this number of operands, of at most four bytes each, and where this
+# number of bytes follows; and so many at once, because their numbers are objects until they are in a column.
+_MOST_USUAL: Final = 32
+_LONGEST_USUAL: Final = 2 + 4 + 4 * _MOST_USUAL
+_AT_ONCE: Final = 1 << 15
+# Ops of one name differ in their types and attributes: these are the last ones that are tried.
+_TRIED: Final = 8
 
-@dataclass(frozen=True, slots=True)
-class UseListOrder:
+
+class UseListOrder(NamedTuple):
     """The order of the uses of a value, if it is not the natural one.
 
     Attributes:
@@ -75,6 +84,175 @@ class UseListOrder:
     value: int | None
     pairs: bool
     indices: tuple[int, ...]
+
+
+class Head(NamedTuple):
+    """What ops of one kind share.
+
+    Attributes:
+        name: The index of their name.
+        attributes: The index of their attribute dictionary, if they have one.
+        properties: The index of their properties, if they have any.
+        results: The indices of the types of their results.
+        operands: The number of their operands.
+    """
+
+    name: int
+    attributes: int | None
+    properties: int | None
+    results: tuple[int, ...]
+    operands: int
+
+
+class Heads:
+    """The heads of a program, by number, in columns too.
+
+    Attributes:
+        table: The heads.
+        results: The types of the results of each.
+        result_counts: The number of results of each.
+        operand_counts: The number of operands of each.
+    """
+
+    __slots__ = ("_numbers", "operand_counts", "result_counts", "results", "table")
+
+    def __init__(self) -> None:
+        self.table: list[Head] = []
+        self.results: list[tuple[int, ...]] = []
+        self.result_counts: list[int] = []
+        self.operand_counts: list[int] = []
+        self._numbers: dict[Head, int] = {}
+
+    def number(self, head: Head) -> int:
+        """Return the number of a head, which is added if it is new."""
+        found = self._numbers.get(head)
+        if found is None:
+            found = self._numbers[head] = len(self.table)
+            self.table.append(head)
+            self.results.append(head.results)
+            self.result_counts.append(len(head.results))
+            self.operand_counts.append(head.operands)
+        return found
+
+    def copy(self) -> Heads:
+        """Return a copy."""
+        copied = Heads()
+        copied.table, copied._numbers = self.table[:], self._numbers.copy()
+        copied.results, copied.result_counts = self.results[:], self.result_counts[:]
+        copied.operand_counts = self.operand_counts[:]
+        return copied
+
+    def replace(self, number: int, *, attributes: int | None, properties: int | None) -> None:
+        """Replace the attributes of all ops that have a head."""
+        head = self.table[number]
+        if self._numbers.get(head) == number:
+            del self._numbers[head]
+        self.table[number] = head._replace(attributes=attributes, properties=properties)
+
+
+class Extra(NamedTuple):
+    """What few ops have.
+
+    Attributes:
+        successors: The indices of blocks in its region.
+        use_lists: The orders of the uses of its results, if they are not natural.
+        regions: Its regions.
+        isolated: Whether its regions use no values from outside; the numbers of their values then start from 0.
+    """
+
+    successors: tuple[int, ...] = ()
+    use_lists: tuple[UseListOrder, ...] = ()
+    regions: Sequence[Region] = ()
+    isolated: bool = False
+
+
+class Rows:
+    """The ops of a block in columns.
+
+    Args:
+        kinds: The heads of the program.
+
+    Attributes:
+        kinds: The heads of the program.
+        heads: The number of the head of each op.
+        locations: The index of the location of each op in the attribute table.
+        operands: The operands of all ops, one after the other: the numbers of values, counted from the start of their
+            isolated region.
+        extras: What else the op at a position has.
+    """
+
+    __slots__ = ("_starts", "extras", "heads", "kinds", "locations", "operands")
+
+    def __init__(self, kinds: Heads) -> None:
+        self.kinds = kinds
+        self.heads = array("I")
+        self.locations = array("I")
+        self.operands = array("I")
+        self.extras: dict[int, Extra] = {}
+        self._starts: array[int] | None = None
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def copy(self, kinds: Heads) -> Rows:
+        """Return a copy without what else few ops have.
+
+        Args:
+            kinds: A copy of the heads of the program.
+        """
+        copied = Rows(kinds)
+        copied.heads, copied.locations, copied.operands = self.heads[:], self.locations[:], self.operands[:]
+        return copied
+
+    def add(self, head: Head, location: int, operands: Sequence[int], extra: Extra | None = None) -> None:
+        """Add an op."""
+        if extra is not None:
+            self.extras[len(self.heads)] = extra
+        self.heads.append(self.kinds.number(head))
+        self.locations.append(location)
+        self.operands.extend(operands)
+
+    @property
+    def starts(self) -> array[int]:
+        """Where the operands of each op begin in :attr:`operands`, and where those of the last end."""
+        if self._starts is None:
+            numbers = self.kinds.operand_counts
+            self._starts = array("I", accumulate([numbers[head] for head in self.heads], initial=0))
+        return self._starts
+
+    def head(self, position: int) -> Head:
+        """Return the head of an op."""
+        return self.kinds.table[self.heads[position]]
+
+    @property
+    def kinds_of_ops(self) -> Iterator[Head]:
+        """The head of each op."""
+        return map(self.kinds.table.__getitem__, self.heads)
+
+    @property
+    def results(self) -> Iterator[int]:
+        """The types of the results of all ops, in order."""
+        types = self.kinds.results
+        return chain.from_iterable([types[head] for head in self.heads])
+
+    @property
+    def values(self) -> int:
+        """The number of results of all ops."""
+        numbers = self.kinds.result_counts
+        return sum([numbers[head] for head in self.heads])
+
+    def operation(self, position: int) -> Operation:
+        """Return an op as an object, of which changes do not count."""
+        head, starts = self.head(position), self.starts
+        return Operation(
+            head.name,
+            self.locations[position],
+            head.attributes,
+            head.properties,
+            head.results,
+            tuple(self.operands[starts[position] : starts[position + 1]]),
+            *self.extras.get(position, ()),
+        )
 
 
 @dataclass(slots=True)
@@ -105,9 +283,13 @@ class Operation:
     regions: Sequence[Region] = ()
     isolated: bool = False
 
+    @property
+    def head(self) -> Head:
+        """What it shares with other ops of its kind."""
+        return Head(self.name, self.attributes, self.properties, self.results, len(self.operands))
 
-@dataclass(frozen=True, slots=True)
-class BlockArgument:
+
+class BlockArgument(NamedTuple):
     """An argument of a block.
 
     Attributes:
@@ -119,21 +301,114 @@ class BlockArgument:
     location: int | None
 
 
-@dataclass(slots=True)
 class Block:
     """A block.
 
-    Attributes:
+    Args:
         arguments: Its arguments.
         operations: Its ops.
+        use_lists: The orders of the uses of its arguments.
+        use_list_mark: The byte that indicates these.
+        rows: Its ops in columns, instead of ``operations``.
+
+    Attributes:
+        arguments: Its arguments.
         use_lists: The orders of the uses of its arguments, if they are not natural.
         use_list_mark: The byte that indicates use-list orders; some producers write other values than 0 or 1.
     """
 
-    arguments: list[BlockArgument] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
-    use_lists: tuple[UseListOrder, ...] = ()
-    use_list_mark: int = 0
+    __slots__ = ("_operations", "_rows", "arguments", "use_list_mark", "use_lists")
+
+    def __init__(
+        self,
+        arguments: list[BlockArgument] | None = None,
+        operations: list[Operation] | None = None,
+        use_lists: tuple[UseListOrder, ...] = (),
+        use_list_mark: int = 0,
+        *,
+        rows: Rows | None = None,
+    ) -> None:
+        self.arguments = [] if arguments is None else arguments
+        self.use_lists = use_lists
+        self.use_list_mark = use_list_mark
+        self._rows = rows
+        self._operations = ([] if operations is None else operations) if rows is None else None
+
+    @property
+    def operations(self) -> list[Operation]:
+        """Its ops as objects, which may be edited; from now on they are what counts, and :attr:`rows` a copy."""
+        if self._operations is None:
+            rows = self.rows
+            self._operations = [rows.operation(position) for position in range(len(rows))]
+            self._rows = None
+        return self._operations
+
+    @operations.setter
+    def operations(self, operations: list[Operation]) -> None:
+        self._operations, self._rows = operations, None
+
+    @property
+    def rows(self) -> Rows:
+        """Its ops in columns; of ops that have become objects, a copy.
+
+        Raises:
+            ValueError: If an op has a number that is no index.
+        """
+        if self._rows is not None:
+            return self._rows
+        rows = Rows(Heads())
+        try:
+            for op in self._operations or ():
+                has_extra = op.successors or op.use_lists or op.regions or op.isolated
+                extra = Extra(op.successors, op.use_lists, op.regions, op.isolated) if has_extra else None
+                rows.add(op.head, op.location, op.operands, extra)
+        except OverflowError as error:
+            raise ValueError(f"an op has a location or an operand that is no index: {error}") from error
+        return rows
+
+    def copy(self, kinds: dict[int, Heads]) -> Block:
+        """Return a copy, in columns.
+
+        Args:
+            kinds: The copies of the heads of the program that were made so far, by id().
+        """
+        rows = self.rows
+        heads = kinds.get(id(rows.kinds)) if self.is_columnar else rows.kinds
+        if heads is None:
+            heads = kinds[id(rows.kinds)] = rows.kinds.copy()
+        copied = rows.copy(heads)
+        for position, extra in rows.extras.items():
+            regions = [Region([block.copy(kinds) for block in region.blocks]) for region in extra.regions]
+            copied.extras[position] = extra._replace(regions=regions or ())
+        return Block(self.arguments[:], None, self.use_lists, self.use_list_mark, rows=copied)
+
+    @property
+    def regions(self) -> Iterator[Region]:
+        """The regions of its ops."""
+        holders: Iterable[Operation | Extra] = (
+            self._rows.extras.values() if self._rows is not None else self._operations or ()
+        )
+        return chain.from_iterable([holder.regions for holder in holders])
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether its ops are columns, so that a change of :attr:`rows` is a change of the block."""
+        return self._rows is not None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Block):
+            return NotImplemented
+        return (self.arguments, self.operations, self.use_lists, self.use_list_mark) == (
+            other.arguments,
+            other.operations,
+            other.use_lists,
+            other.use_list_mark,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        return len(self._operations or ()) if self._rows is None else len(self._rows)
 
 
 @dataclass(slots=True)
@@ -149,7 +424,7 @@ class Region:
     @property
     def values(self) -> int:
         """The number of values that are defined directly in it."""
-        return sum(len(block.arguments) + sum([len(op.results) for op in block.operations]) for block in self.blocks)
+        return sum(len(block.arguments) + block.rows.values for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +464,24 @@ def decode_ir(reader: ByteReader, version: int, tables: TableSizes, *, bodies: b
     return block
 
 
+class _Kind(NamedTuple):
+    """A head as ops of its kind have it in the file.
+
+    Attributes:
+        tail: The bytes between the location and the operands.
+        size: Their number.
+        head: The number of the head.
+        operands: The number of operands.
+        ordered: The number of results if orders of their uses follow the operands, else 0.
+    """
+
+    tail: bytes
+    size: int
+    head: int
+    operands: int
+    ordered: int
+
+
 class _Decoder:
     """Decoder with copies of the primitives of :class:`ByteReader` for speed: a file of many ops is mostly IR."""
 
@@ -203,6 +496,10 @@ class _Decoder:
         # Isolated regions below this level are passed over.
         self.deepest = deepest
         self.locations_optional = version >= OPTIONAL_LOCATIONS_SINCE
+        self.heads = Heads()
+        # By the bytes with which an op begins, its name and its mask: the kinds of the last such ops.
+        self.kinds: dict[bytes, list[_Kind]] = {}
+        self.is_damaged = False
 
     def malformed(self, message: str) -> MalformedArtifactError:
         return MalformedArtifactError(message, offset=self.start + self.position, section="ir")
@@ -224,7 +521,10 @@ class _Decoder:
         return int.from_bytes(data[position : position + size], "little") >> size
 
     def index(self, size: int, things: str) -> int:
-        return self.checked(self.varint(), size, things)
+        value = self.varint()
+        if value >= size:
+            raise self.malformed(f"index {value} is outside the table of {size} {things}")
+        return value
 
     def count(self, things: str) -> int:
         value = self.varint()
@@ -234,124 +534,145 @@ class _Decoder:
             )
         return value
 
-    def checked(self, value: int, size: int, things: str) -> int:
-        if value >= size:
-            raise self.malformed(f"index {value} is outside the table of {size} {things}")
-        return value
-
-    def indices(self, number: int, size: int, things: str) -> tuple[int, ...]:
+    def indices(self, number: int, size: int, things: str) -> list[int]:
         """Read ``number`` indices into a table with ``size`` entries."""
         if number > len(self.data) - self.position:
             raise self.malformed(f"{number} {things} where {len(self.data) - self.position} bytes remain")
-        values = self.varints(number)
+        values = [self.varint() for _ in range(number)]
         if values and max(values) >= size:
             raise self.malformed(f"index {max(values)} is outside the table of {size} {things}")
-        return tuple(values)
-
-    def varints(self, number: int) -> list[int]:
-        """Read ``number`` integers; those of up to three bytes, nearly all, are decoded inline."""
-        data, position, last = self.data, self.position, len(self.data) - 3
-        values = []
-        for _ in range(number):
-            if position < last and (first := data[position]) & 7:
-                if first & 1:
-                    values.append(first >> 1)
-                    position += 1
-                elif first & 2:
-                    values.append((data[position + 1] << 8 | first) >> 2)
-                    position += 2
-                else:
-                    values.append((data[position + 2] << 16 | data[position + 1] << 8 | first) >> 3)
-                    position += 3
-            else:
-                self.position = position
-                values.append(self.varint())
-                position = self.position
-        self.position = position
         return values
 
     def block(self, values: int, depth: int) -> Block:
         """Read a block with ``values`` values in scope."""
         head = self.varint()
-        block = Block()
+        rows = Rows(self.heads)
+        block = Block(rows=rows)
         if head & 1:
             self.arguments(block)
         number = head >> 1
         if number > len(self.data) - self.position:
             raise self.malformed(f"{number} ops were announced, but only {len(self.data) - self.position} bytes remain")
-        while len(block.operations) < number:
-            self.usual_operations(block.operations, number, values)
-            if len(block.operations) < number:
-                block.operations.append(self.operation(values, depth))
+        while len(rows.heads) < number:
+            self.usual_operations(rows, min(number - len(rows.heads), _AT_ONCE), values)
+            if len(rows.heads) < number:
+                self.operation(rows, values, depth)
         return block
 
-    def usual_operations(self, operations: list[Operation], number: int, values: int) -> None:
-        """Read ops of the usual form until there are ``number``, in two thirds of the time of :meth:`operation`.
+    def usual_operations(self, rows: Rows, number: int, values: int) -> None:
+        """Read up to ``number`` ops that are of the kinds of ops before them.
 
-        Stop before the first op of another form or with damage, which :meth:`operation` then reads or rejects.
+        Stop before the first op of another kind or with damage, which :meth:`operation` then reads or rejects. As no
+        number is the beginning of another, bytes that begin with those of a kind are of this kind.
         """
-        data, tables, position = self.data, self.tables, self.position
-        end = len(data) - _LONGEST_USUAL
-        for _ in range(len(operations), number):
-            if position >= end or not data[position] & 1:
+        data, position, kinds = self.data, self.position, self.kinds
+        start, end = position, len(data) - _LONGEST_USUAL
+        heads: list[int] = []
+        locations: list[int] = []
+        operands: list[int] = []
+        extras: dict[int, Extra] = {}
+        while len(heads) < number and position < end:
+            at = position + 2
+            tried = kinds.get(data[position:at])
+            if tried is None:
                 break
-            name, mask = data[position] >> 1, data[position + 1]
-            if name >= tables.op_names or mask & ~_USUAL:
+            first = data[at]
+            if first & 1:
+                location = first >> 1
+                at += 1
+            elif first & 2:
+                location = (data[at + 1] << 8 | first) >> 2
+                at += 2
+            elif first & 4:
+                location = (data[at + 2] << 16 | data[at + 1] << 8 | first) >> 3
+                at += 3
+            elif first & 8:
+                location = (data[at + 3] << 24 | data[at + 2] << 16 | data[at + 1] << 8 | first) >> 4
+                at += 4
+            else:
                 break
-            # The head is followed by the lists, each after its length. As in `varints`, a number of more than three
-            # bytes is not usual.
-            numbers: list[int] = []
-            wanted, at, lists, results = _USUAL_HEADS[mask], position + 2, mask & _LISTS, 0
-            while wanted and (first := data[at]) & 7:
+            for kind in tried:
+                if data.startswith(kind.tail, at):
+                    break
+            else:
+                break
+            _, size, head, wanted, ordered = kind
+            at += size
+            for done in range(wanted):
+                first = data[at]
                 if first & 1:
-                    numbers.append(first >> 1)
+                    operands.append(first >> 1)
                     at += 1
                 elif first & 2:
-                    numbers.append((data[at + 1] << 8 | first) >> 2)
+                    operands.append((data[at + 1] << 8 | first) >> 2)
                     at += 2
-                else:
-                    numbers.append((data[at + 2] << 16 | data[at + 1] << 8 | first) >> 3)
+                elif first & 4:
+                    operands.append((data[at + 2] << 16 | data[at + 1] << 8 | first) >> 3)
                     at += 3
-                wanted -= 1
-                if not wanted and lists:
-                    if not (first := data[at]) & 1 or not 0 < first >> 1 <= _MOST_USUAL:
-                        wanted = 1
-                        break
-                    wanted = first >> 1
-                    at += 1
-                    if lists & _HAS_RESULTS:
-                        results, lists = wanted, lists ^ _HAS_RESULTS
-                    else:
-                        lists = 0
-            if wanted or numbers[0] >= tables.attributes:
-                break
-            op, taken = Operation(name, numbers[0]), 1
-            if mask & _HAS_ATTRIBUTES:
-                op.attributes, taken = numbers[1], 2
-                if numbers[1] >= tables.attributes:
+                elif first & 8:
+                    operands.append((data[at + 3] << 24 | data[at + 2] << 16 | data[at + 1] << 8 | first) >> 4)
+                    at += 4
+                else:
+                    del operands[len(operands) - done :]
+                    number = 0
                     break
-            if mask & _HAS_PROPERTIES:
-                op.properties, taken = numbers[taken], taken + 1
-                if numbers[taken - 1] >= tables.properties:
-                    break
-            if mask & _HAS_RESULTS:
-                op.results = tuple(numbers[taken : taken + results])
-                if max(op.results) >= tables.types:
-                    break
-            if mask & _HAS_OPERANDS:
-                op.operands = tuple(numbers[taken + results :])
-                if max(op.operands) >= values:
-                    break
-            operations.append(op)
-            position = at
+            else:
+                if ordered:
+                    self.position = at
+                    extras[len(heads)] = Extra((), self.use_lists(ordered))
+                    at = self.position
+                heads.append(head)
+                locations.append(location)
+                position = at
+        if max(locations, default=-1) >= self.tables.attributes or max(operands, default=-1) >= values:
+            # Which op is damaged matters for the message only: from here on they are read one by one.
+            self.kinds.clear()
+            self.is_damaged, self.position = True, start
+            return
+        for place, extra in extras.items():
+            rows.extras[len(rows.heads) + place] = extra
+        rows.heads.extend(heads)
+        rows.locations.extend(locations)
+        rows.operands.extend(operands)
         self.position = position
+
+    def operation(self, rows: Rows, values: int, depth: int) -> None:
+        """Read an op of any kind."""
+        tables, start = self.tables, self.position
+        name = self.index(tables.op_names, "op names")
+        mask = self.byte()
+        if mask & ~_KNOWN:
+            raise self.malformed(f"op mask 0x{mask:02x} has unknown bits")
+        location = self.index(tables.attributes, "attributes")
+        at = self.position
+        attributes = self.index(tables.attributes, "attributes") if mask & _HAS_ATTRIBUTES else None
+        properties = self.index(tables.properties, "properties") if mask & _HAS_PROPERTIES else None
+        results = self.indices(self.varint(), tables.types, "types") if mask & _HAS_RESULTS else []
+        number = self.varint() if mask & _HAS_OPERANDS else 0
+        tail = self.data[at : self.position]
+        operands = self.indices(number, values, "values")
+        head = Head(name, attributes, properties, tuple(results), number)
+        if not mask & _EXTRA:
+            rows.add(head, location, operands)
+        else:
+            successors = self.indices(self.varint(), self.blocks, "blocks") if mask & _HAS_SUCCESSORS else []
+            use_lists = self.use_lists(len(results)) if mask & _HAS_USE_LISTS else ()
+            regions, isolated = self.regions(values, depth + 1) if mask & _HAS_REGIONS else ((), False)
+            rows.add(head, location, operands, Extra(tuple(successors), use_lists, regions, isolated))
+        is_usual = not mask & (_HAS_SUCCESSORS | _HAS_REGIONS) and number <= _MOST_USUAL and self.data[start] & 1
+        ordered = len(results) if mask & _HAS_USE_LISTS else 0
+        if is_usual and bool(ordered) == bool(mask & _HAS_USE_LISTS) and not self.is_damaged:
+            tried = self.kinds.setdefault(self.data[start : start + 2], [])
+            tried.insert(0, _Kind(tail, len(tail), rows.heads[-1], number, ordered))
+            del tried[_TRIED:]
 
     def arguments(self, block: Block) -> None:
         types, attributes = self.tables.types, self.tables.attributes
         for _ in range(self.count("block arguments")):
             if self.locations_optional:
                 head = self.varint()
-                self.checked(head >> 1, types, "types")
+                if head >> 1 >= types:
+                    raise self.malformed(f"index {head >> 1} is outside the table of {types} types")
                 location = self.index(attributes, "attributes") if head & 1 else None
                 block.arguments.append(BlockArgument(head >> 1, location))
             else:
@@ -379,50 +700,25 @@ class _Decoder:
             orders.append(UseListOrder(value, bool(head & 1), tuple([self.varint() for _ in range(head >> 1)])))
         return tuple(orders)
 
-    def operation(self, values: int, depth: int) -> Operation:
-        """Read an op with few calls per number, because most of a file of many ops is read here."""
-        tables = self.tables
-        name = self.index(tables.op_names, "op names")
-        mask = self.byte()
-        if mask & ~_KNOWN:
-            raise self.malformed(f"op mask 0x{mask:02x} has unknown bits")
-        # The location; then, depending on the mask, attributes, properties, and the number of results.
-        head = iter(self.varints(_HEADS[mask & _IN_HEAD]))
-        op = Operation(name, self.checked(next(head), tables.attributes, "attributes"))
-        if mask & _HAS_ATTRIBUTES:
-            op.attributes = self.checked(next(head), tables.attributes, "attributes")
-        if mask & _HAS_PROPERTIES:
-            op.properties = self.checked(next(head), tables.properties, "properties")
-        if mask & _HAS_RESULTS:
-            op.results = self.indices(next(head), tables.types, "types")
-        if mask & _HAS_OPERANDS:
-            op.operands = self.indices(self.varint(), values, "values")
-        if mask & _HAS_SUCCESSORS:
-            op.successors = self.indices(self.varint(), self.blocks, "blocks")
-        if mask & _HAS_USE_LISTS:
-            op.use_lists = self.use_lists(len(op.results))
-        if mask & _HAS_REGIONS:
-            self.regions(op, values, depth + 1)
-        return op
-
-    def regions(self, op: Operation, values: int, depth: int) -> None:
+    def regions(self, values: int, depth: int) -> tuple[Sequence[Region], bool]:
+        """Read the regions of an op, and whether they are isolated."""
         if depth > _DEEPEST:
             raise self.malformed(f"ops nest deeper than {_DEEPEST} levels")
         head = self.varint()
-        number, op.isolated = head >> 1, bool(head & 1)
+        number, isolated = head >> 1, bool(head & 1)
         if number > len(self.data) - self.position:
             raise self.malformed(f"{number} regions where {len(self.data) - self.position} bytes remain")
-        end = self.enter_section() if op.isolated and self.version >= _SECTIONS_SINCE else None
+        end = self.enter_section() if isolated and self.version >= _SECTIONS_SINCE else None
         if end is not None and depth > self.deepest:
             self.position = end
-            return
+            return (), isolated
         regions = []
         # No comprehension here and in `region`, because it takes a stack frame of its own before Python 3.12.
         for _ in range(number):
-            regions.append(self.region(0 if op.isolated else values, depth))
-        op.regions = regions
+            regions.append(self.region(0 if isolated else values, depth))
         if end is not None and self.position != end:
             raise self.malformed(f"a section of regions ends at {self.start + end}, but its regions end here")
+        return regions, isolated
 
     def enter_section(self) -> int:
         mark = self.byte()
@@ -449,101 +745,163 @@ class _Decoder:
 
 def encode_ir(block: Block, version: int) -> bytes:
     """Encode the section with the top level ``block``, for a file of format ``version``."""
+    encoder = _Encoder(version)
     out = bytearray()
-    _encode_block(block, version, out)
+    encoder.block(block, out)
     return bytes(out)
 
 
-def _encode_block(block: Block, version: int, out: bytearray) -> None:
-    out += flagged(len(block.operations), bool(block.arguments))
-    if block.arguments:
+class _Encoder:
+    def __init__(self, version: int) -> None:
+        self.version = version
+        # The bytes of the heads of a program: before and after the location.
+        self.kinds: Heads | None = None
+        self.coded: dict[int, tuple[bytes, bytes, int]] = {}
+
+    def block(self, block: Block, out: bytearray) -> None:
+        rows = block.rows
+        out += flagged(len(rows), bool(block.arguments))
+        if block.arguments:
+            self.arguments(block, out)
+        coded = self.coded
+        if rows.kinds is not self.kinds:
+            coded = {}
+            if block.is_columnar:
+                self.kinds, self.coded = rows.kinds, coded
+        locations, operands, at = rows.locations, rows.operands, 0
+        stops = iter([*rows.extras, len(rows)])
+        stop = next(stops)
+        small, most = SMALL, len(SMALL)
+        for position, head in enumerate(rows.heads):
+            found = coded.get(head)
+            if found is None:
+                found = coded[head] = _of_head(rows.kinds.table[head])
+            before, after, number = found
+            extra = None
+            if position == stop:
+                extra = rows.extras[position]
+                stop = next(stops)
+                before = before[:-1] + bytes([before[-1] | self.mask(extra)])
+            location = locations[position]
+            out += before
+            if location < most:
+                out += small[location]
+            elif location < 1 << 21:
+                out += (location << 3 | 4).to_bytes(3, "little") if location >= 1 << 14 else varint(location)
+            else:
+                out += varint(location)
+            out += after
+            if number:
+                for operand in operands[at : at + number]:
+                    # Numbers of three bytes, nearly all in a program of very many ops, are written inline.
+                    if operand < most:
+                        out += small[operand]
+                    elif 1 << 14 <= operand < 1 << 21:
+                        out += (operand << 3 | 4).to_bytes(3, "little")
+                    else:
+                        out += varint(operand)
+                at += number
+            if extra is not None:
+                self.extra(extra, rows.kinds.result_counts[head], out)
+
+    def arguments(self, block: Block, out: bytearray) -> None:
         out += varint(len(block.arguments))
         for argument in block.arguments:
-            if version >= OPTIONAL_LOCATIONS_SINCE:
+            if self.version >= OPTIONAL_LOCATIONS_SINCE:
                 out += flagged(argument.type, argument.location is not None)
             elif argument.location is None:
-                raise ValueError(f"a block argument has no location, which version {version} of the format requires")
+                raise ValueError(
+                    f"a block argument has no location, which version {self.version} of the format requires"
+                )
             else:
                 out += varint(argument.type)
             if argument.location is not None:
                 out += varint(argument.location)
-        if version >= _USE_LISTS_SINCE:
+        if self.version >= _USE_LISTS_SINCE:
             out.append((block.use_list_mark or 1) if block.use_lists else 0)
-            _encode_use_lists(block.use_lists, len(block.arguments), out)
-    for op in block.operations:
-        _encode_operation(op, version, out)
+            self.use_lists(block.use_lists, len(block.arguments), out)
+
+    def use_lists(self, orders: tuple[UseListOrder, ...], values: int, out: bytearray) -> None:
+        if not orders:
+            return
+        if values > 1:
+            out += varint(len(orders))
+        for order in orders:
+            if order.value is not None:
+                out += varint(order.value)
+            out += flagged(len(order.indices), order.pairs)
+            out += varints(order.indices)
+
+    def mask(self, extra: Extra) -> int:
+        # Older versions cannot store the orders; the program is the same without them.
+        use_lists = extra.use_lists and self.version >= _USE_LISTS_SINCE
+        return (
+            (_HAS_SUCCESSORS if extra.successors else 0)
+            | (_HAS_USE_LISTS if use_lists else 0)
+            | (_HAS_REGIONS if extra.regions else 0)
+        )
+
+    def extra(self, extra: Extra, results: int, out: bytearray) -> None:
+        if extra.successors:
+            out += varint(len(extra.successors))
+            out += varints(extra.successors)
+        if self.version >= _USE_LISTS_SINCE:
+            self.use_lists(extra.use_lists, results, out)
+        if not extra.regions:
+            return
+        out += flagged(len(extra.regions), extra.isolated)
+        if extra.isolated and self.version >= _SECTIONS_SINCE:
+            inner = bytearray()
+            for region in extra.regions:
+                self.region(region, inner)
+            out.append(_IR)
+            out += varint(len(inner))
+            out += inner
+            return
+        for region in extra.regions:
+            self.region(region, out)
+
+    def region(self, region: Region, out: bytearray) -> None:
+        out += varint(len(region.blocks))
+        if region.blocks:
+            out += varint(region.values)
+            for block in region.blocks:
+                self.block(block, out)
 
 
-def _encode_use_lists(orders: tuple[UseListOrder, ...], values: int, out: bytearray) -> None:
-    if not orders:
-        return
-    if values > 1:
-        out += varint(len(orders))
-    for order in orders:
-        if order.value is not None:
-            out += varint(order.value)
-        out += flagged(len(order.indices), order.pairs)
-        for index in order.indices:
-            out += varint(index)
-
-
-def _encode_operation(op: Operation, version: int, out: bytearray) -> None:
-    out += varint(op.name)
-    # Older versions cannot store the orders; the program is the same without them.
-    use_lists = op.use_lists if version >= _USE_LISTS_SINCE else ()
-    out.append(
-        (_HAS_ATTRIBUTES if op.attributes is not None else 0)
-        | (_HAS_PROPERTIES if op.properties is not None else 0)
-        | (_HAS_RESULTS if op.results else 0)
-        | (_HAS_OPERANDS if op.operands else 0)
-        | (_HAS_SUCCESSORS if op.successors else 0)
-        | (_HAS_USE_LISTS if use_lists else 0)
-        | (_HAS_REGIONS if op.regions else 0)
+def _of_head(head: Head) -> tuple[bytes, bytes, int]:
+    """Return the bytes of ops before and after their location, and the number of their operands."""
+    mask = (
+        (_HAS_ATTRIBUTES if head.attributes is not None else 0)
+        | (_HAS_PROPERTIES if head.properties is not None else 0)
+        | (_HAS_RESULTS if head.results else 0)
+        | (_HAS_OPERANDS if head.operands else 0)
     )
-    out += varint(op.location)
-    if op.attributes is not None:
-        out += varint(op.attributes)
-    if op.properties is not None:
-        out += varint(op.properties)
-    for indices in (op.results, op.operands, op.successors):
-        if indices:
-            out += varint(len(indices))
-            for index in indices:
-                out += varint(index)
-    _encode_use_lists(use_lists, len(op.results), out)
-    if op.regions:
-        out += flagged(len(op.regions), op.isolated)
-        _encode_regions(op, version, out)
+    after = [each for each in (head.attributes, head.properties) if each is not None]
+    if head.results:
+        after += [len(head.results), *head.results]
+    if head.operands:
+        after.append(head.operands)
+    return varint(head.name) + bytes([mask]), varints(after), head.operands
 
 
-def _encode_regions(op: Operation, version: int, out: bytearray) -> None:
-    if op.isolated and version >= _SECTIONS_SINCE:
-        inner = bytearray()
-        for region in op.regions:
-            _encode_region(region, version, inner)
-        out.append(_IR)
-        out += varint(len(inner))
-        out += inner
-        return
-    for region in op.regions:
-        _encode_region(region, version, out)
+def heads_in(block: Block) -> Counter[Head]:
+    """Return the heads of the ops of ``block`` and of every block in it, with the numbers of ops that have them."""
+    found: Counter[Head] = Counter()
+    counts: dict[int, tuple[Heads, Counter[int]]] = {}
+    for each in blocks_in(block):
+        rows = each.rows
+        counts.setdefault(id(rows.kinds), (rows.kinds, Counter()))[1].update(rows.heads)
+    for kinds, numbers in counts.values():
+        for number, count in numbers.items():
+            found[kinds.table[number]] += count
+    return found
 
 
-def _encode_region(region: Region, version: int, out: bytearray) -> None:
-    out += varint(len(region.blocks))
-    if region.blocks:
-        out += varint(region.values)
-        for block in region.blocks:
-            _encode_block(block, version, out)
-
-
-def walk(block: Block) -> Iterator[Operation | Block]:
-    """Yield ``block`` and every op and block in it, outermost first."""
-    pending: list[Operation | Block] = [block]
+def blocks_in(block: Block) -> Iterator[Block]:
+    """Yield ``block`` and every block in it, outermost first."""
+    pending = [block]
     while pending:
-        item = pending.pop()
-        yield item
-        if isinstance(item, Block):
-            pending += reversed(item.operations)
-        else:
-            pending += [each for region in reversed(item.regions) for each in reversed(region.blocks)]
+        each = pending.pop()
+        yield each
+        pending += reversed([inner for region in each.regions for inner in region.blocks])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
-from vhlo_tools.bytecode import File, Operation, Place
+from vhlo_tools.bytecode import File, Head, Operation, Place
 from vhlo_tools.bytecode.printing import inherent_attributes
 from vhlo_tools.findings import SourceLocation
 
@@ -20,7 +20,7 @@ _PROGRAM_NAMES: Final = {"func": "func.func", "call": "func.call", "return": "fu
 _PARTS: Final = {"callsite": ("callee", "caller"), "fused": ("locations",), "name": ("child",)}
 
 
-def attributes_of(file: File, op: Operation) -> Mapping[str, int]:
+def attributes_of(file: File, op: Operation | Head) -> Mapping[str, int]:
     """Return all attributes of ``op`` by name, whether they are in properties or in the dictionary.
 
     Raises:
@@ -82,8 +82,8 @@ class Places:
         self._names: dict[int, str] = {}
         # An op, and the beginning of the paths of all ops in its region.
         self._region: tuple[Place | None, str] = (None, "")
-        # By id() of ops, which live as long as the file.
-        self._symbols: dict[int, str | None] = {}
+        # By the properties and the dictionary of functions.
+        self._symbols: dict[tuple[int | None, int | None], str | None] = {}
         # For each function: its callers, and the locations of the calls.
         self._calls: dict[str, list[tuple[str | None, int]]] = {}
 
@@ -191,6 +191,7 @@ class Places:
     def _symbol(self, op: Operation) -> str | None:
         if op.name not in self._function_ops:
             return None
-        if id(op) not in self._symbols:
-            self._symbols[id(op)] = self._file.text(attributes_of(self._file, op).get("sym_name"))
-        return self._symbols[id(op)]
+        key = op.properties, op.attributes
+        if key not in self._symbols:
+            self._symbols[key] = self._file.text(attributes_of(self._file, op).get("sym_name"))
+        return self._symbols[key]

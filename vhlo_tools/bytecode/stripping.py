@@ -5,14 +5,14 @@ The resulting program is that of MLIR's ``strip-debuginfo``.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from array import array
 from typing import Final
 
 from vhlo_tools.bytecode.codec import Value, references
-from vhlo_tools.bytecode.entries import Entry
+from vhlo_tools.bytecode.entries import Entry, EntryTable
 from vhlo_tools.bytecode.file import File
-from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE, Operation, walk
-from vhlo_tools.dialect import encodings_of
+from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE, blocks_in, heads_in
+from vhlo_tools.dialect import EntryKind, encodings_of
 
 __all__ = ["strip_locations"]
 
@@ -33,18 +33,25 @@ def strip_locations(file: File) -> None:
     _empty_unused(file, nowhere)
     unknown = _index_of(nowhere, file.attributes)
     implied = None if file.version >= OPTIONAL_LOCATIONS_SINCE else unknown
-    for item in walk(file.ir):
-        if isinstance(item, Operation):
-            item.location = unknown
-        elif item.arguments:
-            item.arguments = [replace(argument, location=implied) for argument in item.arguments]
+    for block in blocks_in(file.ir):
+        if block.arguments:
+            block.arguments = [argument._replace(location=implied) for argument in block.arguments]
+        if block.is_columnar:
+            block.rows.locations = array("I", [unknown]) * len(block)
+        else:
+            for op in block.operations:
+                op.location = unknown
 
 
-def _index_of(wanted: Entry, table: list[Entry]) -> int:
+def _index_of(wanted: Entry, table: EntryTable) -> int:
     """Return the index of the first entry that equals ``wanted``, which is added if there is none."""
-    for index, entry in enumerate(table):
-        if (entry.dialect, entry.custom, entry.data) == (wanted.dialect, wanted.custom, wanted.data):
-            return index
+    code = wanted.data[0]
+    for dialect, run in table.groups():
+        at = table.codes.find(code, run.start, run.stop) if dialect == wanted.dialect else -1
+        while at >= 0:
+            if table[at].data == wanted.data:
+                return at
+            at = table.codes.find(code, at + 1, run.stop)
     table.append(wanted)
     return len(table) - 1
 
@@ -53,40 +60,48 @@ def _empty_unused(file: File, nowhere: Entry) -> None:
     """Replace the attributes that only locations used by ``nowhere``, and empty their strings."""
     if not {file.dialect(op.dialect) for op in file.dialects.ops} <= _KNOWN_DIALECTS:
         return
-    attributes = [file.decode("attribute", index) for index in range(len(file.attributes))]
+    if any(_has_unknown(file, kind) for kind in ("attribute", "type")):
+        return
     types = [file.decode("type", index) for index in range(len(file.types))]
-    if any(value is None and entry.custom for value, entry in zip(attributes, file.attributes, strict=True)):
-        return
-    if any(value is None and entry.custom for value, entry in zip(types, file.types, strict=True)):
-        return
     # The properties of any op may use attributes of VHLO, but those of the builtin dialect only through others.
-    pending = {index for index, value in enumerate(attributes) if value is None or value.dialect != "builtin"}
+    pending = {
+        index for dialect, run in file.attributes.groups() if file.dialect(dialect) != "builtin" for index in run
+    }
     pending |= {index for value in types if value for index in references(value, "attribute")}
-    for op in walk(file.ir):
-        if isinstance(op, Operation):
-            pending |= _attributes_of(file, op)
+    pending |= _attributes_of_ops(file)
     used = set[int]()
-    while pending:
-        index = pending.pop()
-        used.add(index)
-        value = attributes[index]
-        pending |= (references(value, "attribute") if value else set()) - used
     strings = {dialect.name for dialect in file.dialects.names} | {op.name for op in file.dialects.ops}
     strings |= {group.owner for group in file.resources if group.external}
     strings |= {resource.key for group in file.resources for resource in group.resources}
-    for value in [attributes[index] for index in used] + types:
+    for value in types:
         strings |= references(value, "string") if value else set()
-    file.attributes[:] = [entry if index in used else nowhere for index, entry in enumerate(file.attributes)]
+    while pending:
+        index = pending.pop()
+        used.add(index)
+        value = file.decode("attribute", index)
+        pending |= (references(value, "attribute") if value else set()) - used
+        strings |= references(value, "string") if value else set()
+    file.attributes.fill(used, nowhere)
     file.strings[:] = [text if index in strings else b"" for index, text in enumerate(file.strings)]
 
 
-def _attributes_of(file: File, op: Operation) -> set[int]:
-    """Return the builtin attributes to which ``op`` refers."""
-    found = set() if op.attributes is None else {op.attributes}
-    if op.properties is not None and file.dialect(file.dialects.ops[op.name].dialect) == "builtin":
-        # The module op: its name and its visibility, each an index with a flag for its presence.
-        reader = file.properties[op.properties].reader()
-        while reader.remaining:
-            index, present = reader.flagged_index(len(file.attributes), "attributes")
-            found |= {index} if present else set()
+def _has_unknown(file: File, kind: EntryKind) -> bool:
+    """Return whether an entry has an encoding that the specification does not know."""
+    table = file.attributes if kind == "attribute" else file.types
+    dialects = [file.dialect(index) for index in range(len(file.dialects.names))]
+    known = [frozenset(code << 1 | 1 for code in encodings_of(dialect, kind)) for dialect in dialects]
+    return any(table[index].custom and file.decode(kind, index) is None for index in table.others(known))
+
+
+def _attributes_of_ops(file: File) -> set[int]:
+    """Return the builtin attributes to which ops refer."""
+    found = set[int]()
+    for head in heads_in(file.program):
+        found |= set() if head.attributes is None else {head.attributes}
+        if head.properties is not None and file.dialect(file.dialects.ops[head.name].dialect) == "builtin":
+            # The module op: its name and its visibility, each an index with a flag for its presence.
+            reader = file.properties[head.properties].reader()
+            while reader.remaining:
+                index, present = reader.flagged_index(len(file.attributes), "attributes")
+                found |= {index} if present else set()
     return found

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["flagged", "svarint", "varint", "zigzag"]
+__all__ = ["SMALL", "flagged", "svarint", "varint", "varints", "zigzag"]
 
 
 def _varint(value: int) -> bytes:
     if not 0 <= value < 1 << 64:
         raise ValueError(f"{value} does not fit into an unsigned 64-bit integer")
+    # A number of three bytes, as nearly all are in a program of very many ops, is made without the loop.
+    if 1 << 14 <= value < 1 << 21:
+        return (value << 3 | 4).to_bytes(3, "little")
     for size in range(1, 9):
         if value < 1 << (7 * size):
             return ((value << size) | (1 << (size - 1))).to_bytes(size, "little")
@@ -17,7 +21,8 @@ def _varint(value: int) -> bytes:
 
 
 # Nearly all numbers in a file are small, and a table is twice as fast as the arithmetic.
-_SMALL: Final = [_varint(value) for value in range(1 << 11)]
+#: The PrefixVarInts of small numbers.
+SMALL: Final = [_varint(value) for value in range(1 << 11)]
 
 
 def varint(value: int) -> bytes:
@@ -26,7 +31,17 @@ def varint(value: int) -> bytes:
     Raises:
         ValueError: If ``value`` is out of range.
     """
-    return _SMALL[value] if 0 <= value < len(_SMALL) else _varint(value)
+    return SMALL[value] if 0 <= value < len(SMALL) else _varint(value)
+
+
+def varints(values: Iterable[int]) -> bytes:
+    """Return ``values``, each 0 to 2^64 - 1, as PrefixVarInts.
+
+    Raises:
+        ValueError: If one is out of range.
+    """
+    small, most = SMALL, len(SMALL)
+    return b"".join([small[value] if 0 <= value < most else _varint(value) for value in values])
 
 
 def flagged(value: int, flag: bool) -> bytes:

@@ -214,10 +214,10 @@ def _folders(context: click.Context, incomplete: str) -> list[Item]:
 _FILES: Final = (
     *("source", "paths", "before", "after", "model", "inputs", "output", "report", "journal", "weights", "config"),
     *("picture", "results", "manifest", "private_key", "public_key", "certificate", "certificate_chain"),
-    "signature_file",
+    *("signature_file", "tblgen"),
     *("baseline", "exclude", "against", "arguments"),
 )
-_FOLDERS: Final = ("cache_dir", "output_dir", "folder", "tests", "probe")
+_FOLDERS: Final = ("cache_dir", "checkout", "folder", "include", "output_dir", "probe", "tests")
 
 #: The completers, by the names of parameters, or of commands and parameters where that of a parameter says too little.
 COMPLETERS: Final[Mapping[str, Completer]] = {

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
-from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from vhlo_tools.cli import options, spec_text
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.spec_sources import import_checkout, probe
+from vhlo_tools.cli.specs_option import specs_option
 from vhlo_tools.dialect import (
     NewEntry,
     Specification,
     describe,
     has_release,
-    known_specification,
-    load_specification,
     parse_attribute,
     parse_case,
     parse_kind,
@@ -33,7 +31,6 @@ from vhlo_tools.version import Version
 
 __all__ = ["spec"]
 
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 _KINDS = ["op", "type", "attribute", "enum", "case", "constraint", "step", "feature", "encoding", "default", "version"]
 
@@ -45,27 +42,13 @@ class _VersionParameter(click.ParamType[Version]):
         return Version(value)
 
 
-def specs_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option for the folder of the specification, and pass the loaded specification to the command."""
-
-    @click.option(
-        "--specs",
-        "folder",
-        metavar="DIR",
-        type=click.Path(path_type=Path),
-        help="The folder with the specification, laid out as dialect_specs/; files may be missing. By default that of "
-        "vhlo_tools.",
-    )
-    @wraps(function)
-    def run(folder: Path | None, **arguments: Any) -> Any:
-        return function(specs=load_specification(folder) if folder else known_specification(), **arguments)
-
-    return run
-
-
 @click.group()
 def spec() -> None:
     """Show, compare, check and extend the specification of VHLO."""
+
+
+spec.add_command(import_checkout)
+spec.add_command(probe)
 
 
 @spec.command("list")

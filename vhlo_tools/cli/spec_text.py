@@ -8,11 +8,23 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from vhlo_tools.dialect import RULES, Change, Plan, Specification, SpecificationEntry, Violation, life_text
+from vhlo_tools.dialect import (
+    RULES,
+    Change,
+    Comparison,
+    Difference,
+    Plan,
+    Specification,
+    SpecificationEntry,
+    Survey,
+    Violation,
+    life_text,
+)
 from vhlo_tools.version import Version
 
 __all__ = [
     "change_lines",
+    "comparison_lines",
     "description_text",
     "entry_lines",
     "plan_as_json",
@@ -24,6 +36,7 @@ __all__ = [
 ]
 
 _WIDTH = 80
+_DIFFERS = {"missing": "+", "extra": "-", "changed": "~"}
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "allowed": "+", "refused": "-"}
 
 
@@ -48,6 +61,35 @@ def change_lines(specs: Specification, start: Version, end: Version, changes: Se
             text = f"{change.kind} {change.name}" + (f": {change.detail}" if change.detail else "")
             verb = f"{change.action} " if change.action in ("allowed", "refused") else ""
             yield from _item(f"  {_SIGNS[change.action]} ", verb + text)
+
+
+def comparison_lines(specs: Specification, survey: Survey, comparison: Comparison) -> Iterator[str]:
+    """Yield what differs between a specification and a source, kind by kind, and what could not be read."""
+    counted = _count(comparison.differences, "difference") if comparison.differences else "no difference"
+    yield f"StableHLO {survey.version} of {survey.source}, and {specs.newest} here: {counted}"
+    for kind, group in groupby(comparison.differences, key=lambda difference: difference.kind):
+        differences = list(group)
+        yield ""
+        yield f"{kind} ({len(differences)})"
+        for difference in differences:
+            yield from _item(f"  {_DIFFERS[difference.action]} ", _difference(difference))
+    if comparison.newer:
+        names = ", ".join(name for _, name in comparison.newer)
+        yield ""
+        yield from _item("newer here: ", names)
+    if survey.unread:
+        yield ""
+        yield f"not read ({len(survey.unread)})"
+        for unread in survey.unread:
+            yield from _item("  ? ", str(unread))
+
+
+def _difference(difference: Difference) -> str:
+    life = ""
+    if difference.min is not None and difference.kind != "constraint":
+        life = f" ({difference.min} to {difference.max or 'current'})"
+    text = str(difference).removeprefix(f"{difference.kind} ").replace(difference.name, f"{difference.name}{life}", 1)
+    return text if difference.action == "extra" else f"{text} [{difference.place}]"
 
 
 def verdict(specs: Specification, violations: Sequence[Violation], *, released: bool) -> str:

@@ -35,8 +35,6 @@ def custom_call_notes(file: File, name: str) -> list[Finding]:
     found: dict[Finding, Finding] = {}
 
     def note(place: Place, values: list[int]) -> None:
-        if place.op.name not in ops:
-            return
         finding = Finding(
             feature="custom_call",
             level="note",
@@ -50,7 +48,7 @@ def custom_call_notes(file: File, name: str) -> list[Finding]:
         known = found.get(finding)
         found[finding] = replace(known, count=known.count + 1) if known else replace(finding, path=places.path(place))
 
-    visit(file.ir, note, lambda block, around: None)
+    visit(file.program, note, lambda block, around: None, lambda head: head.name in ops)
     return list(found.values())
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from vhlo_tools.bytecode import Operation, decode_entry, walk
+from vhlo_tools.bytecode import decode_entry, heads_in
 from vhlo_tools.dialect import encodings_of, find_enum, known_feature, known_versions, spellings_of
 
 if TYPE_CHECKING:
@@ -79,24 +79,24 @@ class Introductions:
         found: set[Name] = set()
         dialects = [self._file.dialect(index) for index in range(len(self._file.dialects.names))]
         kinds: tuple[EntryKind, EntryKind] = ("attribute", "type")
-        old = [_old_bytes(dialect, kind) for kind in kinds for dialect in dialects]
-        seen: set[tuple[bool, int, bytes]] = set()
-        for is_type, entry in self._file.scan(old):
-            # For VHLO the contents decide; for the builtin dialect the code does; for other dialects the dialect alone.
-            length = {"vhlo": 64, "builtin": 1}.get(dialects[entry.dialect], 0)
-            key = (is_type, entry.dialect, bytes(entry.data[:length]))
-            if key not in seen:
-                seen.add(key)
-                kind = kinds[is_type]
-                found.update(self._own(kind, entry, decode_entry(self._file, kind, entry)))
+        for kind in kinds:
+            table = self._file.attributes if kind == "attribute" else self._file.types
+            seen: set[tuple[int, bytes]] = set()
+            for index in table.others([_old_bytes(dialect, kind) for dialect in dialects]):
+                entry = table[index]
+                # For VHLO the contents decide; for the builtin dialect the code does; for other dialects the dialect
+                # alone.
+                length = {"vhlo": 64, "builtin": 1}.get(dialects[entry.dialect], 0)
+                key = (entry.dialect, bytes(entry.data[:length]))
+                if key not in seen:
+                    seen.add(key)
+                    found.update(self._own(kind, entry, decode_entry(self._file, kind, entry)))
         return frozenset(found)
 
     def is_type_of_results(self, name: str) -> bool:
         """Return whether some op has a result of the VHLO type ``name``."""
         types = self._types_called((name,))
-        return bool(types) and any(
-            isinstance(op, Operation) and not types.isdisjoint(op.results) for op in walk(self._file.ir)
-        )
+        return bool(types) and any(not types.isdisjoint(head.results) for head in heads_in(self._file.program))
 
     def has_types(self, names: tuple[str, ...]) -> bool:
         """Return whether the tables have one of the VHLO types ``names``."""
@@ -107,19 +107,13 @@ class Introductions:
         types = self._types_called(names)
         if not types:
             return False
-        values = (self._file.decode("attribute", index) for index in range(len(self._file.attributes)))
-        return any(value.name == "integer_v1" and value.field("type") in types for value in values if value is not None)
+        found = (
+            self._file.decode("attribute", index) for index in self._file.called("attribute", "vhlo", "integer_v1")
+        )
+        return any(value.field("type") in types for value in found if value is not None)
 
     def _types_called(self, names: tuple[str, ...]) -> frozenset[int]:
-        # Most types are passed over by their codes alone: an even byte begins a number of several bytes.
-        codes = {each.code << 1 | 1 for each in encodings_of("vhlo", "type").values() if each.name in names}
-        found = set()
-        for index, entry in enumerate(self._file.types):
-            if len(entry.data) and (entry.data[0] in codes or not entry.data[0] & 1):
-                value = self._file.decode("type", index)
-                if value and value.dialect == "vhlo" and value.name in names:
-                    found.add(index)
-        return frozenset(found)
+        return frozenset(self._file.called("type", "vhlo", *names))
 
     def of(self, kind: EntryKind, index: int) -> Needs:
         """Return the needs of an entry, including everything that it contains.

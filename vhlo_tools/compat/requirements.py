@@ -117,8 +117,8 @@ class Requirements:
     def features(self) -> tuple[FeatureCount, ...]:
         """The features in it that not every version has, newest first."""
         counts: Counter[tuple[str, Version]] = Counter()
-        for use in self._survey.read:
-            counts[use.feature, use.since] += use.count
+        for use, count in self._survey.counts.items():
+            counts[use.feature, use.since] += count
         found = [FeatureCount(feature, since, count) for (feature, since), count in counts.items()]
         return tuple(sorted(found, key=lambda each: (each.introduced, each.id), reverse=True))
 

@@ -12,7 +12,18 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Final
 
-from vhlo_tools.bytecode import Block, File, Operation, Place, Places, attributes_of, program_name, visit
+from vhlo_tools.bytecode import (
+    Block,
+    File,
+    Head,
+    Place,
+    Places,
+    attributes_of,
+    blocks_in,
+    heads_in,
+    program_name,
+    visit,
+)
 from vhlo_tools.compat.introductions import Introductions, Name, Needs
 from vhlo_tools.compat.structures import Structures
 from vhlo_tools.dialect import (
@@ -206,26 +217,70 @@ class Survey:
         """
         if not self._young and not any(facts.look for facts in self.op_names):
             return frozenset(), frozenset()
+        written, read = (frozenset(counts) for counts in self._tally(everywhere=self._young))
+        return written, read
+
+    @cached_property
+    def counts(self) -> Mapping[Use, int]:
+        """The uses as in :attr:`read`, but without places: the numbers of ops and block arguments that have them."""
+        if not self.names and not any(facts.look for facts in self.op_names):
+            return {}
+        _, counts = self._tally(everywhere=bool(self.names))
+        if any(name.kind == "encoding" for name in self.names):
+            locations: Counter[int] = Counter()
+            for block in blocks_in(self._file.program):
+                locations.update(block.rows.locations)
+                locations.update([each.location for each in block.arguments if each.location is not None])
+            for location, count in locations.items():
+                for use in self._located(location)[1]:
+                    counts[use] += count
+        seen = {use.what for use in counts}
+        counts.update(_use(each, "warning", self._oldest) for each in self.names if each.name not in seen)
+        return counts
+
+    def _tally(self, *, everywhere: bool) -> tuple[Counter[Use], Counter[Use]]:
+        """Count the uses that matter to the conversion, and those that matter to a reader.
+
+        Args:
+            everywhere: Whether ops that are of no interest themselves may have attributes that are.
+        """
+        written, read = Counter[Use](), Counter[Use]()
+        found: Counter[_Found] = Counter()
+        alike: dict[Head, _Found] = {}
 
         def operation(place: Place, values: list[int]) -> None:
-            self._found_in(place, self.op_names[place.op.name], values)
+            facts = self.op_names[place.op.name]
+            if self._is_about_operands(facts):
+                found[self._found_in(place, facts, values)] += 1
+            else:
+                alike[place.op.head] = self._found_in(place, facts, values)
 
         def arguments(block: Block, around: Place | None) -> None:
-            types.update(argument.type for argument in block.arguments)
+            types.update([argument.type for argument in block.arguments])
 
-        types: set[int] = set()
+        def once(head: Head) -> bool:
+            return not self._is_about_operands(self.op_names[head.name])
+
+        types: Counter[int] = Counter()
         looks = [facts.look or self._young_types for facts in self.op_names]
-        young = self._young
 
-        def wanted(op: Operation) -> bool:
-            return looks[op.name] or (young and (op.properties is not None or op.attributes is not None))
+        def wanted(head: Head) -> bool:
+            return looks[head.name] or (everywhere and (head.properties is not None or head.attributes is not None))
 
-        visit(self._file.ir, operation, arguments, wanted)
-        every = self._found.values()
-        written, read = (frozenset(use for found in every for use in found[side]) for side in (0, 1))
-        names = self._introductions.all_of("type", types)
-        held = frozenset(_use(name, "warning", self._oldest) for name in names.checked | names.unchecked)
-        return written | held, read | held
+        visit(self._file.program, operation, arguments, wanted, once=once)
+        if any(each[0] or each[1] for each in alike.values()):
+            for head, count in heads_in(self._file.program).items():
+                if head in alike:
+                    found[alike[head]] += count
+        for uses, count in found.items():
+            written.update(dict.fromkeys(uses[0], count))
+            read.update(dict.fromkeys(uses[1], count))
+        for type_, count in types.items():
+            names = self._introductions.of("type", type_)
+            held = {_use(name, "warning", self._oldest): count for name in names.checked | names.unchecked}
+            written.update(held)
+            read.update(held)
+        return written, read
 
     @cached_property
     def newest_possible(self) -> Version:
@@ -268,7 +323,7 @@ class Survey:
 
     def _found_in(self, place: Place, facts: _Facts, values: list[int]) -> _Found:
         op = place.op
-        if self._young_types or facts.about_operands:
+        if self._is_about_operands(facts):
             operands = tuple([values[index] for index in op.operands])
             key: tuple[object, ...] = (op.name, op.properties, op.attributes, op.results, operands, len(op.regions))
         else:
@@ -279,13 +334,17 @@ class Survey:
             found = self._found[key] = self._of_op(place, facts, types)
         return found
 
+    def _is_about_operands(self, facts: _Facts) -> bool:
+        """Return whether the uses of an op depend on the types of its operands, and not on its head alone."""
+        return self._young_types or facts.about_operands
+
     @cached_property
     def _walked(self) -> tuple[tuple[Use, ...], tuple[Use, ...]]:
         if not self.names and not any(facts.look for facts in self.op_names):
             return (), ()
         self._ranges = any(name.kind == "encoding" for name in self.names)
         self._everywhere = bool(self.names)
-        visit(self._file.ir, self._operation, self._arguments)
+        visit(self._file.program, self._operation, self._arguments, self._is_walked)
         written, read = (tuple(self._counted(counts)) for counts in self._counts)
         seen = {use.what for use in read}
         missing = (
@@ -353,6 +412,10 @@ class Survey:
         return spelling is not None and spelling.min is not None and spelling.min > self._oldest
 
     # Traversal
+
+    def _is_walked(self, head: Head) -> bool:
+        facts = self.op_names[head.name]
+        return facts.is_call or self._ranges or facts.look or self._everywhere
 
     def _operation(self, place: Place, values: list[int]) -> None:
         op = place.op

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import class_of, leaves, source_of
-from vhlo_tools.bytecode import File, decode_entry
+from vhlo_tools.bytecode import File
 from vhlo_tools.convert.discardable_attributes import AttributeProbe, Held, held_attributes
 from vhlo_tools.dialect import encodings_of, known_feature
 from vhlo_tools.findings import Finding, Level
@@ -166,7 +166,7 @@ def _in_words(attribute: Any) -> str:
 def _may_have_changed(file: File) -> bool:
     """Return whether an attribute may have changed its form; only attributes in dictionaries can."""
     dialects = [file.dialect(index) for index in range(len(file.dialects.names))]
-    skipped = [
+    plain = [
         frozenset(
             code << 1 | 1
             for code, encoding in encodings_of(dialect, "attribute").items()
@@ -174,9 +174,8 @@ def _may_have_changed(file: File) -> bool:
         )
         for dialect in dialects
     ]
-    every = [frozenset(range(256))] * len(dialects)
-    for _, entry in file.scan([*skipped, *every]):
-        value = decode_entry(file, "attribute", entry)
+    for index in file.attributes.others(plain):
+        value = file.decode("attribute", index)
         if value is None or value.name not in _DICTIONARIES:
             continue
         held = (file.decode("attribute", index) for _, index in value.field("elements"))

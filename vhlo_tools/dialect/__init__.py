@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
+    from vhlo_tools.dialect.checkout import TableGen, find_tablegen, survey_checkout
     from vhlo_tools.dialect.confirmations import ExpansionConfirmation, known_confirmations
+    from vhlo_tools.dialect.cutting import cut
     from vhlo_tools.dialect.defaults import Default, Structure, known_default, known_defaults
     from vhlo_tools.dialect.description import describe
     from vhlo_tools.dialect.encodings import (
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
         load_specification,
         structures_in,
     )
+    from vhlo_tools.dialect.survey import Comparison, Difference, Survey, Unread, compare, draft
     from vhlo_tools.dialect.version_diff import Change, diff
     from vhlo_tools.dialect.version_steps import OpStructure, blockers, downgrade, floor_of, upgrade
     from vhlo_tools.dialect.versions import (
@@ -67,7 +70,9 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
+            "checkout": ("TableGen", "find_tablegen", "survey_checkout"),
             "confirmations": ("ExpansionConfirmation", "known_confirmations"),
+            "cutting": ("cut",),
             "defaults": ("Default", "Structure", "known_default", "known_defaults"),
             "description": ("describe",),
             "encodings": (
@@ -107,6 +112,7 @@ else:
                 "load_specification",
                 "structures_in",
             ),
+            "survey": ("Comparison", "Difference", "Survey", "Unread", "compare", "draft"),
             "version_diff": ("Change", "diff"),
             "version_steps": ("OpStructure", "blockers", "downgrade", "floor_of", "upgrade"),
             "versions": ("VersionEntry", "bytecode_version_of", "known_versions", "minimum_version", "newest_version"),

@@ -7,10 +7,14 @@ the same few ops many times over.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import field
 from typing import Final
 
-__all__ = ["Pairs", "Script", "align", "paired"]
+from vhlo_tools.records import dataclass
+
+__all__ = ["Pairs", "Script", "align", "common_prefix", "paired"]
 
 #: Positions of corresponding elements, in order.
 Pairs = list[tuple[int, int]]
@@ -81,18 +85,35 @@ def _back(history: list[dict[int, int]], x: int, y: int) -> Pairs:
     return pairs[::-1]
 
 
+def common_prefix(one: array[int], other: array[int]) -> int:
+    """Return the number of elements with which both begin, found by comparing slices as wholes."""
+    same, size = 0, min(len(one), len(other))
+    step = size
+    while step:
+        if same + step <= size and one[same : same + step] == other[same : same + step]:
+            same += step
+        else:
+            step //= 2
+    return same
+
+
+@dataclass(slots=True)
 class Script:
-    """The alignment of the ops of two blocks: pairs, and ranges with too few matches for an alignment."""
+    """The alignment of the ops of two blocks.
 
-    __slots__ = ("pairs", "unlike")
+    Attributes:
+        same: The number of ops with which both begin, and which are equal, operands included.
+        pairs: The positions of corresponding ops behind these.
+        unlike: Ranges with too few matches for an alignment.
+    """
 
-    def __init__(self, pairs: Pairs, unlike: list[tuple[range, range]]) -> None:
-        self.pairs = pairs
-        self.unlike = unlike
+    same: int = 0
+    pairs: Pairs = field(default_factory=list)
+    unlike: list[tuple[range, range]] = field(default_factory=list)
 
     def merged(self, size_a: int, size_b: int) -> Iterator[tuple[int | range | None, int | range | None]]:
-        """Yield positions on both sides in order: a pair of ops, an op of one side, or two unaligned ranges."""
-        at_i, at_j = 0, 0
+        """Yield positions behind :attr:`same` in order: a pair of ops, an op of one side, or two unaligned ranges."""
+        at_i = at_j = self.same
         stops = sorted(
             [*((i, j, i + 1, j + 1) for i, j in self.pairs)]
             + [(gone.start, come.start, gone.stop, come.stop) for gone, come in self.unlike]

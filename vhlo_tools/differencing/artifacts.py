@@ -39,7 +39,7 @@ def diff_artifacts(before: Artifact, after: Artifact, *, locations: bool = False
     numbers = ValueNumbering()
     try:
         one, other = (Side(FileNumbering(each.file, numbers)) for each in (before, after))
-        _ProgramDiff(one, other, found, locations).programs(before.file.ir, after.file.ir)
+        _ProgramDiff(one, other, found, locations).programs(before.file.program, after.file.program)
     except MalformedArtifactError as error:
         # Two files are read at once; the error must name the one at fault.
         error.args = (f"{_damaged(before, after)}: {error}",)

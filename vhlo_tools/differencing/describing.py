@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from vhlo_tools.bytecode import Operation, Printer, Value, digest, element_texts, entry_name, program_name
+from vhlo_tools.bytecode import Head, Operation, Printer, Value, digest, element_texts, entry_name, program_name
 from vhlo_tools.dialect import known_dialects
 from vhlo_tools.differencing.value_numbering import FileNumbering
 from vhlo_tools.mapping import view
@@ -72,12 +72,12 @@ class Describer:
         name = program_name(self._numbering.names[op.name])
         return shortened(f"{name} : {', '.join(map(self.type, op.results))}" if op.results else name)
 
-    def properties(self, op: Operation) -> str | None:
+    def properties(self, op: Operation | Head) -> str | None:
         """Return properties of an unknown form as hexadecimal digits."""
         own = self._numbering.opaque_properties(op)
         return None if own is None else shortened(f"0x{own.hex()}")
 
-    def ops(self, ops: Iterable[Operation]) -> str:
+    def ops(self, ops: Iterable[Head]) -> str:
         """Return the number of ops, and the most frequent op names."""
         counts = Counter(program_name(self._numbering.names[op.name]) for op in ops)
         most = [f"{number} {name}" for name, number in counts.most_common(_NAMES_SHOWN)]

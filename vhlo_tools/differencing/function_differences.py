@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from vhlo_tools.bytecode import Block, Operation, function_types
@@ -94,8 +95,8 @@ class FunctionDiff:
             if name != "sym_name"
         }
         blocks = [block for region in op.regions for block in region.blocks]
-        inner = tuple(tuple(numbering.block(block, blind=True)) for block in blocks)
-        uses = tuple(tuple(each.operands for each in block.operations) for block in blocks)
+        inner = tuple(numbering.block(block, blind=True).tobytes() for block in blocks)
+        uses = tuple(block.rows.operands.tobytes() for block in blocks)
         return frozenset(held.items()), inner, uses
 
     def _function(self, path: str, one: Operation, other: Operation) -> None:
@@ -147,8 +148,8 @@ class FunctionDiff:
     def _summary(self, side: Side, op: Operation) -> str:
         signature = _signature(side, side.numbering.attributes_of(op))
         types = " -> ".join(map(side.describe.types, signature)) if signature else "a function"
-        ops = [each for region in op.regions for block in region.blocks for each in block.operations]
-        return f"{types}, {side.describe.ops(ops)}"
+        heads = (block.rows.kinds_of_ops for region in op.regions for block in region.blocks)
+        return f"{types}, {side.describe.ops(chain.from_iterable(heads))}"
 
     def _say(self, kind: DifferenceKind, path: str, before: str | None, after: str | None) -> None:
         self._report(Difference(kind, path, before, after))

@@ -7,12 +7,15 @@ arguments.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
+from operator import ne
 from typing import Final
 
-from vhlo_tools.bytecode import Block, Operation, Region, program_name
-from vhlo_tools.differencing.alignment import Pairs, Script, align, paired
+from vhlo_tools.bytecode import Block, Head, Operation, Region, program_name
+from vhlo_tools.differencing.alignment import Pairs, Script, align, common_prefix, paired
 from vhlo_tools.differencing.describing import Describer
 from vhlo_tools.differencing.difference import Difference, DifferenceKind
 from vhlo_tools.differencing.value_numbering import FileNumbering
@@ -35,9 +38,14 @@ class Side:
         self.numbering = numbering
         self.describe = Describer(numbering)
 
-    def name(self, op: Operation) -> str:
+    def name(self, op: Operation | Head) -> str:
         """Return the name of an op with its dialect and version."""
         return self.numbering.names[op.name]
+
+
+def _values() -> array[int]:
+    """Return an empty list of tokens, one for each value in scope."""
+    return array("Q")
 
 
 class Starts:
@@ -45,7 +53,7 @@ class Starts:
 
     __slots__ = ("_block", "_mark", "_path", "_side", "arguments", "ops")
 
-    def __init__(self, side: Side, path: str, block: Block, arguments: int, ops: list[int], mark: str) -> None:
+    def __init__(self, side: Side, path: str, block: Block, arguments: int, ops: array[int], mark: str) -> None:
         self.arguments = arguments
         self.ops = ops
         self._side = side
@@ -59,9 +67,9 @@ class Starts:
         prefix = f"{self._mark}{self._path}{'/' if self._path else ''}"
         # The last op with this start: ops before it with the same start have no results.
         index = bisect_right(self.ops, token) - 1
-        op = self._block.operations[index]
-        number = f"#{token - self.ops[index]}" if len(op.results) > 1 else ""
-        return f"{prefix}{index}:{program_name(self._side.name(op))}{number}"
+        head = self._block.rows.head(index)
+        number = f"#{token - self.ops[index]}" if len(head.results) > 1 else ""
+        return f"{prefix}{index}:{program_name(self._side.name(head))}{number}"
 
 
 class OpDiff:
@@ -86,7 +94,7 @@ class OpDiff:
         self._starts: list[Starts] = []
         self._root = ""
         # The tokens of the values of the module, which functions may use.
-        self._outer: tuple[list[int], list[int]] = ([], [])
+        self._outer = (_values(), _values())
 
     def function(self, path: str, one: Operation, other: Operation) -> None:
         """Compare the contents of two functions, in modules that :meth:`module` has compared."""
@@ -96,15 +104,15 @@ class OpDiff:
             return
         for a, b in zip(one.regions, other.regions, strict=True):
             of_a, of_b = (
-                [] if op.isolated else list(outer) for op, outer in zip((one, other), self._outer, strict=True)
+                _values() if op.isolated else outer[:] for op, outer in zip((one, other), self._outer, strict=True)
             )
             self._region(path, a, b, of_a, of_b)
 
     def attributes(
         self,
         path: str,
-        one: Operation,
-        other: Operation,
+        one: Operation | Head,
+        other: Operation | Head,
         kind_of: Callable[[str], DifferenceKind],
         skipped: frozenset[str] = frozenset(),
     ) -> None:
@@ -154,7 +162,7 @@ class OpDiff:
         functions.
         """
         self._root = path
-        of_a, of_b = self._outer = ([], [])
+        of_a, of_b = self._outer = (_values(), _values())
         self._compared(path, one, other, self._defined(path, one, other, of_a, of_b), of_a, of_b)
 
     def _say(self, kind: DifferenceKind, path: str, before: str | None, after: str | None) -> None:
@@ -169,18 +177,18 @@ class OpDiff:
             if texts != ("unknown", "unknown"):
                 self._say("location", path, *texts)
 
-    def _regions(self, path: str, one: Operation, other: Operation, of_a: list[int], of_b: list[int]) -> None:
+    def _regions(self, path: str, one: Operation, other: Operation, of_a: array[int], of_b: array[int]) -> None:
         if len(one.regions) != len(other.regions):
             self._say("op", f"{path} regions", str(len(one.regions)), str(len(other.regions)))
             return
         for number, (a, b) in enumerate(zip(one.regions, other.regions, strict=True)):
-            inner_a, inner_b = [] if one.isolated else of_a, [] if other.isolated else of_b
+            inner_a, inner_b = _values() if one.isolated else of_a, _values() if other.isolated else of_b
             starts = len(inner_a), len(inner_b)
             self._region(f"{path}/{number}", a, b, inner_a, inner_b)
             del inner_a[starts[0] :]
             del inner_b[starts[1] :]
 
-    def _region(self, path: str, one: Region, other: Region, of_a: list[int], of_b: list[int]) -> None:
+    def _region(self, path: str, one: Region, other: Region, of_a: array[int], of_b: array[int]) -> None:
         if len(one.blocks) != len(other.blocks):
             self._say("op", f"{path} blocks", str(len(one.blocks)), str(len(other.blocks)))
             return
@@ -192,35 +200,36 @@ class OpDiff:
 
     # Pairing of ops and values
 
-    def _defined(self, path: str, one: Block, other: Block, of_a: list[int], of_b: list[int]) -> Script:
+    def _defined(self, path: str, one: Block, other: Block, of_a: array[int], of_b: array[int]) -> Script:
         """Pair the ops of two blocks, and assign tokens to the values that they define."""
         pairs = self.arguments(path, one, other)
         script = self._script(one, other, same_values=len(of_a) == len(of_b) and len(pairs) == len(one.arguments))
         partners = {j: i for i, j in script.pairs}
         starts_a = self._give(path, one, of_a, "")
         arguments = {j: starts_a.arguments + i for i, j in pairs}
-        starts_b = self._give(path, other, [], "added ", side=self._b)
-        of_b += [arguments.get(j, starts_b.arguments + j) for j in range(len(other.arguments))]
-        for j, op in enumerate(other.operations):
+        starts_b = self._give(path, other, _values(), "added ", side=self._b)
+        of_b.extend([arguments.get(j, starts_b.arguments + j) for j in range(len(other.arguments))])
+        of_b.extend(range(starts_a.ops[0], starts_a.ops[script.same]))
+        rows_a, rows_b = one.rows, other.rows
+        for j in range(script.same, len(rows_b)):
             i = partners.get(j)
             own = starts_b.ops[j]
-            shared = len(one.operations[i].results) if i is not None else 0
+            shared = len(rows_a.head(i).results) if i is not None else 0
             first = starts_a.ops[i] if i is not None else 0
-            of_b += [first + k if k < shared else own + k for k in range(len(op.results))]
+            of_b.extend([first + k if k < shared else own + k for k in range(starts_b.ops[j + 1] - own)])
         return script
 
-    def _give(self, path: str, block: Block, values: list[int], mark: str, side: Side | None = None) -> Starts:
+    def _give(self, path: str, block: Block, values: array[int], mark: str, side: Side | None = None) -> Starts:
         """Assign tokens to the values of a block, and record their labels."""
         side = side or self._a
-        arguments = token = self._token
-        token += len(block.arguments)
-        ops = []
-        for op in block.operations:
-            ops.append(token)
-            token += len(op.results)
-        values += range(arguments, token)
+        arguments, rows = self._token, block.rows
+        counts = rows.kinds.result_counts
+        first = arguments + len(block.arguments)
+        # The first token of each op, and the end.
+        ops = array("Q", accumulate([counts[head] for head in rows.heads], initial=first))
+        values.extend(range(arguments, ops[-1]))
         # A gap of one, so that no two blocks have the same start.
-        self._token = token + 1
+        self._token = ops[-1] + 1
         # Relative to the function, which the path of the op that uses the value names.
         inner = path.removeprefix(self._root).removeprefix("/")
         starts = Starts(side, inner, block, arguments, ops, mark)
@@ -229,28 +238,29 @@ class OpDiff:
 
     def _script(self, one: Block, other: Block, *, same_values: bool) -> Script:
         keys_a, keys_b = self._a.numbering.block(one), self._b.numbering.block(other)
-        ops_a, ops_b = one.operations, other.operations
-        start, shorter = 0, min(len(ops_a), len(ops_b))
+        start = 0
         # While the values have equal numbers, operands help to find the first difference of the programs.
         if same_values:
-            while start < shorter and keys_a[start] == keys_b[start] and ops_a[start].operands == ops_b[start].operands:
-                start += 1
+            start = common_prefix(keys_a, keys_b)
+            rows_a, rows_b = one.rows, other.rows
+            operands = common_prefix(rows_a.operands, rows_b.operands)
+            start = min(start, bisect_right(rows_a.starts, operands) - 1)
         rest = align(keys_a[start:], keys_b[start:]) or []
-        pairs = [*((i, i) for i in range(start)), *((start + i, start + j) for i, j in rest)]
-        script = Script([], [])
-        at_i, at_j = 0, 0
-        for i, j in [*pairs, (len(ops_a), len(ops_b))]:
+        script = Script(start)
+        at_i = at_j = start
+        for i, j in [*((start + i, start + j) for i, j in rest), (len(keys_a), len(keys_b))]:
             if i > at_i or j > at_j:
                 self._between(one, other, range(at_i, i), range(at_j, j), script)
-            if i < len(ops_a):
+            if i < len(keys_a):
                 script.pairs.append((i, j))
             at_i, at_j = i + 1, j + 1
         return script
 
     def _between(self, one: Block, other: Block, gone: range, come: range, script: Script) -> None:
         """Pair ops by their names, in ranges without equal ops."""
-        names_a = [self._a.name(one.operations[i]) for i in gone]
-        names_b = [self._b.name(other.operations[j]) for j in come]
+        rows_a, rows_b = one.rows, other.rows
+        names_a = [self._a.name(rows_a.head(i)) for i in gone]
+        names_b = [self._b.name(rows_b.head(j)) for j in come]
         pairs = align(names_a, names_b)
         if pairs is None or len(gone) + len(come) - 2 * len(pairs) > _MOST_SINGLE:
             script.unlike.append((gone, come))
@@ -268,24 +278,36 @@ class OpDiff:
             return []
         a, b = self._a.numbering, self._b.numbering
         pairs = list(zip(gone, come, strict=True))
-        alike = (a.types(one.operations[i].results) == b.types(other.operations[j].results) for i, j in pairs)
+        rows_a, rows_b = one.rows, other.rows
+        alike = (a.types(rows_a.head(i).results) == b.types(rows_b.head(j).results) for i, j in pairs)
         return pairs if all(alike) else []
 
     # Reporting
 
-    def _compared(self, path: str, one: Block, other: Block, script: Script, of_a: list[int], of_b: list[int]) -> None:
+    def _compared(
+        self, path: str, one: Block, other: Block, script: Script, of_a: array[int], of_b: array[int]
+    ) -> None:
         keys_a, keys_b = self._a.numbering.block(one), self._b.numbering.block(other)
-        for i, j in script.merged(len(one.operations), len(other.operations)):
+        rows_a, rows_b = one.rows, other.rows
+        used = rows_a.operands[: rows_a.starts[script.same]]
+        # Values with equal numbers may correspond to others, where blocks or regions before these differ.
+        is_same = not any(map(ne, map(of_a.__getitem__, used), map(of_b.__getitem__, used)))
+        holders = [k for k in rows_a.extras if k < script.same]
+        for k in holders if is_same and not self._locations else range(script.same):
+            a, b = rows_a.operation(k), rows_b.operation(k)
+            if a.regions or self._locations or not self._same(a, b, of_a, of_b):
+                self._op(self._path(self._a, path, k, a), a, b, of_a, of_b, alike=True)
+        for i, j in script.merged(len(keys_a), len(keys_b)):
             if isinstance(i, range) or isinstance(j, range):
                 self._unlike(path, one, other, i, j)
             elif i is None and j is not None:
-                op = other.operations[j]
+                op = rows_b.operation(j)
                 self._say("op", self._path(self._b, path, j, op), None, self._b.describe.op(op))
             elif j is None and i is not None:
-                op = one.operations[i]
+                op = rows_a.operation(i)
                 self._say("op", self._path(self._a, path, i, op), self._a.describe.op(op), None)
             elif i is not None and j is not None:
-                a, b = one.operations[i], other.operations[j]
+                a, b = rows_a.operation(i), rows_b.operation(j)
                 alike = keys_a[i] == keys_b[j]
                 if alike and not a.regions and not self._locations and self._same(a, b, of_a, of_b):
                     continue
@@ -294,7 +316,7 @@ class OpDiff:
     def _same(self, a: Operation, b: Operation, of_a: Sequence[int], of_b: Sequence[int]) -> bool:
         return [of_a[n] for n in a.operands] == [of_b[n] for n in b.operands]
 
-    def _op(self, path: str, a: Operation, b: Operation, of_a: list[int], of_b: list[int], *, alike: bool) -> None:
+    def _op(self, path: str, a: Operation, b: Operation, of_a: array[int], of_b: array[int], *, alike: bool) -> None:
         if self._a.name(a) != self._b.name(b):
             self._say("op", path, self._a.describe.op(a), self._b.describe.op(b))
         elif not alike:
@@ -312,8 +334,9 @@ class OpDiff:
             self._regions(path, a, b, of_a, of_b)
 
     def _unlike(self, path: str, one: Block, other: Block, gone: object, come: object) -> None:
-        ops_a = [one.operations[i] for i in gone] if isinstance(gone, range) else []
-        ops_b = [other.operations[j] for j in come] if isinstance(come, range) else []
+        rows_a, rows_b = one.rows, other.rows
+        ops_a = [rows_a.head(i) for i in gone] if isinstance(gone, range) else []
+        ops_b = [rows_b.head(j) for j in come] if isinstance(come, range) else []
         start = gone.start if isinstance(gone, range) else 0
         where = f"{path}/{start} and following"
         self._say("op", where, self._a.describe.ops(ops_a), self._b.describe.ops(ops_b))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
 from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import Any, Final
@@ -11,7 +12,10 @@ from vhlo_tools.bytecode import (
     Block,
     ByteReader,
     Entry,
+    Extra,
     File,
+    Head,
+    Heads,
     Operation,
     Value,
     attributes_in,
@@ -34,6 +38,7 @@ _SHORT: Final = 256
 _MOST_COMPARED: Final = 4
 _DICTIONARIES: Final = ("dictionary", "dict_v1")
 _KNOWN: Final = ("builtin", "vhlo")
+_PLAIN: Final = Extra()
 
 #: The attributes of ops that name functions.
 SYMBOLS: Final = frozenset({"callee", "called_computations", "decomposition"})
@@ -92,7 +97,9 @@ class FileNumbering:
         self._types: dict[tuple[int, ...], Hashable] = {}
         self._attributes: dict[tuple[int, int | None, int | None], Mapping[str, int]] = {}
         self._attribute_keys: dict[tuple[int, int | None, int | None, bool], int] = {}
-        self._blocks: dict[tuple[int, bool], list[int]] = {}
+        # By id() of blocks, and of the heads of a program, which the file keeps alive.
+        self._blocks: dict[tuple[int, bool], array[int]] = {}
+        self._kinds: dict[tuple[int, bool], tuple[Heads, dict[int, int]]] = {}
         self._depth = 0
 
     # Attributes and types
@@ -228,14 +235,14 @@ class FileNumbering:
 
     # Ops
 
-    def attributes_of(self, op: Operation) -> Mapping[str, int]:
+    def attributes_of(self, op: Operation | Head) -> Mapping[str, int]:
         """Return the attributes of an op by name, including those in its properties."""
         key = (op.name, op.properties, op.attributes)
         if key not in self._attributes:
             self._attributes[key] = {**self._foreign_properties(op), **attributes_of(self.file, op)}
         return self._attributes[key]
 
-    def _foreign_properties(self, op: Operation) -> Mapping[str, int]:
+    def _foreign_properties(self, op: Operation | Head) -> Mapping[str, int]:
         """Return the known properties of an op of another dialect, or MLIR's default form, a dictionary."""
         if op.properties is None or self.names[op.name].partition(".")[0] in _KNOWN:
             return {}
@@ -248,14 +255,14 @@ class FileNumbering:
         except MalformedArtifactError:
             return {}
 
-    def opaque_properties(self, op: Operation) -> bytes | None:
+    def opaque_properties(self, op: Operation | Head) -> bytes | None:
         """Return the properties of an op of another dialect in an unknown form, or ``None``."""
         foreign = op.properties is not None and self.names[op.name].partition(".")[0] not in _KNOWN
         if not foreign or self._foreign_properties(op):
             return None
         return bytes(self.file.properties[op.properties or 0].data)
 
-    def opaque_key(self, op: Operation) -> Hashable:
+    def opaque_key(self, op: Operation | Head) -> Hashable:
         """Return a key for the properties of :meth:`opaque_properties`."""
         own = self.opaque_properties(op)
         return None if own is None else self._of_own_making(view(own))
@@ -279,7 +286,7 @@ class FileNumbering:
                 return self.numbers.of(("renamed", tuple(self.renamed.get(each, each) for each in names)))
         return self.renamed.get(number, number)
 
-    def attributes_key(self, op: Operation, *, blind: bool = False) -> int:
+    def attributes_key(self, op: Operation | Head, *, blind: bool = False) -> int:
         """Return the number of all attributes of an op; if ``blind``, without the names of functions that it calls."""
         key = (op.name, op.properties, op.attributes, blind)
         if key not in self._attribute_keys:
@@ -291,28 +298,34 @@ class FileNumbering:
             self._attribute_keys[key] = self.numbers.of(("attributes", pairs, opaque))
         return self._attribute_keys[key]
 
-    def op(self, op: Operation, *, blind: bool = False) -> int:
+    def op(self, head: Head, extra: Extra, *, blind: bool = False) -> int:
         """Return the number of an op with its regions, but without its operands and locations."""
-        inner: Hashable = ()
-        if op.regions:
-            inner = tuple(
-                tuple((self._arguments(block), tuple(self.block(block, blind=blind))) for block in region.blocks)
-                for region in op.regions
-            )
-        name = self._name_numbers[op.name]
-        attributes = self.attributes_key(op, blind=blind)
-        return self.numbers.of((name, attributes, self.types(op.results), len(op.operands), op.successors, inner))
+        inner = tuple(
+            tuple((self._arguments(block), self.block(block, blind=blind).tobytes()) for block in region.blocks)
+            for region in extra.regions
+        )
+        name = self._name_numbers[head.name]
+        attributes = self.attributes_key(head, blind=blind)
+        return self.numbers.of((name, attributes, self.types(head.results), head.operands, extra.successors, inner))
 
-    def block(self, block: Block, *, blind: bool = False) -> list[int]:
+    def block(self, block: Block, *, blind: bool = False) -> array[int]:
         """Return the numbers of the ops of a block, computed once: blocks live as long as their file."""
         key = (id(block), blind)
         if key not in self._blocks:
-            self._blocks[key] = [self.op(op, blind=blind) for op in block.operations]
+            rows = block.rows
+            kinds, numbers = self._kinds.setdefault((id(rows.kinds), blind), (rows.kinds, {}))
+            for head in {*rows.heads} - numbers.keys():
+                numbers[head] = self.op(kinds.table[head], _PLAIN, blind=blind)
+            found = array("I", [numbers[head] for head in rows.heads])
+            for position, extra in rows.extras.items():
+                found[position] = self.op(kinds.table[rows.heads[position]], extra, blind=blind)
+            self._blocks[key] = found
         return self._blocks[key]
 
     def forget_blocks(self) -> None:
         """Clear the cached numbers of ops, after a change of :attr:`renamed`."""
         self._blocks.clear()
+        self._kinds.clear()
         self._attribute_keys.clear()
 
     def _arguments(self, block: Block) -> Hashable:

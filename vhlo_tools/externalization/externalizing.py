@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import Final
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bytecode import (
-    Block,
     BlockArgument,
     Chunk,
     File,
     Operation,
     Printer,
     Values,
+    blocks_in,
     collect_garbage,
     program_name,
     read_orders,
-    walk,
     write_orders,
 )
 from vhlo_tools.externalization.constant_uses import FoundConstant, find_constants
@@ -171,14 +169,13 @@ def _move(entry: SignatureEditor, chosen: Sequence[FoundConstant]) -> set[int]:
         op = found.place.op
         values.of(block).append(values.of(op)[0])
         block.arguments.append(BlockArgument(op.results[0], op.location))
-        orders += [replace(order, value=before + number) for order in op.use_lists]
+        orders += [order._replace(value=before + number) for order in op.use_lists]
         for around in _around(entry, found):
             around.isolated = False
     write_orders(block, orders)
     gone = {id(found.place.op) for found in chosen}
-    for item in list(walk(Block(operations=[entry.op]))):
-        if isinstance(item, Block):
-            item.operations = [op for op in item.operations if id(op) not in gone]
+    for each in [inner for region in entry.op.regions for top in region.blocks for inner in blocks_in(top)]:
+        each.operations = [op for op in each.operations if id(op) not in gone]
     values.number()
     lost = entry.set_types(before, [found.place.op.results[0] for found in chosen])
     # In old versions of the format, the value is in a dictionary.

@@ -178,7 +178,7 @@ def _move(file: File, entry: SignatureEditor, record: Provenance, indices: Mappi
 
 
 def _orders_of(orders: list[UseListOrder], argument: int) -> tuple[UseListOrder, ...]:
-    return tuple(replace(order, value=None) for order in orders if order.value == argument)
+    return tuple(order._replace(value=None) for order in orders if order.value == argument)
 
 
 def _insert(function: Operation, position: tuple[int, ...], op: Operation, what: str) -> None:

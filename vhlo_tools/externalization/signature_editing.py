@@ -13,12 +13,13 @@ from vhlo_tools.bytecode import (
     Attributes,
     Block,
     File,
+    Head,
     Operation,
     Tables,
     Value,
     attributes_of,
     change_attributes,
-    walk,
+    heads_in,
 )
 from vhlo_tools.errors import InvalidInputError, MalformedArtifactError
 from vhlo_tools.externalization.constant_uses import RegionOp
@@ -147,14 +148,14 @@ def edit_signature(file: File, holders: Sequence[RegionOp], name: str) -> Signat
     if len(op.regions) != 1 or not op.regions[0].blocks:
         raise InvalidInputError(f"the function @{name} has no body")
     seen: set[tuple[int, int | None, int | None]] = set()
-    for item in walk(file.ir):
-        if not isinstance(item, Operation) or (item.name, item.properties, item.attributes) in seen:
+    for head in heads_in(file.program):
+        if (head.name, head.properties, head.attributes) in seen:
             continue
-        seen.add((item.name, item.properties, item.attributes))
-        if name in _called(file, item):
+        seen.add((head.name, head.properties, head.attributes))
+        if name in _called(file, head):
             raise InvalidInputError(f"@{name} is called by other functions, which would have to pass new arguments")
-        if file.op_name(item.name) == "builtin.module":
-            held = attributes_of(file, item)
+        if file.op_name(head.name) == "builtin.module":
+            held = attributes_of(file, head)
             if said := [key for key in _OF_ARGUMENTS if key in held]:
                 raise InvalidInputError(
                     f"the module attribute {said[0]} has one entry for each argument of @{name}, "
@@ -166,7 +167,7 @@ def edit_signature(file: File, holders: Sequence[RegionOp], name: str) -> Signat
     return editor
 
 
-def _called(file: File, op: Operation) -> Iterator[str]:
+def _called(file: File, op: Head) -> Iterator[str]:
     """Yield the functions named by an op."""
     name = file.op_name(op.name)
     if name.startswith("builtin.") or (op.attributes is None and op.properties is None):

@@ -11,9 +11,11 @@ from vhlo_tools.bytecode import (
     Attributes,
     Block,
     File,
+    Head,
     Operation,
     Place,
     Tables,
+    blocks_in,
     collect_garbage,
     visit,
 )
@@ -95,7 +97,9 @@ class _Ops:
         self._layout = layout
         self._structures = Structures(file)
         self._moves: dict[int, _Move] = {}
-        self._done: dict[tuple[object, ...], tuple[int | None, int | None]] = {}
+        # The new properties and dictionaries of ops with a head; of some ops, they depend on the types of operands too.
+        self._alike: dict[Head, tuple[int | None, int | None]] = {}
+        self._computed: dict[tuple[Head, tuple[int, ...]], tuple[int | None, int | None]] = {}
         self._dropped: set[int] = set()
 
     def move(self) -> frozenset[int]:
@@ -103,19 +107,24 @@ class _Ops:
         file = self._file
         names = range(len(file.dialects.ops))
         self._moves = {index: move for index in names if (move := self._move_of(file.op_name(index))) is not None}
-        everywhere = self._layout.moves
-
-        def wanted(op: Operation) -> bool:
-            return op.name in self._moves or (everywhere and (op.attributes is not None or op.properties is not None))
-
-        if self._moves or everywhere:
-            # Names change afterwards, because they determine how attributes are stored.
-            visit(file.ir, self._operation, _ignored, wanted)
+        # Names change afterwards, because they determine how attributes are stored.
+        if self._moves or self._layout.moves:
+            visit(file.ir, self._operation, _ignored, self._is_wanted, once=self._is_alike, for_editing=True)
+            self._change_alike()
         for index, move in self._moves.items():
             renamed = replace(file.dialects.ops[index], name=self._tables.string(move.to.name))
             file.dialects.ops[index] = renamed
         self._layout.finish()
         return frozenset(self._dropped)
+
+    def _is_wanted(self, head: Head) -> bool:
+        has_attributes = head.attributes is not None or head.properties is not None
+        return head.name in self._moves or (self._layout.moves and has_attributes)
+
+    def _is_alike(self, head: Head) -> bool:
+        """Return whether the new attributes of an op depend on its head alone."""
+        move = self._moves.get(head.name)
+        return move is None or not move.computed
 
     def _move_of(self, name: str) -> _Move | None:
         """Return the conversion of the ops called ``name``; ``None`` if they remain unchanged."""
@@ -134,13 +143,28 @@ class _Ops:
         return _Move(version, to, any(known_default(each).value is None for each in gained))
 
     def _operation(self, place: Place, values: list[int]) -> None:
-        op = place.op
-        move = self._moves.get(op.name)
-        types = tuple([values[index] for index in op.operands]) if move and move.computed else ()
-        key = (op.name, op.properties, op.attributes, types)
-        if key not in self._done:
-            self._done[key] = self._attributes(place, move, values)
-        op.properties, op.attributes = self._done[key]
+        op, move = place.op, self._moves.get(place.op.name)
+        if self._is_alike(op.head):
+            self._alike[op.head] = self._attributes(place, move, values)
+            return
+        key = op.head, tuple([values[index] for index in op.operands])
+        if key not in self._computed:
+            self._computed[key] = self._attributes(place, move, values)
+        op.properties, op.attributes = self._computed[key]
+
+    def _change_alike(self) -> None:
+        """Change the attributes of all ops of which one stands for all."""
+        done: set[int] = set()
+        for block in blocks_in(self._file.ir):
+            if not block.is_columnar:
+                for op in block.operations:
+                    op.properties, op.attributes = self._alike.get(op.head, (op.properties, op.attributes))
+            elif id(kinds := block.rows.kinds) not in done:
+                done.add(id(kinds))
+                for number, head in enumerate(kinds.table):
+                    if head in self._alike:
+                        properties, attributes = self._alike[head]
+                        kinds.replace(number, attributes=attributes, properties=properties)
 
     def _attributes(self, place: Place, move: _Move | None, values: list[int]) -> tuple[int | None, int | None]:
         """Return the indices of the new properties and the new dictionary of an op."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from vhlo_tools.bytecode import OPTIONAL_LOCATIONS_SINCE, Block, Entry, File, Tables, Value, decode, encode, walk
+from vhlo_tools.bytecode import OPTIONAL_LOCATIONS_SINCE, File, Tables, Value, blocks_in, decode, encode
 from vhlo_tools.dialect import encodings_of, known_feature
 from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
@@ -18,20 +16,14 @@ def make_locations_plain(file: File, target: Version) -> list[Finding]:
     The entries are changed in place in the table, so that locations and attributes that contain them follow.
     """
     encodings = {each.name: each for each in encodings_of("builtin", "attribute").values()}
-    old = frozenset(code << 1 | 1 for code in encodings_of("builtin", "attribute")) - {
-        encodings["file_line_col_range"].code << 1 | 1
-    }
-    builtin = [file.dialect(index) == "builtin" for index in range(len(file.dialects.names))]
     changed = 0
-    for index, entry in enumerate(file.attributes):
-        if not builtin[entry.dialect] or not entry.custom or (len(entry.data) and entry.data[0] in old):
-            continue
+    for index in file.called("attribute", "builtin", "file_line_col_range"):
         value = file.decode("attribute", index)
-        if value is None or value.name != "file_line_col_range":
+        if value is None:
             continue
         line, column = (*value.field("lines_and_columns"), 0, 0)[:2]
         plain = Value("builtin", encodings["file_line_col"], (value.field("file"), line, column))
-        file.attributes[index] = Entry(entry.dialect, True, file.encode("attribute", plain).data)
+        file.attributes[index] = file.encode("attribute", plain)
         changed += 1
     if not changed:
         return []
@@ -60,10 +52,10 @@ def locate_arguments(file: File, tables: Tables) -> None:
     """Add a location to every block argument without one, if the version of the format requires it."""
     if file.version >= OPTIONAL_LOCATIONS_SINCE:
         return
-    for item in walk(file.ir):
-        if isinstance(item, Block) and any(argument.location is None for argument in item.arguments):
+    for block in blocks_in(file.ir):
+        if any(argument.location is None for argument in block.arguments):
             unknown = tables.builtin("unknown")
-            item.arguments = [
-                replace(argument, location=unknown) if argument.location is None else argument
-                for argument in item.arguments
+            block.arguments = [
+                argument._replace(location=unknown) if argument.location is None else argument
+                for argument in block.arguments
             ]

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 from corpus import EXAMPLES
 from corpus_files import read_corpus_file
+from walking import walk
 
 import vhlo_tools as vt
-from vhlo_tools.bytecode import Operation, walk
+from vhlo_tools.bytecode import Operation
 
 
 def layout(artifact: vt.Artifact) -> Iterator[tuple[str, bool, bool]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from walking import walk
 from weights_files import round_trip
 
 import vhlo_tools as vt
-from vhlo_tools.bytecode import Operation, encode, walk
+from vhlo_tools.bytecode import Operation, encode
 from vhlo_tools.bytecode.editing.value_numbers import Values, read_orders, write_orders
 from vhlo_tools.bytecode.ir import UseListOrder
 

@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from copy import deepcopy
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from walking import walk
+
 from fuzz.drawing import damage, hostile_string, near, number
-from vhlo_tools.bytecode import Block, DialectName, Entry, File, Operation, Properties, Region, decode, encode, walk
+from vhlo_tools.bytecode import (
+    Block,
+    DialectName,
+    Entry,
+    EntryTable,
+    File,
+    Operation,
+    Properties,
+    Region,
+    decode,
+    encode,
+)
 from vhlo_tools.bytecode import varint as mlir_varint
 from vhlo_tools.bytecode.container import SECTION_NAMES, decode_container, encode_header, encode_section
 from vhlo_tools.dialect import EntryKind
@@ -25,11 +38,11 @@ _MOST = 1000
 _LARGEST = 3000
 
 
-def _place(chance: random.Random, table: list[Any]) -> int:
+def _place(chance: random.Random, table: Sized) -> int:
     return chance.randrange(len(table))
 
 
-def _table(chance: random.Random, file: File) -> tuple[EntryKind, list[Entry]]:
+def _table(chance: random.Random, file: File) -> tuple[EntryKind, EntryTable]:
     return ("type", file.types) if chance.random() < 0.4 and file.types else ("attribute", file.attributes)
 
 
@@ -139,7 +152,7 @@ def _entry_bytes(chance: random.Random, file: File, other: File) -> None:
         case 4:
             table[at] = chance.choice(table)
         case 5:
-            del table[at]
+            table[at] = Entry(entry.dialect, entry.custom, b"")
         case 6:
             table.append(chance.choice(other.attributes))
         case _:
@@ -275,9 +288,9 @@ def _arguments(chance: random.Random, file: File, other: File) -> None:
         case 1:
             block.arguments *= chance.choice((2, 2, 500))
         case 2:
-            block.arguments[at] = replace(block.arguments[at], type=chance.randrange(len(file.types)))
+            block.arguments[at] = block.arguments[at]._replace(type=chance.randrange(len(file.types)))
         case _:
-            block.arguments[at] = replace(block.arguments[at], location=chance.randrange(len(file.attributes)))
+            block.arguments[at] = block.arguments[at]._replace(location=chance.randrange(len(file.attributes)))
 
 
 def _resources(chance: random.Random, file: File, other: File) -> None:

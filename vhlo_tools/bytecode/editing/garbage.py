@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from vhlo_tools.bytecode import Block, Entry, File, Value, decode_entry, references, walk
+from vhlo_tools.bytecode import Entry, EntryTable, File, Value, blocks_in, decode_entry, heads_in, references
 from vhlo_tools.bytecode.editing.tables import Tables
 from vhlo_tools.bytecode.printing import inherent_attributes
 from vhlo_tools.dialect import EntryKind, encodings_of, foreign_encodings
@@ -74,9 +74,10 @@ def _held_by_others(file: File, candidates: set[_Key]) -> set[_Key] | None:
     )
     for kind in _KINDS:
         skipped = [plain if kind == "attribute" and name == "builtin" else frozenset() for name in dialects]
-        for index, entry in enumerate(_table(file, kind)):
-            is_plain = not entry.custom or (entry.data and entry.data[0] in skipped[entry.dialect])
-            if is_plain or (kind, index) in candidates:
+        table = _table(file, kind)
+        for index in table.others(skipped):
+            entry = table[index]
+            if not entry.custom or (kind, index) in candidates:
                 continue
             value = decode_entry(file, kind, entry)
             if value is None and kind == "attribute":
@@ -84,21 +85,15 @@ def _held_by_others(file: File, candidates: set[_Key]) -> set[_Key] | None:
             if value is None:
                 return None
             held |= _held(value)
-    seen: set[tuple[int, int | None, int | None]] = set()
-    for item in walk(file.ir):
-        if isinstance(item, Block):
-            held.update(("type", argument.type) for argument in item.arguments)
-            continue
-        held.update(("type", index) for index in item.results)
-        key = (item.name, item.properties, item.attributes)
-        if key in seen:
-            continue
-        seen.add(key)
-        if item.attributes is not None:
-            held.add(("attribute", item.attributes))
-        held.update(("attribute", index) for index in inherent_attributes(file, item).values())
+    for block in blocks_in(file.program):
+        held.update(("type", argument.type) for argument in block.arguments)
+    for head in heads_in(file.program):
+        held.update(("type", index) for index in head.results)
+        if head.attributes is not None:
+            held.add(("attribute", head.attributes))
+        held.update(("attribute", index) for index in inherent_attributes(file, head).values())
     return held
 
 
-def _table(file: File, kind: EntryKind) -> list[Entry]:
+def _table(file: File, kind: EntryKind) -> EntryTable:
     return file.attributes if kind == "attribute" else file.types

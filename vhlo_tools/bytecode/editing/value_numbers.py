@@ -8,7 +8,6 @@ token to every value, and in the end replaces tokens by the new numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from vhlo_tools.bytecode import Block, Operation, Region, UseListOrder
@@ -98,10 +97,10 @@ def _ops(region: Region) -> list[Operation]:
 
 def read_orders(block: Block) -> list[UseListOrder]:
     """Return the use-list orders of the arguments of ``block``, all with the number of the argument."""
-    return [replace(order, value=order.value or 0) for order in block.use_lists]
+    return [order._replace(value=order.value or 0) for order in block.use_lists]
 
 
 def write_orders(block: Block, orders: Iterable[UseListOrder]) -> None:
     """Set the use-list orders of the arguments of ``block``; the number of a single argument is not written."""
     alone = len(block.arguments) == 1
-    block.use_lists = tuple([replace(order, value=None) if alone else order for order in orders])
+    block.use_lists = tuple([order._replace(value=None) if alone else order for order in orders])

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Final
 
 from vhlo_tools.bytecode.file import File
-from vhlo_tools.bytecode.ir import Block, Operation, Region
+from vhlo_tools.bytecode.ir import Block, Head, Operation, Region
 from vhlo_tools.bytecode.printing.entry_text import Printer, flagged_indices, indices
 from vhlo_tools.bytecode.printing.literals import bare_or_quoted
 from vhlo_tools.bytecode.properties import Properties
@@ -35,12 +35,12 @@ def print_program(file: File, *, debug_info: bool = False) -> str:
         MalformedArtifactError: If the file is damaged.
     """
     printer = _Program(file, debug_info)
-    for op in file.ir.operations:
+    for op in file.program.operations:
         printer.operation(op, [], "")
     return "".join(printer.out)
 
 
-def inherent_attributes(file: File, op: Operation) -> Mapping[str, int]:
+def inherent_attributes(file: File, op: Operation | Head) -> Mapping[str, int]:
     """Return the inherent attributes in the properties of ``op`` by name, as indices.
 
     Those of an unspecified VHLO op are named by number, ``0``, ``1`` and so on. Ops of other dialects have properties

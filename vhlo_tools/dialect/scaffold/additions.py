@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NOTHING",
     "Subject",
+    "bits_of",
     "case_item",
     "enum_entry",
     "feature_entry",
@@ -127,6 +129,12 @@ def kind_entry(kind: NewKind, version: Version, code: int, bits: int | None) -> 
     fields = f"fields = {array(kind.fields)}\n" if kind.fields else ""
     name = f'[[{kind.kind}]]\nname = "{kind.name}"\nmin = "{version}"\n{width}'
     return f"{name}[[{kind.kind}.encoding]]\ncode = {code}\n{fields}"
+
+
+def bits_of(name: str) -> int | None:
+    """Return the width of values that the name of a type says, as in ``f8E4M3_v1``, or ``None``."""
+    width = re.match(r"(?:b?f|u?i)(\d+)", name)
+    return int(width[1]) if width else None
 
 
 def enum_entry(case: NewCase, version: Version) -> str:

@@ -14,7 +14,7 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.dialect.specification import Specification
 
-__all__ = ["NewDefault", "default_of"]
+__all__ = ["NewDefault", "default_from", "default_of", "default_of_text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def default_of(specs: Specification, attribute: str, given: str) -> str | NewDef
     """
     if specs.default(given) is not None:
         return given
-    default = _of_value(attribute, given)
+    default = default_from(attribute, given)
     if default is None:
         if not re.fullmatch(r"[A-Za-z]\w*", given, re.ASCII):
             raise InvalidSpecificationError(
@@ -70,7 +70,8 @@ def default_of(specs: Specification, attribute: str, given: str) -> str | NewDef
     return default if same is None or default.is_guess else same
 
 
-def _of_value(attribute: str, given: str) -> NewDefault | None:
+def default_from(attribute: str, given: str) -> NewDefault | None:
+    """Return a default with the value ``given``, whether or not there is one already; ``None`` if it is no value."""
     if given in ("true", "false"):
         return NewDefault(given, f"#vhlo.bool_v1<{given}>", f'{{ attribute = "bool_v1", value = {given} }}')
     if given == "[]":
@@ -90,6 +91,20 @@ def _of_value(attribute: str, given: str) -> NewDefault | None:
         value = f'{{ attribute = "{enum}", case = "{match[2]}" }}'
         return NewDefault(f"{stem(enum)}_{match[2].lower()}", f"#vhlo<{enum} {match[2]}>", value)
     return None
+
+
+_BOOL_TEXT = re.compile(r"#vhlo\.bool_v1<(true|false)>")
+_TYPE_TEXT = re.compile(r"#vhlo\.type_v1<!vhlo\.([A-Za-z]\w*)_(v[1-9]\d*)>", re.ASCII)
+
+
+def default_of_text(attribute: str, text: str) -> NewDefault:
+    """Return a default for a value that the library prints, a guess where the text has no form that is known here."""
+    if match := _TYPE_TEXT.fullmatch(text):
+        value = f'{{ attribute = "type_v1", type = {{ type = "{match[1]}_{match[2]}" }} }}'
+        return NewDefault(f"{match[1]}_type", text, value)
+    given = match[1] if (match := _BOOL_TEXT.fullmatch(text)) else "[]" if text == "#vhlo.array_v1<[]>" else None
+    default = default_from(attribute, given) if given else None
+    return default or NewDefault(f"default_{attribute}", text, _text("")[1], is_guess=True)
 
 
 def _text(text: str) -> tuple[str, str]:

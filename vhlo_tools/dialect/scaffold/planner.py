@@ -20,6 +20,7 @@ from vhlo_tools.dialect.scaffold import additions
 from vhlo_tools.dialect.scaffold.additions import subject_of
 from vhlo_tools.dialect.scaffold.changes import NewAttribute, NewCase, NewKind, NewOp, stem
 from vhlo_tools.dialect.scaffold.document import Document, array, quoted
+from vhlo_tools.dialect.scaffold.drafts import Drafts
 from vhlo_tools.dialect.scaffold.generated import Generator
 from vhlo_tools.dialect.scaffold.missing_defaults import default_of
 from vhlo_tools.dialect.scaffold.plan import Plan, Remaining
@@ -83,38 +84,21 @@ def plan_version(
     return planner.finish()
 
 
-class _VersionPlanner:
+class _VersionPlanner(Drafts):
     def __init__(self, specs: Specification, version: Version, feature: str | None, tests: Path | None) -> None:
         self.specs = specs
         self.version = version
-        self.folder = Path(str(specs.folder))
+        super().__init__(Path(str(specs.folder)))
         self.is_begun = check_version(specs, version, self.folder)
         before = specs.before(version)
         assert before is not None, "a version that comes next comes after another"
         self.before = before
         self.feature = feature
         self.generator = Generator(specs, tests, before, version)
-        self.documents: dict[str, Document] = {}
         self.features: dict[str, list[Subject]] = {}
         self.defaults: dict[str, NewDefault] = {}
         self.new_ops: set[str] = set()
         self.tests: list[Edit] = []
-        self.left: list[Callable[[], Remaining]] = []
-
-    def document(self, file: str, text: str = "") -> Document:
-        """Return the document of a file of the folder, the same object on each call."""
-        if file not in self.documents:
-            self.documents[file] = Document(self.folder / file, text)
-        return self.documents[file]
-
-    def leave(self, file: str, header: str, entry: str, wanted: str, what: str) -> None:
-        """Record a task at a line, whose number is determined after all edits."""
-
-        def remaining() -> Remaining:
-            document = self.document(file)
-            return Remaining(document.path, document.line_of(document.section(header, entry), wanted), what)
-
-        self.left.append(remaining)
 
     # The version
 
@@ -184,8 +168,7 @@ class _VersionPlanner:
         document = self.document(file)
         known = [encoding.code for each in spellings for encoding in each.encodings]
         known += [int(code) for code in re.findall(r"^\s*code\s*=\s*(\d+)", document.text, re.MULTILINE)]
-        width = re.match(r"(?:b?f|u?i)(\d+)", kind.name) if kind.kind == "type" and not kind.fields else None
-        bits = int(width[1]) if width else None
+        bits = additions.bits_of(kind.name) if kind.kind == "type" and not kind.fields else None
         document.append(additions.kind_entry(kind, self.version, max(known, default=-1) + 1, bits))
         what = f"check that this is the code of {kind.name} in the bytecode"
         self.leave(file, f"{header}.encoding", kind.name, "code", what)
@@ -376,7 +359,7 @@ class _VersionPlanner:
     def finish(self) -> Plan:
         """Return all edits, after linting their result, and all remaining tasks."""
         self._write_features()
-        edits = [edit for document in self.documents.values() if (edit := document.edit) is not None] + self.tests
+        edits = self.edits + self.tests
         check_edits(self.folder, edits)
         left = [remaining() for remaining in self.left] + self._once_released()
         order = {edit.path: place for place, edit in enumerate(edits)}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.specification import Specification
     from vhlo_tools.version import Version
 
-__all__ = ["check_edits", "check_version"]
+__all__ = ["check_editable", "check_edits", "check_version"]
 
 
 def check_version(specs: Specification, version: Version, folder: Path) -> bool:
@@ -28,10 +28,7 @@ def check_version(specs: Specification, version: Version, folder: Path) -> bool:
     Raises:
         InvalidSpecificationError: If neither is the case, the folder cannot be edited, or it has violations already.
     """
-    if not (folder / "versions.toml").is_file():
-        raise InvalidSpecificationError(f"{folder} has no versions.toml to add a version to")
-    if (folder.parent / "__init__.py").is_file():
-        raise InvalidSpecificationError(f"{folder} belongs to an installed package: give --specs with a copy of it")
+    _check_folder(folder)
     released = read_released(specs.folder)
     is_begun = version == specs.newest and released is not None and str(version) not in released.get("version", {})
     if not is_begun and version in {entry.version for entry in specs.versions}:
@@ -43,12 +40,33 @@ def check_version(specs: Specification, version: Version, folder: Path) -> bool:
             f"{version} cannot be the next version: expected {newest.major}.{newest.minor + 1}.0 or "
             f"{newest.major + 1}.0.0"
         )
+    _check_lint(specs)
+    return is_begun
+
+
+def check_editable(specs: Specification) -> None:
+    """Check that the folder of ``specs`` can be edited.
+
+    Raises:
+        InvalidSpecificationError: If it cannot be edited, or has violations already.
+    """
+    _check_folder(Path(str(specs.folder)))
+    _check_lint(specs)
+
+
+def _check_folder(folder: Path) -> None:
+    if not (folder / "versions.toml").is_file():
+        raise InvalidSpecificationError(f"{folder} has no versions.toml to add a version to")
+    if (folder.parent / "__init__.py").is_file():
+        raise InvalidSpecificationError(f"{folder} belongs to an installed package: give --specs with a copy of it")
+
+
+def _check_lint(specs: Specification) -> None:
     violations = lint(specs)
     if violations:
         raise InvalidSpecificationError(
             "\n".join(["the specification has violations; fix these first:", *map(str, violations)])
         )
-    return is_begun
 
 
 def check_edits(folder: Path, edits: Sequence[Edit]) -> None:

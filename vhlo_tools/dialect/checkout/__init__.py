@@ -1,0 +1,6 @@
+"""``vhlo spec import``: what a checkout of openxla/stablehlo, or of a fork of it, says that VHLO is."""
+
+from vhlo_tools.dialect.checkout.surveying import survey_checkout
+from vhlo_tools.dialect.checkout.tablegen import TableGen, find_tablegen
+
+__all__ = ["TableGen", "find_tablegen", "survey_checkout"]

@@ -1,0 +1,44 @@
+"""Edits of the files of a specification that are planned together, and what remains to be done after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from vhlo_tools.dialect.scaffold.document import Document, Edit
+from vhlo_tools.dialect.scaffold.plan import Remaining
+
+__all__ = ["Drafts"]
+
+
+class Drafts:
+    """The documents of a folder that are edited, and the tasks at their lines.
+
+    Args:
+        folder: The folder of the specification.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.documents: dict[str, Document] = {}
+        self.left: list[Callable[[], Remaining]] = []
+
+    def document(self, file: str, text: str = "") -> Document:
+        """Return the document of a file of the folder, the same object on each call."""
+        if file not in self.documents:
+            self.documents[file] = Document(self.folder / file, text)
+        return self.documents[file]
+
+    def leave(self, file: str, header: str, entry: str, wanted: str, what: str) -> None:
+        """Record a task at a line, whose number is determined after all edits."""
+
+        def remaining() -> Remaining:
+            document = self.document(file)
+            return Remaining(document.path, document.line_of(document.section(header, entry), wanted), what)
+
+        self.left.append(remaining)
+
+    @property
+    def edits(self) -> list[Edit]:
+        """The changes of all documents, in the order in which these were first asked for."""
+        return [edit for document in self.documents.values() if (edit := document.edit) is not None]

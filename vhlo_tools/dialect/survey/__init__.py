@@ -1,0 +1,7 @@
+"""What another source says that VHLO is, how a specification differs from it, and drafts of what it lacks."""
+
+from vhlo_tools.dialect.survey.comparison import Comparison, Difference, compare
+from vhlo_tools.dialect.survey.drafting import draft
+from vhlo_tools.dialect.survey.facts import Survey, Unread, facts_of
+
+__all__ = ["Comparison", "Difference", "Survey", "Unread", "compare", "draft", "facts_of"]

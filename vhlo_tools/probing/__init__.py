@@ -1,0 +1,10 @@
+"""``vhlo spec probe``: what the installed library has of VHLO, asked in child processes."""
+
+from typing import TYPE_CHECKING
+
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.probing.surveying import survey_library
+else:
+    __getattr__, __dir__ = lazy_exports(__name__, {"surveying": ("survey_library",)})
