@@ -29,6 +29,7 @@ import bench_large
 import bench_migrate
 import bench_opt
 import bench_reference
+import bench_start
 import bench_torch
 import bench_xla
 import numpy as np
@@ -283,7 +284,9 @@ NOTES = {
 def main() -> None:
     """Run a suite and print a line for each case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("suite", choices=[*SUITES, "frameworks", "gate", "large", "migrate", "reference", "torch"])
+    parser.add_argument(
+        "suite", choices=[*SUITES, "frameworks", "gate", "large", "migrate", "reference", "start", "torch"]
+    )
     parser.add_argument("--pairs", type=int, default=9, help="how often each is run (default 9)")
     parser.add_argument("--plot", type=Path, metavar="PNG", help="draw `large` too (needs matplotlib)")
     parser.add_argument("--quick", action="store_true", help="leave the largest out of `gate`, `large` and `migrate`")
@@ -299,6 +302,9 @@ def main() -> None:
         return
     if arguments.suite == "frameworks":
         bench_frameworks.run(arguments.pairs)
+        return
+    if arguments.suite == "start":
+        bench_start.run(arguments.pairs)
         return
     if arguments.suite == "reference":
         bench_reference.run(arguments.pairs)

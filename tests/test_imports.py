@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from corpus import EXAMPLES
@@ -70,3 +71,40 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("artifacts") / "saxpy.mlirbc"
     vt.serialize(EXAMPLES / "saxpy.mlir").save(path)
     return str(path)
+
+
+#: The standard library that short commands may load beside what click loads; all of it together takes milliseconds.
+_BESIDE_CLICK = frozenset(
+    """
+    _bisect _heapq _locale _string _struct array bisect copy dataclasses difflib fnmatch gc glob grp heapq ipaddress locale
+    math ntpath pathlib pwd signal string struct tomllib urllib
+    """.split()
+)
+#: The rooms that every one of them may load, and those of each.
+_ROOMS = {"artifact", "bytecode", "cli", "compat", "dialect", "formats", "manifests", "remote"}
+_ROOMS_OF_CHECK = {"aliasing", "api", "gate", "report", "stores"}
+
+
+@pytest.mark.parametrize(
+    ("command", "rooms", "most"),
+    [
+        (["inspect", "{artifact}"], {"aliasing"}, 90),
+        (
+            ["check", "{artifact}", "--target", "1.0.0", "--isolated"],
+            {"aliasing", "api", "gate", "report", "stores"},
+            130,
+        ),
+        (["retarget", "{artifact}", "--target", "1.0.0", "-o", "{to}"], {"api", "retargeting"}, 90),
+    ],
+)
+def test_short_commands_load_what_they_use(
+    command: list[str], rooms: set[str], most: int, artifact: str, tmp_path: Path
+) -> None:
+    arguments = [part.format(artifact=artifact, to=tmp_path / "out.mlirbc") for part in command]
+    run = f"import sys; sys.argv = {['vhlo', *arguments]!r}; from vhlo_tools.cli.entry import main; main()"
+    loaded = modules_after(run) - modules_after("import click")
+    beside = {name.partition(".")[0] for name in loaded} - {"importlib", "pathlib", "vhlo_tools"}
+    assert beside <= _BESIDE_CLICK
+    ours = {name for name in loaded if name.startswith("vhlo_tools.")}
+    assert {name.split(".")[1] for name in ours if name.count(".") > 1} <= _ROOMS | rooms
+    assert len(ours) <= most
