@@ -75,10 +75,34 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 #: The standard library that short commands may load beside what click loads; all of it together takes milliseconds.
 _BESIDE_CLICK = frozenset(
-    """
-    _bisect _heapq _locale _string _struct array bisect copy dataclasses difflib fnmatch gc glob grp heapq ipaddress locale
-    math ntpath pathlib pwd signal string struct tomllib urllib
-    """.split()
+    [
+        "_bisect",
+        "_heapq",
+        "_locale",
+        "_string",
+        "_struct",
+        "array",
+        "bisect",
+        "copy",
+        "dataclasses",
+        "difflib",
+        "fnmatch",
+        "gc",
+        "glob",
+        "grp",
+        "heapq",
+        "ipaddress",
+        "locale",
+        "math",
+        "ntpath",
+        "pathlib",
+        "pwd",
+        "signal",
+        "string",
+        "struct",
+        "tomllib",
+        "urllib",
+    ]
 )
 #: The rooms that every one of them may load, and those of each.
 _ROOMS = {"artifact", "bytecode", "cli", "compat", "dialect", "formats", "manifests", "remote"}
