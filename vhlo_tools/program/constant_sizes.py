@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from math import prod
 from typing import Final, NamedTuple
 
-from vhlo_tools.bytecode import File, Value, bits_of, decode_entry
-from vhlo_tools.dialect import encodings_of
+from vhlo_tools.bytecode import Chunk, File, Value, bits_of, encode_chunks
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["refuse_constants_of_other_sizes"]
+__all__ = ["refuse_constants_of_other_sizes", "without_values"]
 
 _CONSTANT: Final = "tensor_v1"
 _COMPLEX: Final = "complex_v1"
+
+#: Shorter values are passed on: to leave them out would cost more than to read them.
+_LONG: Final = 1 << 12
 
 
 class _Sizes(NamedTuple):
@@ -48,26 +51,57 @@ def refuse_constants_of_other_sizes(file: File) -> None:
         raise found
 
 
-def _mismatches(file: File) -> Iterator[MalformedArtifactError]:
-    code = next(each.code for each in encodings_of("vhlo", "attribute").values() if each.name == _CONSTANT)
-    dialects = {index for index in range(len(file.dialects.names)) if file.dialect(index) == "vhlo"}
+def without_values(file: File) -> list[Chunk] | None:
+    """Return the bytes of a file in which each long constant is one zero for all elements; ``None`` if it has none.
+
+    The reader of VHLO copies the values of a constant, of whatever size, and looks at none of them. So what it does
+    with a file can be tried without them, if their sizes are those of their types.
+
+    Args:
+        file: The file, after :func:`refuse_constants_of_other_sizes`; it is edited.
+    """
+    with suppress(MalformedArtifactError):
+        for constant in _constants(file):
+            if constant.expected is not None and len(constant.values) > max(_LONG, constant.expected.splat):
+                fields = (constant.value.field("type"), bytes(constant.expected.splat))
+                file.attributes[constant.at] = file.encode("attribute", replace(constant.value, fields=fields))
+        return encode_chunks(file) if file.attributes.is_edited else None
+    return None
+
+
+class _Found(NamedTuple):
+    """A constant.
+
+    Attributes:
+        at: Its index among the attributes.
+        value: The constant.
+        values: The bytes of its values.
+        expected: The sizes that these may have; ``None`` if they are unknown.
+    """
+
+    at: int
+    value: Value
+    values: Chunk
+    expected: _Sizes | None
+
+
+def _constants(file: File) -> Iterator[_Found]:
     sizes: dict[int, _Sizes | None] = {}
-    for entry in file.attributes:
-        if not entry.custom or entry.dialect not in dialects or not len(entry.data):
+    for index in file.called("attribute", "vhlo", _CONSTANT):
+        value = file.decode("attribute", index)
+        if value is None:
             continue
-        # A code of one byte is its number and a 1; most entries are something else.
-        first = entry.data[0]
-        if first & 1 and first >> 1 != code:
-            continue
-        value = decode_entry(file, "attribute", entry)
-        if value is None or value.name != _CONSTANT:
-            continue
-        type_, size = value.field("type"), len(value.field("data"))
+        type_ = value.field("type")
         if type_ not in sizes:
             sizes[type_] = _sizes(file, file.decode("type", type_))
-        expected = sizes[type_]
+        yield _Found(index, value, value.field("data"), sizes[type_])
+
+
+def _mismatches(file: File) -> Iterator[MalformedArtifactError]:
+    for constant in _constants(file):
+        expected, size = constant.expected, len(constant.values)
         if expected is not None and size not in expected:
-            yield entry.malformed(
+            yield file.attributes[constant.at].malformed(
                 f"a constant has {size} bytes of values, but its type has {expected.whole}, or {expected.splat} if all "
                 f"elements are equal"
             )

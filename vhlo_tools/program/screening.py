@@ -22,7 +22,8 @@ from vhlo_tools.errors import (
     InvalidProgramError,
     MalformedArtifactError,
 )
-from vhlo_tools.program.constant_sizes import refuse_constants_of_other_sizes
+from vhlo_tools.mapping import join
+from vhlo_tools.program.constant_sizes import refuse_constants_of_other_sizes, without_values
 from vhlo_tools.program.program import unreadable
 
 __all__ = ["convert_hlo", "is_deep", "refuse_wide_integers", "screen_artifact", "screen_source"]
@@ -60,7 +61,8 @@ def screen_artifact(artifact: Artifact, provider: Provider) -> None:
     refuse_wide_integers(artifact.file, artifact.name)
     refuse_constants_of_other_sizes(artifact.file)
     try:
-        reason = _parsed(bytes(artifact), provider, portable=True)
+        short = without_values(artifact.copy_of_file())
+        reason = _parsed(bytes(artifact) if short is None else join(short), provider, portable=True)
     except MLIRFailure as failure:
         raise unreadable(artifact, provider, failure) from failure
     if reason:
