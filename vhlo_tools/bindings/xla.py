@@ -1,11 +1,13 @@
 """XLA in jaxlib: conversion between HLO modules and StableHLO.
 
-``jaxlib._hlo`` and ``jaxlib._jax.mlir`` are private to jaxlib; the functions used here are the same from 0.8.1 to 0.12.
+``jaxlib._hlo`` and ``jaxlib._jax`` are private to jaxlib; the functions used here are the same from 0.8.1 to 0.12, and
+those of HLO moved from the second to the first with 0.10.2.
 """
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -25,7 +27,7 @@ def hlo_of_text(text: str) -> bytes:
         XlaFailure: If XLA's parser rejects the text.
         ProviderError: If jaxlib is not installed.
     """
-    proto: bytes = _call(lambda: _module("_hlo").hlo_module_from_text(text).as_serialized_hlo_module_proto())
+    proto: bytes = _call(lambda: _hlo().hlo_module_from_text(text).as_serialized_hlo_module_proto())
     return proto
 
 
@@ -36,7 +38,7 @@ def text_of_hlo(proto: bytes) -> str:
         XlaFailure: If XLA rejects the module.
         ProviderError: If jaxlib is not installed.
     """
-    text: str = _call(lambda: _module("_hlo").HloModule.from_serialized_hlo_module_proto(proto).to_string())
+    text: str = _call(lambda: _hlo().HloModule.from_serialized_hlo_module_proto(proto).to_string())
     return text
 
 
@@ -89,6 +91,14 @@ def jax_artifact(module: Any, version: str) -> bytes:
 
     artifact: bytes = _call(convert)
     return artifact
+
+
+@cache
+def _hlo() -> Any:
+    """Return the module of jaxlib that has HLO's classes."""
+    # Asked for by what it holds: `jaxlib._jax` is in every release, and is loaded in any case.
+    earlier = _module("_jax")
+    return earlier if hasattr(earlier, "HloModule") else _module("_hlo")
 
 
 def _module(name: str) -> Any:
