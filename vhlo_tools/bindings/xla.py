@@ -6,6 +6,7 @@ those of HLO moved from the second to the first with 0.10.2.
 
 from __future__ import annotations
 
+import io
 import os
 from functools import cache
 from importlib import import_module
@@ -84,12 +85,10 @@ def jax_artifact(module: Any, version: str) -> bytes:
         XlaFailure: If XLA cannot.
         ProviderError: If jaxlib is not installed.
     """
-
-    def convert() -> bytes:
-        artifact: bytes = _module("_jax").mlir.serialize_portable_artifact(module, version, True)
-        return artifact
-
-    artifact: bytes = _call(convert)
+    serialize = _module("_jax").mlir.serialize_portable_artifact
+    # Up to jaxlib 0.10.0 it takes a module as text or bytecode, and from 0.10.1 on only as an object.
+    given = _bytecode(module) if "mlir_module: bytes" in serialize.__doc__ else module
+    artifact: bytes = _call(lambda: serialize(given, version, True))
     return artifact
 
 
@@ -107,6 +106,12 @@ def _module(name: str) -> Any:
         return import_module(f"jaxlib.{name}")
     except ImportError as error:
         raise ProviderError(f"HLO requires XLA, which is part of jaxlib: install jaxlib ({error})") from error
+
+
+def _bytecode(module: Any) -> bytes:
+    file = io.BytesIO()
+    module.operation.write_bytecode(file)
+    return file.getvalue()
 
 
 def _call(function: Any) -> Any:

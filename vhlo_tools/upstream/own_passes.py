@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from vhlo_tools.bindings import Operation, Toolbox, inline_calls
+from vhlo_tools.bindings import Operation, Toolbox, inline_calls, location_kind
 from vhlo_tools.upstream.arguments import UsageError, truth_of
 
 __all__ = ["OWN_PASSES", "OwnPass", "prepare"]
@@ -94,7 +94,7 @@ def _instrument(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> No
                 continue
             number += 1
             name = "probe"
-            if by_name and isinstance(op.location, ir.NameLoc):
+            if by_name and location_kind(op.location) == "name":
                 name = str(op.location.name_str).split("@")[0] + "."
             _probe(ir, op, result, f"{name}{number}")
 
