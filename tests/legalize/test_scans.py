@@ -10,6 +10,8 @@ from opt_programs import opt
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.needs("chlo.scan")
+
 INTEGERS = np.arange(1, 7, dtype=np.int32).reshape(2, 3)
 COMPLEX = (INTEGERS + 1j * INTEGERS[::-1]).astype(np.complex64)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from vhlo_tools.bindings.provider import MLIRFailure, Provider
     from vhlo_tools.bindings.providers import PROVIDERS, get_provider, provider_of
     from vhlo_tools.bindings.toolbox import FilePosition, Remark, Toolbox
-    from vhlo_tools.bindings.values import argument_number, result_number
+    from vhlo_tools.bindings.values import argument_number, relocate_arguments, result_number
     from vhlo_tools.bindings.xla import XlaFailure
     from vhlo_tools.bindings.xla_client import (
         CALLBACK_TARGET,
@@ -50,7 +50,7 @@ else:
             "provider": ("MLIRFailure", "Provider"),
             "providers": ("PROVIDERS", "get_provider", "provider_of"),
             "toolbox": ("FilePosition", "Remark", "Toolbox"),
-            "values": ("argument_number", "result_number"),
+            "values": ("argument_number", "relocate_arguments", "result_number"),
             "xla": ("XlaFailure",),
             "xla_client": (
                 "CALLBACK_TARGET",
