@@ -25,9 +25,7 @@ def lacking(need: str) -> str | None:
     provider = get_provider()
     if need in PARTS:
         return missing_part(provider, need)
-    if need.startswith(STABLEHLO):
-        since = Version(need.removeprefix(STABLEHLO))
-    else:
-        since = known_feature(need).introduced
+    is_version = need.startswith(STABLEHLO)
+    since = Version(need.removeprefix(STABLEHLO)) if is_version else known_feature(need).introduced
     library = provider.library
     return f"{library.name} has StableHLO {library.current}, not {since}" if library.current < since else None

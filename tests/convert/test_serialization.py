@@ -25,7 +25,9 @@ MIXED_SINCE = vt.Version("1.11.0")
 def raw_module(raw: RawLibrary, path: Path) -> Any:
     data = path.read_bytes()
     if path.suffix == ".jax_export":
-        return raw.deserialize(bytes(decode_jax_export(data).module))
+        stored = vt.open_artifact(bytes(decode_jax_export(data).module))
+        readable = min(stored.version, get_provider().library.current)
+        return raw.deserialize(bytes(vt.retarget(stored, readable, engine="bytes")))
     return raw.parse(data.decode() if path.suffix == ".mlir" else data)
 
 

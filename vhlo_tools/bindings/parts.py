@@ -20,8 +20,8 @@ __all__ = ["NARROW_ELEMENTS", "PARTS", "explain_unknown", "missing_part"]
 #: The part of XLA that passes several elements in one byte to functions of Python, and gets them back, as they are.
 NARROW_ELEMENTS: Final = "elements of less than a byte in handlers"
 
-#: The first release of jaxlib that has each part: an op of CHLO that the library lowers, the target of a custom call of LAPACK, an op of
-#: StableHLO that the reference interpreter evaluates, or what a name here says.
+#: The first release of jaxlib that has each part: an op of CHLO that the library lowers, the target of a custom call of
+#: LAPACK, an op of StableHLO that the reference interpreter evaluates, or what a name here says.
 PARTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         NARROW_ELEMENTS: "0.10.2",
