@@ -176,7 +176,7 @@ def test_a_program_of_a_newer_version_is_refused_with_the_release_to_install(pro
     with pytest.raises(vt.InvalidProgramError) as refused:
         vt.serialize(FUTURE)
     assert f"{library.name} has StableHLO {library.current}: if the program is of a newer version" in str(refused.value)
-    assert f"up to {newest.release}, the first with StableHLO {newest_version()}" in str(refused.value)
+    assert f"up to {newest.release}, the first with StableHLO {newest_version()} (for Python" in str(refused.value)
 
 
 def test_what_is_unknown_in_other_dialects_says_nothing_of_releases(provider: Provider) -> None:
