@@ -85,5 +85,6 @@ def explain_unknown(provider: Provider, said: str) -> str | None:
         return None
     return (
         f"{library.name} has StableHLO {library.current}: if the program is of a newer version, install a newer "
-        f"{provider.distribution}, up to {release.release}, the first with StableHLO {newest} (for Python {release.python})"
+        f"{provider.distribution}, up to {release.release}, the first with StableHLO {newest} "
+        f"(for Python {release.python})"
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -38,7 +38,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _KINDS = ["op", "type", "attribute", "enum", "case", "constraint", "step", "feature", "encoding", "default", "version"]
 
 
-class _VersionParameter(click.ParamType[Version]):
+if TYPE_CHECKING:
+    _VersionType = click.ParamType[Version]
+else:
+    # Old releases of click have the class without the type of its values.
+    _VersionType = click.ParamType
+
+
+class _VersionParameter(_VersionType):
     name = "version"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Version:
