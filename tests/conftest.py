@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from corpus import EXAMPLES
+from needs import lacking
 from raw import RawLibrary
 
 import vhlo_tools as vt
@@ -20,6 +21,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # `vhlo check` leaves nothing beside the programs of tests; those of the cache itself do without this.
 os.environ["VHLO_TOOLS_NO_CACHE"] = "1"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for need in (need for marker in item.iter_markers("needs") for need in marker.args):
+        if (lack := lacking(need)) is not None:
+            pytest.skip(lack)
 
 
 @pytest.fixture

@@ -2,11 +2,15 @@ from __future__ import annotations
 
 import pytest
 from fuzz.bits import SUBJECTS, bits_of, flip, subject
+from needs import STABLEHLO
 
 pytestmark = pytest.mark.one_python
 
 
-@pytest.mark.parametrize(("program", "version"), SUBJECTS, ids=[f"{p}@{v}" for p, v in SUBJECTS])
+@pytest.mark.parametrize(
+    ("program", "version"),
+    [pytest.param(p, v, id=f"{p}@{v}", marks=pytest.mark.needs(STABLEHLO + v)) for p, v in SUBJECTS],
+)
 def test_flipped_bits_are_decoded_or_refused_with_a_place(program: str, version: str) -> None:
     data = subject(program, version)
     outcome = flip(data, bits_of(data, 0.2, seed=0))

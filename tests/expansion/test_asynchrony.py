@@ -11,6 +11,8 @@ from grouped_programs import ADD, CHANNEL, GRIDS, dense, drawn, tensor
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.needs("async")
+
 FEATURE = "async"
 
 
@@ -174,6 +176,7 @@ _DONE = '%0 = "stablehlo.async_done"(%f) : (!stablehlo.future<tensor<f32>>) -> t
 _CALL = f"stablehlo.custom_call @wait(%f) : ({_FUTURE})"
 
 
+@pytest.mark.needs("custom_call_futures")
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
@@ -210,6 +213,7 @@ def test_futures_that_others_make_or_get_are_refused(program: str, reason: str) 
     assert f"cannot be expanded: {reason}" in str(caught.value)
 
 
+@pytest.mark.needs("custom_call_futures")
 def test_futures_on_custom_calls_have_no_expansion() -> None:
     """What a custom call makes of a future, only its target knows."""
     program = f"""func.func @main(%a: tensor<f32>) -> tensor<f32> {{ {_START}

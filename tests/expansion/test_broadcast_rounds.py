@@ -77,6 +77,7 @@ def test_types_that_the_engines_do_not_take(type_: str) -> None:
     assert type_ in text
 
 
+@pytest.mark.needs("mesh_replica_groups")
 def test_groups_of_a_mesh_need_no_other_expansion() -> None:
     mesh = '#stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 4>]>'
     groups = f'#stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [#stablehlo.axis_ref<name = "x">]>'

@@ -105,6 +105,7 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{
 {_square("tensor<4xf32>")}"""
 
 
+@pytest.mark.needs("composite_regions")
 def test_regions_are_ignored_and_other_composites_remain() -> None:
     artifact, notes = expanded(_REGIONS, "composite_regions")
     assert [note.message.partition(", because")[0] for note in notes] == [
@@ -127,6 +128,7 @@ def test_regions_are_ignored_and_other_composites_remain() -> None:
     check_same(_REGIONS, both, [[value]], engines=["reference"])
 
 
+@pytest.mark.needs("composite_regions")
 def test_a_composite_with_regions_needs_one_expansion_only() -> None:
     artifact, notes = expanded(_REGIONS, "composite", "0.9.0")
     assert len(notes) == 3

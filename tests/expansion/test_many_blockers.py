@@ -13,6 +13,8 @@ from release_runs import run_by_release
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.needs("async", "composite_regions", "mesh_replica_groups")
+
 PROGRAMS = ROOT / "tests" / "programs" / "expansion"
 RELEASE = "jaxlib==0.4.26"
 EXACT = frozenset(

@@ -13,6 +13,8 @@ from grouped_programs import ADD, CHANNEL, GLOBAL, dense, drawn, function, tenso
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
 
+pytestmark = pytest.mark.needs("mesh_replica_groups")
+
 #: Sizes of axes, the order of devices, axes of groups, and the groups. What upstream's pass lacks is marked.
 MESHES = {
     "one axis of two": ((2,), (), ["a"], [[0, 1]]),

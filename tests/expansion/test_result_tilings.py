@@ -12,6 +12,7 @@ from vhlo_tools.dialect import known_feature
 
 _FEATURE = "custom_call_result_tilings"
 # A library that is older than the feature takes it for an attribute of another tool.
+_NEWEST, _OLDER = str(min(CURRENT, vt.Version("1.17.0"))), "1.13.0"
 _TILED = "[[dense<[8, 128]> : tensor<2xindex>]]"
 
 
@@ -24,7 +25,7 @@ def _program(tilings: str, attributes: str = "", results: str = "tensor<8x128xf3
       return %a{returned} : tensor<8x128xf32>{", " if results else ""}{results} }}"""
 
 
-@pytest.mark.parametrize("target", ["1.17.0" if known_feature(_FEATURE).introduced <= CURRENT else "1.16.0", "0.9.0"])
+@pytest.mark.parametrize("target", [_NEWEST if known_feature(_FEATURE).introduced <= CURRENT else _OLDER, "0.9.0"])
 def test_the_rest_of_the_call_remains(target: str) -> None:
     others = """, backend_config = "x", my.tag = "kept", result_layouts = [dense<[0, 1]> : tensor<2xindex>],
       operand_layouts = [dense<[1, 0]> : tensor<2xindex>]"""
@@ -57,15 +58,15 @@ def test_it_is_no_exact_expansion() -> None:
     program = _program(f", result_tilings = {_TILED}")
     if known_feature(_FEATURE).introduced > CURRENT:
         # To an older library it is any attribute, which it keeps.
-        assert "result_tilings" in vt.serialize(program, "1.17.0", expand=True).text()
+        assert "result_tilings" in vt.serialize(program, _NEWEST, expand=True).text()
         return
     with pytest.raises(vt.DowngradeError, match=f"--allow-relaxed {_FEATURE}, which gives up the tilings"):
-        vt.serialize(program, "1.17.0", expand=True)
+        vt.serialize(program, _NEWEST, expand=True)
 
 
 def test_calls_without_tilings_remain() -> None:
     for program in (_program(""), _program(", result_tilings = []")):
-        plain = vt.serialize(program, "1.17.0")
-        relaxed = vt.serialize(program, "1.17.0", allow_relaxed=[_FEATURE])
+        plain = vt.serialize(program, _NEWEST)
+        relaxed = vt.serialize(program, _NEWEST, allow_relaxed=[_FEATURE])
         assert bytes(relaxed) == bytes(plain)
         assert relaxed.findings == plain.findings

@@ -243,7 +243,7 @@ def stablehlo_of(text):
     try:
         of_hlo = import_module("jaxlib._hlo")
     except ImportError:
-        of_hlo = import_module("jaxlib._jax")  # up to jaxlib 0.9
+        of_hlo = import_module("jaxlib._jax")  # up to jaxlib 0.10.1
     proto = of_hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
     return str(parse(import_module("jaxlib._jax").mlir.hlo_to_stablehlo(proto)))
 

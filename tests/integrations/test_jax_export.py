@@ -135,8 +135,10 @@ def test_weights_are_constants_or_arguments_by_name(fn: Any, names: set[str], tm
 def test_arrays_of_numpy_are_weights_too() -> None:
     table = np.arange(4, dtype=np.float32)
     program = export(lambda x: x + table, weights="arguments")(X)
-    assert list(program.weights) == ["table"]
-    np.testing.assert_array_equal(program.weights["table"], table)
+    # Before 0.9.2, jax makes constants of them where it traces a function, and passes no array on.
+    assert list(program.weights) == (["table"] if jax.__version_info__ >= (0, 9, 2) else [])
+    np.testing.assert_array_equal(program.weights.get("table", table), table)
+    np.testing.assert_array_equal(vt.run(program.artifact, [X, *program.weights.values()])[0], X + table)
 
 
 def test_weights_of_equal_values_are_two() -> None:

@@ -10,22 +10,30 @@ from opt_programs import opt
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.needs("chlo.scan")
+
 INTEGERS = np.arange(1, 7, dtype=np.int32).reshape(2, 3)
 COMPLEX = (INTEGERS + 1j * INTEGERS[::-1]).astype(np.complex64)
+
+
+def segments(inputs: int) -> str:
+    """Return the attributes that tell inputs, of which there are as many as given, from one initial value."""
+    return f"operandSegmentSizes = array<i32: {inputs}, 1>, resultSegmentSizes = array<i32: 1, 1>"
 
 
 def scan(kind: str, shape: list[int | str], dimension: int, *, reverse: bool) -> str:
     """Return a program that sums up along a dimension, from a value that is given."""
     whole = f"tensor<{'x'.join(map(str, [*shape, kind]))}>"
     part = f"tensor<{'x'.join(map(str, [*shape[:dimension], *shape[dimension + 1 :], kind]))}>"
-    attributes = "attributes {is_reverse = true} " if reverse else ""
+    # Not in its own form, which some releases read without attributes only.
+    attributes = f"dimension = {dimension} : i64, is_reverse = {str(reverse).lower()}, {segments(1)}"
     return f"""
 func.func @main(%input: {whole}, %init: {part}) -> ({whole}, {part}) {{
-  %0:2 = chlo.scan(%input) inits(%init) dimension={dimension} {attributes}{{
+  %0:2 = "chlo.scan"(%input, %init) <{{{attributes}}}> ({{
   ^bb0(%element: {part}, %sum: {part}):
     %1 = stablehlo.add %element, %sum : {part}
     stablehlo.return %1, %1 : {part}, {part}
-  }} : ({whole}, {part}) -> ({whole}, {part})
+  }}) : ({whole}, {part}) -> ({whole}, {part})
   return %0#0, %0#1 : {whole}, {part}
 }}
 """
@@ -73,31 +81,31 @@ func.func @main(%input: tensor<2x3xi32>) -> tensor<2x3xi32> {
   %0:2 = chlo.scan(%input) inits(%zero) dimension=0 {
   ^bb0(%row: tensor<3xi32>, %sum: tensor<3xi32>):
     %zero_0 = stablehlo.constant dense<0> : tensor<i32>
-    %1:2 = chlo.scan(%row) inits(%zero_0) dimension=0 attributes {is_reverse = true} {
+    %1:2 = "chlo.scan"(%row, %zero_0) <{dimension = 0 : i64, is_reverse = true, SEGMENTS}> ({
     ^bb0(%element: tensor<i32>, %inner: tensor<i32>):
       %3 = stablehlo.add %element, %inner : tensor<i32>
       stablehlo.return %3, %3 : tensor<i32>, tensor<i32>
-    } : (tensor<3xi32>, tensor<i32>) -> (tensor<3xi32>, tensor<i32>)
+    }) : (tensor<3xi32>, tensor<i32>) -> (tensor<3xi32>, tensor<i32>)
     %2 = stablehlo.add %1#0, %sum : tensor<3xi32>
     stablehlo.return %2, %2 : tensor<3xi32>, tensor<3xi32>
   } : (tensor<2x3xi32>, tensor<3xi32>) -> (tensor<2x3xi32>, tensor<3xi32>)
   return %0#0 : tensor<2x3xi32>
 }
-"""
+""".replace("SEGMENTS", segments(1))
     (given,) = vt.run(vt.serialize(program, target="1.10.0"), [INTEGERS])
     np.testing.assert_array_equal(given, np.cumsum(np.cumsum(INTEGERS[:, ::-1], 1)[:, ::-1], 0))
 
 
-@pytest.mark.parametrize("attributes", ["", "attributes {scan_dim_size = 4 : i64}"])
-def test_a_scan_may_have_no_inputs(attributes: str) -> None:
+@pytest.mark.parametrize("size", ["", ", scan_dim_size = 4 : i64"])
+def test_a_scan_may_have_no_inputs(size: str) -> None:
     program = f"""
 func.func @main() -> tensor<4xi32> {{
   %one = stablehlo.constant dense<1> : tensor<i32>
-  %0:2 = chlo.scan() inits(%one) dimension=0 {attributes} {{
+  %0:2 = "chlo.scan"(%one) <{{dimension = 0 : i64, is_reverse = false, {segments(0)}{size}}}> ({{
   ^bb0(%last: tensor<i32>):
     %1 = stablehlo.add %last, %last : tensor<i32>
     stablehlo.return %1, %1 : tensor<i32>, tensor<i32>
-  }} : (tensor<i32>) -> (tensor<4xi32>, tensor<i32>)
+  }}) : (tensor<i32>) -> (tensor<4xi32>, tensor<i32>)
   return %0#0 : tensor<4xi32>
 }}
 """

@@ -180,7 +180,7 @@ def test_what_xla_refuses_has_no_form_in_hlo(results: int, message: str) -> None
 
 
 def test_a_computation_of_xla_is_a_program_too() -> None:
-    from jaxlib import _hlo
+    from jaxlib.xla_client import XlaComputation
 
-    computation = _hlo.XlaComputation(proto_of_text(INCREMENT, "x"))
+    computation = XlaComputation(proto_of_text(INCREMENT, "x"))
     assert bytes(vt.serialize(computation)) == bytes(vt.serialize(INCREMENT))

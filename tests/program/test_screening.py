@@ -15,7 +15,7 @@ from raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.api import program_of
-from vhlo_tools.bindings import MLIRFailure, Provider
+from vhlo_tools.bindings import MLIRFailure, Provider, get_provider
 from vhlo_tools.bindings.parse_check import parse_once
 from vhlo_tools.cli.main import main
 from vhlo_tools.program import screening
@@ -29,6 +29,8 @@ TEXT = f"func.func @main(%a: {F32}) -> {F32} {{ %0 = stablehlo.add %a, %a : {F32
 KILLERS = [314, 668, 825]
 PERHAPS = [305, 306, 308, 666, 681, 888, 1745, 1780]
 ENDLESS = 513
+#: What becomes of those with which the library never ends: jaxlib 0.8.1 dies of them.
+ENDED = r"terminated after {}" if get_provider().release != "0.8.1" else r"crashed with SIGSEGV"
 
 
 def flipped(bit: int) -> bytes:
@@ -78,7 +80,7 @@ def test_the_message_says_what_happened_and_what_to_do(bit: int, tmp_path: Path)
 
 def test_one_that_never_ends_is_malformed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screening, "_SECONDS", 0.3)
-    with pytest.raises(vt.MalformedArtifactError, match=r"the child process was terminated after 0\.3\d* s"):
+    with pytest.raises(vt.MalformedArtifactError, match="the child process (was )?" + ENDED.format(r"0\.3\d* s")):
         vt.deserialize(flipped(ENDLESS))
 
 
@@ -94,7 +96,7 @@ def test_one_that_never_ends_is_not_tried_again() -> None:
         with pytest.raises(vt.MalformedArtifactError) as again:
             vt.deserialize(bytes(endless))
         assert str(again.value) == str(first.value)
-    assert "terminated after 2 s" in str(first.value)
+    assert ENDED.format("2 s") in str(first.value)
     assert (time.monotonic() - middle) / 5 < (middle - begun) / 10
     # Another of the same size is.
     other = bytearray(endless)

@@ -52,7 +52,8 @@ def toolbox() -> Toolbox:
 def test_the_table_has_every_pass_of_the_library() -> None:
     ran = subprocess.run([sys.executable, "-c", REGISTERED], capture_output=True, text=True, check=True)
     registered = set(ran.stdout.split())
-    assert len(registered) > 85
+    # 79 in jaxlib 0.8.1, 86 in 0.10.2.
+    assert len(registered) > 75
     assert registered - set(known_passes()) == set()
 
 

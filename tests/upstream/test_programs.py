@@ -36,7 +36,14 @@ def cases_of(path: Path) -> list[Case]:
 CASES = [(path, case) for path in sorted(PROGRAMS.glob("*.mlir")) for case in cases_of(path)]
 
 
-@pytest.mark.parametrize(("path", "case"), CASES, ids=[f"{path.stem}: {case.line}" for path, case in CASES])
+#: What programs hold that not every library has.
+NEEDS = {"scan": [pytest.mark.needs("chlo.scan")]}
+
+
+@pytest.mark.parametrize(
+    ("path", "case"),
+    [pytest.param(path, case, id=f"{path.stem}: {case.line}", marks=NEEDS.get(path.stem, ())) for path, case in CASES],
+)
 def test_a_line_of_commands_does_what_its_program_says(path: Path, case: Case) -> None:
     given = b""
     for part in case.line.split(" | "):

@@ -13,12 +13,15 @@ if TYPE_CHECKING:
     from vhlo_tools.bindings.diagnostics import source_of
     from vhlo_tools.bindings.functions import CALLEES, function_of, functions_of, inline_calls
     from vhlo_tools.bindings.iree_processes import IsolatedIreeProgram, compile_with_iree, iree_version, require_iree
-    from vhlo_tools.bindings.lapack_targets import is_lapack, register_lapack
+    from vhlo_tools.bindings.lapack_targets import is_lapack, missing_routine, register_lapack
+    from vhlo_tools.bindings.locations import location_kind
     from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
     from vhlo_tools.bindings.parse_check import PARSE_ONCE
+    from vhlo_tools.bindings.parts import NARROW_ELEMENTS, PARTS, explain_unknown, missing_part
     from vhlo_tools.bindings.provider import MLIRFailure, Provider
     from vhlo_tools.bindings.providers import PROVIDERS, get_provider, provider_of
     from vhlo_tools.bindings.toolbox import FilePosition, Remark, Toolbox
+    from vhlo_tools.bindings.values import argument_number, relocate_arguments, result_number
     from vhlo_tools.bindings.xla import XlaFailure
     from vhlo_tools.bindings.xla_client import (
         CALLBACK_TARGET,
@@ -39,12 +42,15 @@ else:
             "diagnostics": ("source_of",),
             "functions": ("CALLEES", "function_of", "functions_of", "inline_calls"),
             "iree_processes": ("IsolatedIreeProgram", "compile_with_iree", "iree_version", "require_iree"),
-            "lapack_targets": ("is_lapack", "register_lapack"),
+            "lapack_targets": ("is_lapack", "missing_routine", "register_lapack"),
+            "locations": ("location_kind",),
             "mlir": ("Attribute", "Context", "Module", "ModuleOp", "Operation"),
             "parse_check": ("PARSE_ONCE",),
+            "parts": ("NARROW_ELEMENTS", "PARTS", "explain_unknown", "missing_part"),
             "provider": ("MLIRFailure", "Provider"),
             "providers": ("PROVIDERS", "get_provider", "provider_of"),
             "toolbox": ("FilePosition", "Remark", "Toolbox"),
+            "values": ("argument_number", "relocate_arguments", "result_number"),
             "xla": ("XlaFailure",),
             "xla_client": (
                 "CALLBACK_TARGET",

@@ -11,10 +11,12 @@ from importlib.util import find_spec
 from typing import Final
 
 from vhlo_tools.bindings.no_jax import WithoutJax
+from vhlo_tools.bindings.parts import missing_part
+from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.bindings.xla_client import xla_client
 from vhlo_tools.errors import MissingExtraError
 
-__all__ = ["is_lapack", "register_lapack"]
+__all__ = ["is_lapack", "missing_routine", "register_lapack"]
 
 _OTHERS: Final = frozenset({"tridiagonal_solve_perturbed_ffi"})
 
@@ -22,6 +24,11 @@ _OTHERS: Final = frozenset({"tridiagonal_solve_perturbed_ffi"})
 def is_lapack(target: str) -> bool:
     """Return whether ``target`` is the target of a LAPACK custom call."""
     return target in _OTHERS or (target.startswith("lapack_") and target.endswith("_ffi"))
+
+
+def missing_routine(target: str) -> str:
+    """Return why jaxlib does not register the routine of a custom call."""
+    return missing_part(get_provider("jaxlib"), target) or "the installed jaxlib has no such routine"
 
 
 @cache

@@ -101,21 +101,25 @@ class Provider:
         return self.module("_mlir_libs._stablehlo")
 
     @cached_property
+    def release(self) -> str | None:
+        """The version of the distribution; ``None`` if it was not installed as one."""
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version(self.distribution)
+        except PackageNotFoundError:
+            return None
+
+    @cached_property
     def library(self) -> Library:
         """The StableHLO library in the bindings."""
         # Imported here so that child processes that only parse do not import it.
-        from importlib.metadata import PackageNotFoundError, version
-
         from vhlo_tools.compat import Library
 
         names = self.stablehlo.StablehloCompatibilityRequirement
         answer = self.stablehlo.get_version_from_compatibility_requirement
-        try:
-            distribution = f"{self.distribution} {version(self.distribution)}"
-        except PackageNotFoundError:
-            distribution = self.prefix
         return Library(
-            name=distribution,
+            name=self.prefix if self.release is None else f"{self.distribution} {self.release}",
             current=Version(self.stablehlo.get_current_version()),
             minimum=Version(self.stablehlo.get_minimum_version()),
             requirements={name: Version(answer(getattr(names, name))) for name in ("NONE", "WEEK_4", "WEEK_12", "MAX")},
@@ -329,10 +333,39 @@ class Provider:
     def dense_elements(self, context: Context, array: np.ndarray[Any, Any]) -> Attribute:
         """Return ``array``, of booleans, integers of 8 to 64 bits or IEEE floats, as an attribute."""
         element = {"b": "i1", "i": "i{}", "u": "ui{}", "f": "f{}"}[array.dtype.kind].format(array.dtype.itemsize * 8)
+        held = array
+        if array.dtype.kind == "b" and self._packs_booleans:
+            import numpy as np
+
+            held = np.packbits(array, axis=None, bitorder="little")
         attribute: Attribute = self.ir.DenseElementsAttr.get(
-            array, type=self.ir.Type.parse(element, context), shape=list(array.shape), context=context
+            held, type=self.ir.Type.parse(element, context), shape=list(array.shape), context=context
         )
         return attribute
+
+    def array_of(self, elements: Attribute) -> np.ndarray[Any, Any]:
+        """Return dense elements as an array that shares no memory with them."""
+        import numpy as np
+
+        # Of booleans that are all equal, the bindings that pack them read beyond the one byte that there is.
+        if self._packs_booleans and (held := self.ir.DenseElementsAttr(elements)).is_splat:
+            type_ = self.ir.RankedTensorType(elements.type)
+            if str(type_.element_type) == "i1":
+                return np.full(type_.shape, bool(held.get_splat_value().value))
+        return np.array(elements)
+
+    @cached_property
+    def _packs_booleans(self) -> bool:
+        """Whether the bindings hold booleans eight to a byte, the first one in the lowest bit: up to jaxlib 0.9.0."""
+        import numpy as np
+
+        context = self.ir.Context()
+        boolean = self.ir.Type.parse("i1", context)
+        try:
+            self.ir.DenseElementsAttr.get(np.array([True, False]), type=boolean, shape=[2], context=context)
+        except ValueError:
+            return True
+        return False
 
     def is_in_resource(self, constant: Operation) -> bool:
         """Return whether the elements of a constant are in a resource of the module, and not in its attribute."""

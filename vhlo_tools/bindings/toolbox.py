@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, Final
 
+from vhlo_tools.bindings.locations import LocationKind, location_kind
 from vhlo_tools.bindings.mlir import Context, Module
 from vhlo_tools.bindings.provider import Provider
 from vhlo_tools.records import dataclass
@@ -276,27 +277,27 @@ class Toolbox:
         )
 
     def _place(self, location: Any) -> FilePosition | None:
-        found = self._first_of(location, self.provider.ir.FileLineColLoc)
+        found = self._first_of(location, "file")
         return None if found is None else FilePosition(str(found.filename), int(found.start_line), int(found.start_col))
 
     def _callers(self, location: Any) -> Iterator[Any]:
-        call = self._first_of(location, self.provider.ir.CallSiteLoc)
+        call = self._first_of(location, "call-site")
         while call is not None:
             yield call.caller
-            call = self._first_of(call.caller, self.provider.ir.CallSiteLoc)
+            call = self._first_of(call.caller, "call-site")
 
-    def _first_of(self, location: Any, kind: Any) -> Any | None:
-        """Return the first location of class ``kind`` within a location, itself included."""
-        ir = self.provider.ir
+    def _first_of(self, location: Any, wanted: LocationKind) -> Any | None:
+        """Return the first location of a kind within a location, itself included."""
         pending = [location]
         while pending:
             each = pending.pop()
-            if isinstance(each, kind):
+            kind = location_kind(each)
+            if kind == wanted:
                 return each
-            if isinstance(each, ir.CallSiteLoc):
+            if kind == "call-site":
                 pending += [each.caller, each.callee]
-            elif isinstance(each, ir.NameLoc):
+            elif kind == "name":
                 pending.append(each.child_loc)
-            elif isinstance(each, ir.FusedLoc):
+            elif kind == "fused":
                 pending += reversed(list(each.locations))
         return None

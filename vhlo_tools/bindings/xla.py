@@ -1,11 +1,14 @@
 """XLA in jaxlib: conversion between HLO modules and StableHLO.
 
-``jaxlib._hlo`` and ``jaxlib._jax.mlir`` are private to jaxlib; the functions used here are the same from 0.8.1 to 0.12.
+``jaxlib._hlo`` and ``jaxlib._jax`` are private to jaxlib; the functions used here are the same from 0.8.1 to 0.12, and
+those of HLO moved from the second to the first with 0.10.2.
 """
 
 from __future__ import annotations
 
+import io
 import os
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -25,7 +28,7 @@ def hlo_of_text(text: str) -> bytes:
         XlaFailure: If XLA's parser rejects the text.
         ProviderError: If jaxlib is not installed.
     """
-    proto: bytes = _call(lambda: _module("_hlo").hlo_module_from_text(text).as_serialized_hlo_module_proto())
+    proto: bytes = _call(lambda: _hlo().hlo_module_from_text(text).as_serialized_hlo_module_proto())
     return proto
 
 
@@ -36,7 +39,7 @@ def text_of_hlo(proto: bytes) -> str:
         XlaFailure: If XLA rejects the module.
         ProviderError: If jaxlib is not installed.
     """
-    text: str = _call(lambda: _module("_hlo").HloModule.from_serialized_hlo_module_proto(proto).to_string())
+    text: str = _call(lambda: _hlo().HloModule.from_serialized_hlo_module_proto(proto).to_string())
     return text
 
 
@@ -82,13 +85,19 @@ def jax_artifact(module: Any, version: str) -> bytes:
         XlaFailure: If XLA cannot.
         ProviderError: If jaxlib is not installed.
     """
-
-    def convert() -> bytes:
-        artifact: bytes = _module("_jax").mlir.serialize_portable_artifact(module, version, True)
-        return artifact
-
-    artifact: bytes = _call(convert)
+    serialize = _module("_jax").mlir.serialize_portable_artifact
+    # Up to jaxlib 0.10.0 it takes a module as text or bytecode, and from 0.10.1 on only as an object.
+    given = _bytecode(module) if "mlir_module: bytes" in serialize.__doc__ else module
+    artifact: bytes = _call(lambda: serialize(given, version, True))
     return artifact
+
+
+@cache
+def _hlo() -> Any:
+    """Return the module of jaxlib that has HLO's classes."""
+    # Asked for by what it holds: `jaxlib._jax` is in every release, and is loaded in any case.
+    earlier = _module("_jax")
+    return earlier if hasattr(earlier, "HloModule") else _module("_hlo")
 
 
 def _module(name: str) -> Any:
@@ -97,6 +106,12 @@ def _module(name: str) -> Any:
         return import_module(f"jaxlib.{name}")
     except ImportError as error:
         raise ProviderError(f"HLO requires XLA, which is part of jaxlib: install jaxlib ({error})") from error
+
+
+def _bytecode(module: Any) -> bytes:
+    file = io.BytesIO()
+    module.operation.write_bytecode(file)
+    return file.getvalue()
 
 
 def _call(function: Any) -> Any:

@@ -194,9 +194,12 @@ class _Reader(EntryReader):
 def bits_of(tables: EntryTables, index: int) -> int:
     """Return the width in bits of the values of a type; 64 if it is unknown."""
     entry = tables.types[index]
-    if not entry.custom:
-        return 64
     dialect = tables.dialect(entry.dialect)
+    if not entry.custom:
+        # Releases up to jaxlib 0.10.1 write the builtin floats of eight bits and less as text.
+        text = bytes(entry.data).removesuffix(b"\0").decode(errors="replace")
+        known = spellings_of(dialect, "type") if dialect == "builtin" else ()
+        return next((each.bits for each in known if each.name == text), None) or 64
     reader = _Reader(tables, entry)
     encoding = encodings_of(dialect, "type").get(reader.varint())
     if encoding is None:

@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.shell_completion import CompletionItem
@@ -64,7 +64,14 @@ def complete_parameters(command: click.Command) -> click.Command:
     return command
 
 
-class _Completed(click.ParamType[Any]):
+if TYPE_CHECKING:
+    _ParameterType = click.ParamType[Any]
+else:
+    # Old releases of click have the class without the type of its values.
+    _ParameterType = click.ParamType
+
+
+class _Completed(_ParameterType):
     """A type with completion of its values."""
 
     def __init__(self, inner: click.ParamType[Any], completer: Completer) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,7 +35,14 @@ __all__ = ["spec"]
 _KINDS = ["op", "type", "attribute", "enum", "case", "constraint", "step", "feature", "encoding", "default", "version"]
 
 
-class _VersionParameter(click.ParamType[Version]):
+if TYPE_CHECKING:
+    _VersionType = click.ParamType[Version]
+else:
+    # Old releases of click have the class without the type of its values.
+    _VersionType = click.ParamType
+
+
+class _VersionParameter(_VersionType):
     name = "version"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Version:

@@ -16,7 +16,13 @@ from dataclasses import replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from vhlo_tools.dialect import known_jax_releases, known_releases, minimum_version, newest_version
+from vhlo_tools.dialect import (
+    first_release,
+    known_jax_releases,
+    known_releases,
+    minimum_version,
+    newest_version,
+)
 from vhlo_tools.errors import UnknownReleaseWarning, UnknownTargetError
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
@@ -90,9 +96,11 @@ class Target:
         if self.version <= library.current:
             return self
         if self.exact:
+            first = first_release(library.name.partition(" ")[0], self.version)
             raise UnknownTargetError(
                 f"target {self} is newer than {library.current}, the newest that {library.name} can write: a consumer "
-                f"of it can also read `current`"
+                "of it can also read `current`"
+                + (f"; the first release that can write it is {first}" if first is not None else "")
             )
         return replace(
             self, version=library.current, reason=f"{self.reason}; {library.name} cannot write a newer version"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from vhlo_tools.bindings import MLIRFailure, Operation, source_of
+from vhlo_tools.bindings import MLIRFailure, Operation, missing_part, source_of
 from vhlo_tools.compat import NO_EXPANSIONS, ExpansionPolicy, Requirements, Target
 from vhlo_tools.convert.fidelity import KEEP_OR_LOWER, RESPELL, refused_attributes
 from vhlo_tools.dialect import known_feature
@@ -137,11 +137,16 @@ def _ops_without_form(program: Program) -> list[Finding]:
             op=name,
             location=place_of(source_of(op.location), program.name),
             introduced=mixed.introduced,
-            remedy=KEEP_OR_LOWER,
+            remedy=f"{missing}, or {KEEP_OR_LOWER}" if (missing := _unlowered(program, name)) else KEEP_OR_LOWER,
             count=count[name],
         )
         for name, op in list(first.items())[:_SHOWN_CULPRITS]
     ]
+
+
+def _unlowered(program: Program, op: str) -> str | None:
+    missing = missing_part(program.provider, op)
+    return None if missing is None else f"of its lowering, {missing}"
 
 
 def explain_other_dialects(program: Program, dialects: frozenset[str]) -> UnsupportedFeatureError:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.ops import Constraint, Op, OpStep, OpVersion, Slot, find_op, find_op_version, known_ops
     from vhlo_tools.dialect.promises import Promise, WindowName, known_promises, promised
     from vhlo_tools.dialect.property_layout import PropertySlot, property_slots
-    from vhlo_tools.dialect.releases import Release, known_releases
+    from vhlo_tools.dialect.releases import Release, first_release, known_releases
     from vhlo_tools.dialect.rules import RULES, Violation
     from vhlo_tools.dialect.scaffold import (
         NewEntry,
@@ -93,7 +93,7 @@ else:
             "ops": ("Constraint", "Op", "OpVersion", "Slot", "OpStep", "find_op", "find_op_version", "known_ops"),
             "promises": ("Promise", "WindowName", "known_promises", "promised"),
             "property_layout": ("PropertySlot", "property_slots"),
-            "releases": ("Release", "known_releases"),
+            "releases": ("Release", "first_release", "known_releases"),
             "rules": ("RULES", "Violation"),
             "scaffold": (
                 "NewEntry",

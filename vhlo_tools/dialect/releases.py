@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from vhlo_tools.dialect.data import Kind
 
-__all__ = ["Release", "known_releases", "load_releases"]
+__all__ = ["Release", "first_release", "known_releases", "load_releases"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,13 @@ def load_releases(specs: Traversable | None = None) -> tuple[Release, ...]:
 def known_releases() -> tuple[Release, ...]:
     """Return every release, grouped by package and oldest first."""
     return load_releases()
+
+
+def first_release(package: str, version: Version) -> Release | None:
+    """Return the first release of ``package`` that reads programs of ``version``; ``None`` if none is known."""
+    have = (each for each in known_releases() if each.package == package and each.stablehlo >= version)
+    # Not by date: a release of an older series may come after one of a newer.
+    return min(have, key=lambda each: tuple(map(int, each.release.split("."))), default=None)
 
 
 def _to_release(entry: dict[str, Any]) -> Release:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from vhlo_tools.bindings import argument_number, result_number
 from vhlo_tools.rewriting import MatchFailure, Rewriter
 
 __all__ = ["require_all_devices"]
@@ -83,9 +84,9 @@ def _is_uniform(value: Any, assumed: set[Any]) -> bool:
     if holder is None:
         # The argument of a block.
         loop = owner.owner.operation
-        return str(loop.name) == "stablehlo.while" and _is_carried(loop, value.arg_number, assumed)
+        return str(loop.name) == "stablehlo.while" and _is_carried(loop, argument_number(value), assumed)
     if str(holder) == "stablehlo.while":
-        return _is_carried(owner, value.result_number, assumed) and _is_uniform(_condition(owner), assumed)
+        return _is_carried(owner, result_number(value), assumed) and _is_uniform(_condition(owner), assumed)
     if len(owner.regions) or str(holder) in _OF_DEVICE or not str(holder).startswith("stablehlo."):
         return False
     return all(_is_uniform(each, assumed) for each in owner.operands)

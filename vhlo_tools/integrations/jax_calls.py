@@ -230,8 +230,12 @@ def _opaque(jaxpr: Any, name: str) -> Iterator[Finding]:
                 location=location,
                 remedy=_REMEDIES.get(called, _REMEDY),
             )
-    for inner in core.subjaxprs(jaxpr):
-        yield from _opaque(inner, name)
+    for eqn in jaxpr.eqns:
+        for parameter in eqn.params.values():
+            # `subjaxprs` moved between modules of jax in its releases.
+            for each in parameter if isinstance(parameter, tuple | list) else (parameter,):
+                if isinstance(each, core.Jaxpr | core.ClosedJaxpr):
+                    yield from _opaque(getattr(each, "jaxpr", each), name)
 
 
 def _named(artifact: Artifact, kept: Sequence[str], outputs: Sequence[str]) -> Artifact:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import field
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider
+from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider, explain_unknown
 from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.records import dataclass
@@ -70,6 +70,8 @@ def explain_failure(name: str, provider: Provider, failure: MLIRFailure) -> str:
     missing = [dialect for dialect in provider.lacking if f"{dialect}." in said or f"'{dialect}'" in said]
     if missing:
         said += f" ({provider.prefix} does not have the dialect {', '.join(missing)}: use jaxlib.mlir)"
+    elif newer := explain_unknown(provider, said):
+        said += f" ({newer})"
     return said
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from vhlo_tools.bindings import Operation, Toolbox, inline_calls
+from vhlo_tools.bindings import Operation, Toolbox, inline_calls, location_kind
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError, truth_of
 
@@ -94,7 +94,7 @@ def _instrument(toolbox: Toolbox, module: Any, options: Mapping[str, str]) -> No
                 continue
             number += 1
             name = "probe"
-            if by_name and isinstance(op.location, ir.NameLoc):
+            if by_name and location_kind(op.location) == "name":
                 name = str(op.location.name_str).split("@")[0] + "."
             _probe(ir, op, result, f"{name}{number}")
 

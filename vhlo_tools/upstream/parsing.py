@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from vhlo_tools.bindings import FilePosition, Toolbox
+from vhlo_tools.bindings import FilePosition, Toolbox, location_kind, relocate_arguments
 from vhlo_tools.upstream.sources import SourceText, as_file
 from vhlo_tools.upstream.tool import Job
 
@@ -64,15 +64,14 @@ def _name(toolbox: Toolbox, operation: Any, path: str, name: str) -> None:
     ir = toolbox.provider.ir
 
     def named(location: Any) -> Any:
-        if isinstance(location, ir.FileLineColLoc) and location.filename == path:
+        if location_kind(location) == "file" and location.filename == path:
             return ir.Location.file(name, location.start_line, location.start_col, location.context)
         return location
 
     for op in toolbox.provider.walk(operation):
         op.location = named(op.location)
         for block in (block for region in op.regions for block in region.blocks):
-            for argument in block.arguments:
-                argument.set_location(named(argument.location))
+            relocate_arguments(block, [named(argument.location) for argument in block.arguments])
 
 
 def _place(source: SourceText, position: int) -> FilePosition:

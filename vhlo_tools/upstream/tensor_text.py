@@ -108,9 +108,12 @@ def _printed(toolbox: Toolbox, context: Context, flat: Array, element: str) -> l
     texts: list[str] = []
     for start in range(0, flat.size, _AT_ONCE):
         part = np.ascontiguousarray(flat[start : start + _AT_ONCE])
-        if part.dtype.isbuiltin != 1:
-            part = part.view(f"u{part.dtype.itemsize}")
-        attribute = ir.DenseElementsAttr.get(part, type=type_, shape=[part.size], context=context)
+        if part.dtype == np.bool_:
+            attribute = toolbox.provider.dense_elements(context, part)
+        else:
+            if part.dtype.isbuiltin != 1:
+                part = part.view(f"u{part.dtype.itemsize}")
+            attribute = ir.DenseElementsAttr.get(part, type=type_, shape=[part.size], context=context)
         body = str(attribute).partition("dense<")[2].rpartition("> : ")[0]
         texts += body[1:-1].split(", ") if body.startswith("[") else [body] * part.size
     return texts

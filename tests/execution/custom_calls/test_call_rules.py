@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from needs import lacking
 
 import vhlo_tools as vt
 from vhlo_tools.api import EngineChoice
-from vhlo_tools.bindings import register_lapack
+from vhlo_tools.bindings import PARTS, register_lapack
 from vhlo_tools.execution.custom_calls import RULES
 from vhlo_tools.execution.reference.known_calls import KNOWN_CALLS, known_handler
 
@@ -48,7 +49,7 @@ def zeros(*types: str) -> list[Any]:
 
 def test_the_routines_are_those_that_jaxlib_registers() -> None:
     listed = {target for target in RULES if target.startswith(("lapack_", "tridiagonal"))}
-    assert listed == register_lapack()
+    assert listed - {each for each in PARTS if lacking(each) is not None} == register_lapack()
 
 
 def test_every_handler_of_the_toolkit_has_a_rule() -> None:

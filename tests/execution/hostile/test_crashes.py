@@ -311,7 +311,17 @@ def assert_equal(found: Any, expected: Any) -> None:
         np.testing.assert_allclose(found, expected, rtol=2e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("way", [*ANSWERED, *REFUSED, *MALFORMED], ids=lambda way: way.name)
+#: What the interpreter has, and with it crashes, since some release only.
+NEEDS = {"triangular_solve in batches": "stablehlo.triangular_solve", "fft of real numbers": "stablehlo.fft"}
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(way, id=way.name, marks=pytest.mark.needs(NEEDS[way.name]) if way.name in NEEDS else ())
+        for way in (*ANSWERED, *REFUSED, *MALFORMED)
+    ],
+)
 def test_it_ends_in_an_answer_or_in_an_error_and_the_next_run_is_right(way: Way) -> None:
     if way.error is None:
         results = vt.run(way.program, way.inputs, engine="reference")

@@ -119,7 +119,11 @@ def test_a_jax_export_with_symbolic_shapes() -> None:
         integers = np.issubdtype(aval.dtype, np.integer)
         arguments.append((chance.integers(0, 8, shape) if integers else chance.normal(size=shape)).astype(aval.dtype))
     tree = jax.tree.unflatten(exported.in_tree, arguments)
-    expected = jax.tree.leaves(exported.call(*tree[0], **tree[1]))
+    if jax.__version_info__ < (0, 8, 2):
+        # It refuses to call this file, as one of no devices.
+        expected: Any = vt.run(EXAMPLES / "symbolic_export.jax_export", arguments, engine="xla")
+    else:
+        expected = jax.tree.leaves(exported.call(*tree[0], **tree[1]))
     results = vt.run(EXAMPLES / "symbolic_export.jax_export", arguments)
     assert len(results) == len(expected)
     for found, wanted in zip(results, expected, strict=True):

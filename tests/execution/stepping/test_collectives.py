@@ -182,6 +182,7 @@ def test_quantities_go_round_in_a_loop() -> None:
     assert run(text, inputs, 4).tolist() == [1111] * 4
 
 
+@pytest.mark.needs("async")
 def test_a_collective_may_be_started_and_waited_for() -> None:
     text = """func.func @main(%a: tensor<2xf32>) -> tensor<4xf32> {
       %f = "stablehlo.async_start"(%a) ({ ^bb0(%x: tensor<2xf32>):
@@ -299,6 +300,7 @@ MESHES = {
 }  # fmt: skip
 
 
+@pytest.mark.needs("mesh_replica_groups")
 @pytest.mark.parametrize("name", MESHES)
 def test_groups_are_told_by_the_axes_of_a_mesh(name: str) -> None:
     kind, mesh, axes, groups = MESHES[name]

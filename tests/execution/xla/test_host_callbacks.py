@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import vhlo_tools as vt
+from vhlo_tools.bindings import NARROW_ELEMENTS
 
 pytestmark = pytest.mark.usefixtures("both_places")
 
@@ -47,11 +48,23 @@ def test_a_handler_computes_the_call_and_sees_its_attributes() -> None:
     assert (call.target, [each.text for each in call.results]) == ("f", [F32])
 
 
-@pytest.mark.parametrize("element", ["bf16", "f8E4M3FN", "i4", "ui2", "complex<f64>", "i1", "ui64", "f8E8M0FNU"])
+@pytest.mark.parametrize(
+    "element",
+    [
+        "bf16",
+        "f8E4M3FN",
+        *(pytest.param(each, marks=pytest.mark.needs(NARROW_ELEMENTS)) for each in ("i4", "ui2", "f4E2M1FN")),
+        "complex<f64>",
+        "i1",
+        "ui64",
+        "f8E8M0FNU",
+    ],
+)
 def test_every_kind_of_element_goes_in_and_out(element: str) -> None:
     kinds: dict[str, Any] = {
         "bf16": ml_dtypes.bfloat16,
         "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+        "f4E2M1FN": ml_dtypes.float4_e2m1fn,
         "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
         "i4": ml_dtypes.int4,
         "ui2": ml_dtypes.uint2,
@@ -273,6 +286,7 @@ def test_a_handler_may_import_jax_and_nothing_else_does() -> None:
 import sys
 import numpy as np
 import vhlo_tools as vt
+from vhlo_tools.bindings import NARROW_ELEMENTS
 
 def handler(call, array):
     assert "jax" not in sys.modules

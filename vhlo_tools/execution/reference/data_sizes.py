@@ -109,4 +109,4 @@ def _evaluated(
     check_runnable(provider, copy, name)
     attributes = [provider.dense_elements(copy.context, array) for array in inputs]
     (value,) = provider.evaluate(copy, attributes)
-    return np.array(value)
+    return provider.array_of(value)

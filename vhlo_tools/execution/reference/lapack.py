@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from vhlo_tools.bindings import XlaFailure, XlaSource, register_lapack
+from vhlo_tools.bindings import XlaFailure, XlaSource, missing_routine, register_lapack
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.handlers import CustomCall
 from vhlo_tools.execution.values.arrays import ArgumentType
@@ -43,7 +43,7 @@ def lapack(call: CustomCall, *arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[
         MissingExtraError: If scipy is not installed.
     """
     if call.target not in register_lapack():
-        raise EngineError(f"{call}: the installed jaxlib has no such routine")
+        raise EngineError(f"{call}: {missing_routine(call.target)}")
     if not all(each.size for each in arrays):
         return _of_nothing(call)
     config = call.attributes.get("mhlo.backend_config") or call.attributes.get("backend_config")

@@ -9,7 +9,7 @@ import math
 import re
 from typing import Any, Final
 
-from vhlo_tools.bindings import CALLEES, ModuleOp, Operation, Provider
+from vhlo_tools.bindings import CALLEES, ModuleOp, Operation, Provider, missing_part
 from vhlo_tools.execution.op_traits import OP_TRAITS, ops_where
 from vhlo_tools.execution.reference.lowering.calls import passes_only_tensors
 from vhlo_tools.execution.refusals import refusal
@@ -61,6 +61,8 @@ def _reason(provider: Provider, op: Operation) -> str | None:
         if dialect != "stablehlo":
             return f"it does not support ops of the dialect {dialect}"
         return _GAPS.get(name, "it does not implement this op")
+    if (missing := missing_part(provider, name)) is not None:
+        return f"{missing}, or run it on the engine xla"
     if name == "stablehlo.constant" and provider.is_in_resource(op):
         return "the program does not contain the bytes of its dense_resource"
     return None

@@ -85,7 +85,7 @@ class LoweredProgram:
         converted = _converted(self._program, inputs, self._arguments)
         try:
             attributes = [provider.dense_elements(context, array) for array in converted]
-            values = [np.array(value) for value in provider.evaluate(self._module, attributes)]
+            values = [provider.array_of(value) for value in provider.evaluate(self._module, attributes)]
         except MLIRFailure as failure:
             raise _failed(self._program, failure, "failed in the reference interpreter") from failure
         self.held += sum(each.nbytes for each in (*converted, *values))

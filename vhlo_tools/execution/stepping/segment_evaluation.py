@@ -34,7 +34,7 @@ def evaluate_here(provider: Provider, digest: str, bytecode: bytes, arrays: Arra
         values = provider.evaluate(module, [provider.dense_elements(module.context, array) for array in arrays])
     except MLIRFailure as failure:
         raise EngineError(f"the reference interpreter failed: {failure}", failure.diagnostics) from failure
-    return [np.array(value) for value in values]
+    return [provider.array_of(value) for value in values]
 
 
 class _Bytecode:

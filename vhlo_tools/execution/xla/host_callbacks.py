@@ -15,7 +15,18 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from vhlo_tools.bindings import CALLBACK_TARGET, CALLEES, Operation, Provider, function_of, is_lapack, register_lapack
+from vhlo_tools.bindings import (
+    CALLBACK_TARGET,
+    CALLEES,
+    NARROW_ELEMENTS,
+    Operation,
+    Provider,
+    function_of,
+    is_lapack,
+    missing_part,
+    missing_routine,
+    register_lapack,
+)
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.custom_calls import RULES, form_of_op, reason_against, reserved_reason
 from vhlo_tools.execution.handlers import CustomCall, Handler, call_of, checked_results, handler_advice
@@ -35,6 +46,8 @@ _RUN_AS_THEY_STAND: Final = CONTROL_FLOW | {"builtin.module", "func.func"}
 #: Attributes that specify the calling convention of a custom call, and not its meaning.
 _CONVENTIONS: Final = ("called_computations", "mhlo.backend_config", "operand_layouts", "result_layouts")
 _ALIASES: Final = "output_operand_aliases"
+#: Types of elements of which XLA holds several in a byte.
+_NARROW: Final = re.compile(r"u?i[24]|f4E2M1FN")
 _MARK: Final = re.compile(r"the handler failed \(failure (\d+)\)")
 
 
@@ -173,6 +186,7 @@ def take_calls(
                 types, operands = (
                     [parse_value_type(str(each.type)) for each in side] for side in (op.results, op.operands)
                 )
+                _check_elements(provider, op, program.name, [*_leaves(operands), *_leaves(types)])
                 number = callbacks.add(call, handler, tuple(_leaves(operands)), tuple(_tokens(types)))
                 _call_back(provider, op, number)
             elif is_lapack(target):
@@ -191,6 +205,14 @@ def _check(op: Operation, call: CustomCall, name: str, handlers: Mapping[str, Ha
             f"{handler_advice(call.target)}"
         )
     if reason := reason_against(form_of_op(op)):
+        raise refusal(op, name, reason, "the engine xla")
+
+
+def _check_elements(provider: Provider, op: Operation, name: str, types: Iterable[ArgumentType | None]) -> None:
+    """Raise an error if the installed XLA passes values of a call wrongly to its handler, and the results back."""
+    narrow = [each.text for each in types if each is not None and _NARROW.fullmatch(each.storage)]
+    if narrow and (missing := missing_part(provider, NARROW_ELEMENTS)) is not None:
+        reason = f"its handler would get other values of {narrow[0]}; {missing}, or run it on the engine reference"
         raise refusal(op, name, reason, "the engine xla")
 
 
@@ -218,7 +240,7 @@ def _keep(provider: Provider, op: Operation) -> None:
 def _prepare_lapack(provider: Provider, op: Operation, call: CustomCall) -> None:
     """Register the routine of a call, and write its attributes where XLA reads them."""
     if call.target not in register_lapack():
-        raise EngineError(f"{call}: the installed jaxlib has no such routine")
+        raise EngineError(f"{call}: {missing_routine(call.target)}")
     ir = provider.ir
     if "mhlo.backend_config" in op.attributes:
         op.attributes["backend_config"] = op.attributes["mhlo.backend_config"]

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from both_engines import function, run, tensor
 
+pytestmark = pytest.mark.needs("stablehlo.triangular_solve")
+
 FORMS: Final = {"NO_TRANSPOSE": lambda a: a, "TRANSPOSE": lambda a: a.T, "ADJOINT": lambda a: a.conj().T}
 
 

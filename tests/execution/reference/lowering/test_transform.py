@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from both_engines import function, run_on_both, tensor
 
+pytestmark = pytest.mark.needs("stablehlo.fft")
+
 #: The kind, the shapes of operand and result, and how many dimensions are transformed.
 TRANSFORMS = [
     ("FFT", (2, 3, 5), (2, 3, 5), 1),
