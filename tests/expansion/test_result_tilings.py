@@ -12,7 +12,7 @@ from vhlo_tools.dialect import known_feature
 
 _FEATURE = "custom_call_result_tilings"
 # A library that is older than the feature takes it for an attribute of another tool.
-_NEWEST, _OLDER = str(min(CURRENT, vt.Version("1.17.0"))), "1.13.0"
+_NEWEST, _OLDER = str(min(CURRENT, vt.Version("1.17.0"))), "1.12.0"
 _TILED = "[[dense<[8, 128]> : tensor<2xindex>]]"
 
 
