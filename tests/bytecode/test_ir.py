@@ -8,16 +8,8 @@ from dataclasses import replace
 import pytest
 
 from vhlo_tools import MalformedArtifactError
-from vhlo_tools.bytecode.ir import (
-    Block,
-    BlockArgument,
-    Operation,
-    Region,
-    TableSizes,
-    UseListOrder,
-    decode_ir,
-    encode_ir,
-)
+from vhlo_tools.bytecode import Block, BlockArgument, Operation, Region, UseListOrder
+from vhlo_tools.bytecode.ir import TableSizes, decode_ir, encode_ir
 from vhlo_tools.bytecode.reader import ByteReader
 
 TABLES = TableSizes(1 << 22, 1 << 22, 1 << 22, 1 << 22)

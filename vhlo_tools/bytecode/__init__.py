@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode.elements import digest, element_texts, same_bytes, shortest_form
     from vhlo_tools.bytecode.entries import Entry, EntryTable
     from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks, without_collection
-    from vhlo_tools.bytecode.ir import (
-        OPTIONAL_LOCATIONS_SINCE,
+    from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE
+    from vhlo_tools.bytecode.paths import Places, attributes_of, function_types, program_name
+    from vhlo_tools.bytecode.printing import Printer, inherent_attributes, print_program
+    from vhlo_tools.bytecode.program import (
         Block,
         BlockArgument,
         Extra,
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
         blocks_in,
         heads_in,
     )
-    from vhlo_tools.bytecode.paths import Places, attributes_of, function_types, program_name
-    from vhlo_tools.bytecode.printing import Printer, inherent_attributes, print_program
     from vhlo_tools.bytecode.properties import Properties, attributes_in
     from vhlo_tools.bytecode.reader import ByteReader
     from vhlo_tools.bytecode.resource_inlining import inline_resources, release_alignment
@@ -75,13 +75,13 @@ else:
             "elements": ("digest", "element_texts", "same_bytes", "shortest_form"),
             "entries": ("Entry", "EntryTable"),
             "file": ("File", "decode", "encode", "encode_chunks", "without_collection"),
-            "ir": (
+            "ir": ("OPTIONAL_LOCATIONS_SINCE",),
+            "program": (
                 "Block",
                 "BlockArgument",
                 "Extra",
                 "Head",
                 "Heads",
-                "OPTIONAL_LOCATIONS_SINCE",
                 "Operation",
                 "Region",
                 "Rows",

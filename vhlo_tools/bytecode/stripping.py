@@ -11,7 +11,8 @@ from typing import Final
 from vhlo_tools.bytecode.codec import Value, references
 from vhlo_tools.bytecode.entries import Entry, EntryTable
 from vhlo_tools.bytecode.file import File
-from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE, blocks_in, heads_in
+from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE
+from vhlo_tools.bytecode.program import blocks_in, heads_in
 from vhlo_tools.dialect import EntryKind, encodings_of
 
 __all__ = ["strip_locations"]
@@ -45,13 +46,13 @@ def strip_locations(file: File) -> None:
 
 def _index_of(wanted: Entry, table: EntryTable) -> int:
     """Return the index of the first entry that equals ``wanted``, which is added if there is none."""
-    code = wanted.data[0]
+    code, codes = wanted.data[0], table.codes
     for dialect, run in table.groups():
-        at = table.codes.find(code, run.start, run.stop) if dialect == wanted.dialect else -1
+        at = codes.find(code, run.start, run.stop) if dialect == wanted.dialect else -1
         while at >= 0:
             if table[at].data == wanted.data:
                 return at
-            at = table.codes.find(code, at + 1, run.stop)
+            at = codes.find(code, at + 1, run.stop)
     table.append(wanted)
     return len(table) - 1
 

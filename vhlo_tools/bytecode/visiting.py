@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from vhlo_tools.bytecode.ir import Block, Head, Operation, Rows
+from vhlo_tools.bytecode.program import Block, Head, Operation, Rows
 
 __all__ = ["Place", "visit"]
 
@@ -103,9 +103,11 @@ class _PlaceWalk:
         single = {head for head in kinds if self._once(table[head])}
         several = kinds - single
         found = [number for number, head in enumerate(heads) if head in several] if several else []
-        for head in single:
-            found.append(heads.index(head))
-            self._answers[table[head]] = False
+        if single:
+            # Searching for each would take the square of the number of heads.
+            firsts = dict(zip(reversed(heads), range(len(heads) - 1, -1, -1), strict=True))
+            found += [firsts[head] for head in single]
+            self._answers.update(dict.fromkeys([table[head] for head in single], False))
         return sorted(found) if single else found
 
     def _is_wanted(self, head: Head) -> bool:

@@ -314,7 +314,7 @@ class FileNumbering:
         if key not in self._blocks:
             rows = block.rows
             kinds, numbers = self._kinds.setdefault((id(rows.kinds), blind), (rows.kinds, {}))
-            for head in {*rows.heads} - numbers.keys():
+            for head in [each for each in {*rows.heads} if each not in numbers]:
                 numbers[head] = self.op(kinds.table[head], _PLAIN, blind=blind)
             found = array("I", [numbers[head] for head in rows.heads])
             for position, extra in rows.extras.items():

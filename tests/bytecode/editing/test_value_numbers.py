@@ -11,7 +11,7 @@ from weights_files import round_trip
 import vhlo_tools as vt
 from vhlo_tools.bytecode import Operation, encode
 from vhlo_tools.bytecode.editing.value_numbers import Values, read_orders, write_orders
-from vhlo_tools.bytecode.ir import UseListOrder
+from vhlo_tools.bytecode.program import UseListOrder
 
 PROGRAM = """
 func.func @main(%a: tensor<3xf32>, %p: tensor<i1>) -> tensor<3xf32> {

@@ -11,9 +11,9 @@ from itertools import count
 from typing import Final
 
 from vhlo_tools.bytecode.file import File
-from vhlo_tools.bytecode.ir import Block, Head, Operation, Region
 from vhlo_tools.bytecode.printing.entry_text import Printer, flagged_indices, indices
 from vhlo_tools.bytecode.printing.literals import bare_or_quoted
+from vhlo_tools.bytecode.program import Block, Head, Operation, Region
 from vhlo_tools.bytecode.properties import Properties
 from vhlo_tools.dialect import find_op_version
 
