@@ -48,7 +48,7 @@ def unpack(package: str, begin: str, folder: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(data.stdout)) as files:
         for file in files:
             path = file.name.removeprefix("./")
-            if not file.isfile() or not path.startswith(begin) or "/include/" in path and not path.endswith(".td"):
+            if not file.isfile() or not path.startswith(begin) or ("/include/" in path and not path.endswith(".td")):
                 continue
             # The program finds its libraries beside it; the name by which it asks for one has one number.
             name = path.removeprefix(begin) if begin.endswith("mlir/") else Path(path).name
