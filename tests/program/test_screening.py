@@ -280,3 +280,101 @@ def test_text_that_is_nested_too_deeply_is_no_program(
         vt.serialize(path)
     assert main(["check", str(path), "--target", "1.0.0"]) == 2
     assert name in capsys.readouterr().out
+
+
+# What was read before
+
+
+@pytest.fixture
+def remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A cache of this test, in which the digests of what was read are kept."""
+    monkeypatch.delenv("VHLO_TOOLS_NO_CACHE")
+    monkeypatch.setenv("VHLO_TOOLS_CACHE", str(tmp_path))
+    return tmp_path / "programs-read"
+
+
+#: Reads a file, and says whether a child process was started for it.
+READ = """
+import sys
+import vhlo_tools as vt
+from vhlo_tools.bindings import isolation
+isolation.warm = lambda: None
+called = []
+call = isolation.call
+isolation.call = lambda *arguments, **limits: called.append(1) or call(*arguments, **limits)
+try:
+    {}(sys.argv[1])
+except vt.VhloToolsError:
+    print("refused", end=" ")
+print("tried" if called else "known")
+"""
+
+
+def read(path: Path, function: str = "vt.deserialize") -> str:
+    command = [sys.executable, "-c", READ.format(function), str(path)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_what_a_process_has_read_is_not_tried_by_another(remembered: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.mlirbc"
+    path.write_bytes(bytes(vt.serialize(TEXT, "1.0.0")))
+    assert [read(path), read(path)] == ["tried", "known"]
+    # Another content.
+    path.write_bytes(bytes(vt.serialize(TEXT, "1.1.0")))
+    assert [read(path), read(path)] == ["tried", "known"]
+    assert remembered.stat().st_size == 2 * 32
+
+
+def test_bytecode_and_text_are_remembered_too(raw: RawLibrary, remembered: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.mlirbc"
+    path.write_bytes(bytecode(raw))
+    assert [read(path, "vt.serialize"), read(path, "vt.serialize")] == ["tried", "known"]
+    path.write_text(TEXT)
+    assert [read(path, "vt.serialize"), read(path, "vt.serialize")] == ["tried", "known"]
+    assert remembered.stat().st_size == 2 * 32
+
+
+@pytest.mark.parametrize("bit", KILLERS)
+def test_what_is_refused_is_tried_every_time(bit: int, remembered: Path, tmp_path: Path) -> None:
+    path = tmp_path / "bad.mlirbc"
+    path.write_bytes(flipped(bit))
+    assert [read(path), read(path)] == ["refused tried", "refused tried"]
+    assert not remembered.exists()
+
+
+def test_long_constants_count_by_their_sizes_alone(remembered: Path, tmp_path: Path) -> None:
+    """What the library does not look at is not compared either: weights that change need no other trial."""
+    path = tmp_path / "a.mlirbc"
+    states = []
+    for values in ("[1.0, 2.0", "[3.0, 4.0"):
+        rest = ", ".join(["5.0"] * 4094)
+        constant = f"%0 = stablehlo.constant dense<{values}, {rest}]> : tensor<4096xf32>"
+        text = f"func.func @main() -> tensor<4096xf32> {{ {constant} return %0 : tensor<4096xf32> }}"
+        path.write_bytes(bytes(vt.serialize(text, "1.0.0")))
+        states.append(read(path))
+    assert states == ["tried", "known"]
+
+
+def test_another_library_tries_anew(monkeypatch: pytest.MonkeyPatch, remembered: Path) -> None:
+    artifact = bytes(vt.serialize(TEXT, "1.0.0"))
+    provider = get_provider()
+    trial = screening.Trial(provider, artifact, portable=True)
+    assert trial.needed
+    assert trial.run() is None
+    assert not trial.needed
+    assert not screening.Trial(provider, artifact, portable=True).needed
+    assert screening.Trial(provider, artifact, portable=False).needed
+    monkeypatch.setitem(provider.__dict__, "build", (("libjax_common.so", 1, 2),))
+    assert screening.Trial(provider, artifact, portable=True).needed
+    monkeypatch.undo()
+    assert remembered.exists()
+
+
+def test_nothing_is_remembered_if_the_user_says_so(
+    monkeypatch: pytest.MonkeyPatch, remembered: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("VHLO_TOOLS_NO_CACHE", "1")
+    path = tmp_path / "a.mlirbc"
+    path.write_bytes(bytes(vt.serialize(TEXT, "1.0.0")))
+    assert [read(path), read(path)] == ["tried", "tried"]
+    assert not remembered.exists()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vhlo_tools.bindings.lapack_targets import is_lapack, missing_routine, register_lapack
     from vhlo_tools.bindings.locations import location_kind
     from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
-    from vhlo_tools.bindings.parse_check import PARSE_ONCE
+    from vhlo_tools.bindings.parse_check import PARSE_ONCE, TRIAL
     from vhlo_tools.bindings.parts import NARROW_ELEMENTS, PARTS, explain_unknown, missing_part
     from vhlo_tools.bindings.provider import MLIRFailure, Provider
     from vhlo_tools.bindings.providers import PROVIDERS, get_provider, provider_of
@@ -45,7 +45,7 @@ else:
             "lapack_targets": ("is_lapack", "missing_routine", "register_lapack"),
             "locations": ("location_kind",),
             "mlir": ("Attribute", "Context", "Module", "ModuleOp", "Operation"),
-            "parse_check": ("PARSE_ONCE",),
+            "parse_check": ("PARSE_ONCE", "TRIAL"),
             "parts": ("NARROW_ELEMENTS", "PARTS", "explain_unknown", "missing_part"),
             "provider": ("MLIRFailure", "Provider"),
             "providers": ("PROVIDERS", "get_provider", "provider_of"),

@@ -11,7 +11,7 @@ from vhlo_tools.bindings.provider import MLIRFailure, Provider
 from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.findings import Diagnostic
 
-__all__ = ["PARSE_ONCE", "parse_once"]
+__all__ = ["PARSE_ONCE", "TRIAL", "parse_once"]
 
 # The stack of a trial, in bytes; threads of Python have 8 MiB by default.
 _STACK: Final = 4 << 20
@@ -21,6 +21,9 @@ _PRINTED: Final = 1 << 14
 
 #: The name of :func:`parse_once` for calls in a child process.
 PARSE_ONCE = "vhlo_tools.bindings.parse_check:parse_once"
+
+#: What a trial does, as a number: one that does more makes those of before count no longer.
+TRIAL: Final = 1
 
 
 def parse_once(prefix: str, data: memoryview, portable: bool) -> None:

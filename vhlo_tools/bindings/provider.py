@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module, reload
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings.attributes import named_attributes
@@ -109,6 +110,19 @@ class Provider:
             return version(self.distribution)
         except PackageNotFoundError:
             return None
+
+    @cached_property
+    def build(self) -> tuple[tuple[str, int, int], ...]:
+        """What distinguishes the library from others of any version: the name, size and time of each of its files."""
+        extension = Path(self.stablehlo.__file__)
+        depth = len(self.prefix.split(".")) + 1
+        found = [
+            (file.name, file.stat().st_size, file.stat().st_mtime_ns)
+            for folder in extension.parents[:depth]
+            for pattern in ("*.so*", "*.dylib")
+            for file in folder.glob(pattern)
+        ]
+        return tuple(sorted(found))
 
     @cached_property
     def library(self) -> Library:

@@ -8,11 +8,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from vhlo_tools.caches import cache_folder
 from vhlo_tools.environments.interpreters import find_interpreters
 from vhlo_tools.environments.release import PackageRelease
 from vhlo_tools.environments.uv import UnfitInterpreterError, clean_environment, last_lines, run_uv
@@ -33,12 +33,7 @@ def silent(line: str) -> None:
 
 def environments_folder() -> Path:
     """Return the folder of all environments: ``$VHLO_TOOLS_CACHE/environments``, or in the user's cache folder."""
-    if chosen := os.environ.get("VHLO_TOOLS_CACHE"):
-        return Path(chosen).absolute() / "environments"
-    caches = Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
-    if Path(os.environ.get("XDG_CACHE_HOME", "")).is_absolute():
-        caches = Path(os.environ["XDG_CACHE_HOME"])
-    return caches / "vhlo-tools" / "environments"
+    return cache_folder() / "environments"
 
 
 def environment(requirement: str, say: Say = silent) -> Path:

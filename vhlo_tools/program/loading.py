@@ -29,7 +29,7 @@ from vhlo_tools.program.attribute_encoding import decode_attributes, is_encoded
 from vhlo_tools.program.boolean_constants import in_other_form
 from vhlo_tools.program.hlo_loading import module_of_hlo, proto_of_text
 from vhlo_tools.program.program import Program, explain_failure, unreadable
-from vhlo_tools.program.screening import is_deep, refuse_wide_integers, screen_artifact, screen_source
+from vhlo_tools.program.screening import is_deep, refuse_wide_integers, screen_source, trial_of, try_artifact
 
 __all__ = ["LOADERS", "ProgramSource", "load_program", "read_artifact"]
 
@@ -113,12 +113,13 @@ def read_artifact(
     """
     artifact = known_to(provider, artifact)
     trusted = trusted or artifact.trusted
-    if not trusted:
+    trial = None if trusted else trial_of(artifact, provider)
+    if trial is not None:
         # The child starts while this process imports the bindings.
         isolation.warm()
     context = context or provider.new_context()
-    if not trusted:
-        screen_artifact(artifact, provider)
+    if trial is not None:
+        try_artifact(artifact, trial)
     try:
         module = provider.deserialize(context, bytes(artifact))
     except MLIRFailure as failure:

@@ -7,14 +7,17 @@ without error are then parsed in this process too.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from contextlib import suppress
 from copy import copy
+from functools import cached_property
 from typing import Any, Final
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.bindings import PARSE_ONCE, MLIRFailure, Provider, isolation, xla
+from vhlo_tools.bindings import PARSE_ONCE, TRIAL, MLIRFailure, Provider, isolation, xla
 from vhlo_tools.bytecode import File, decode_entry
+from vhlo_tools.caches import NO_CACHE, DigestSet, cache_folder
 from vhlo_tools.errors import (
     EngineCrashError,
     EngineError,
@@ -26,7 +29,16 @@ from vhlo_tools.mapping import join
 from vhlo_tools.program.constant_sizes import refuse_constants_of_other_sizes, without_values
 from vhlo_tools.program.program import unreadable
 
-__all__ = ["convert_hlo", "is_deep", "refuse_wide_integers", "screen_artifact", "screen_source"]
+__all__ = [
+    "Trial",
+    "convert_hlo",
+    "is_deep",
+    "refuse_wide_integers",
+    "screen_artifact",
+    "screen_source",
+    "trial_of",
+    "try_artifact",
+]
 
 # Below this rate reading is assumed to hang; constants are read several hundred times faster.
 _SECONDS: Final = 2.0
@@ -38,6 +50,9 @@ _PATIENCE: Final = 5.0
 _MEMORY: Final = 1 << 30
 _COPIES: Final = 8
 
+# The file of the digests of what was read without error.
+_SUCCEEDED: Final = "programs-read"
+
 # The widest integer type that is read, in bits.
 _WIDEST: Final = 1 << 12
 
@@ -48,6 +63,58 @@ _NOT_BRACKETS: Final = bytes(set(range(256)).difference(b"()[]{}<>"))
 _STEPS: Final = {each: 1 if each in b"([{<" else -1 for each in b"()[]{}<>"}
 
 
+class Trial:
+    """The reading of bytes by a child process.
+
+    Trials that succeeded are remembered for all processes of the user, by digests of the bytes and of the library,
+    unless ``VHLO_TOOLS_NO_CACHE`` is set.
+
+    Args:
+        provider: The bindings.
+        data: The bytes.
+        portable: Whether they are a portable artifact.
+
+    Attributes:
+        provider: The bindings.
+    """
+
+    def __init__(self, provider: Provider, data: bytes, *, portable: bool) -> None:
+        self.provider, self._data, self._portable = provider, data, portable
+        self._succeeded: DigestSet | None = None
+        if isolation.AVAILABLE and not os.environ.get(NO_CACHE):
+            with suppress(RuntimeError):
+                self._succeeded = DigestSet(cache_folder(), _SUCCEEDED)
+
+    @property
+    def needed(self) -> bool:
+        """Whether the bytes must be tried: no child process of the user has read them with this library."""
+        return isolation.AVAILABLE and (self._succeeded is None or self._digest not in self._succeeded)
+
+    def run(self) -> EngineError | None:
+        """Have a child process read the bytes; return why it could not, or ``None``.
+
+        Raises:
+            MLIRFailure: If the library rejects them.
+            EngineStartError: If no child process can be started.
+        """
+        try:
+            _tried(PARSE_ONCE, self._data, self.provider.prefix, memoryview(self._data), self._portable)
+        except EngineStartError:
+            raise
+        except EngineError as error:
+            return error
+        if self._succeeded is not None:
+            self._succeeded.add(self._digest)
+        return None
+
+    @cached_property
+    def _digest(self) -> bytes:
+        subject = (TRIAL, self.provider.prefix, self.provider.build, self._portable)
+        digest = hashlib.sha256(hashlib.sha256(repr(subject).encode()).digest())
+        digest.update(self._data)
+        return digest.digest()
+
+
 def screen_artifact(artifact: Artifact, provider: Provider) -> None:
     """Validate an artifact by parsing it in a child process, and mark it as trusted; skip trusted artifacts.
 
@@ -56,18 +123,41 @@ def screen_artifact(artifact: Artifact, provider: Provider) -> None:
         InvalidProgramError: If it contains an integer type that is too wide.
         EngineStartError: If no child process can be started.
     """
+    if (trial := trial_of(artifact, provider)) is not None:
+        try_artifact(artifact, trial)
+
+
+def trial_of(artifact: Artifact, provider: Provider) -> Trial | None:
+    """Return the trial that an artifact needs; mark it as trusted if it needs none.
+
+    Raises:
+        MalformedArtifactError: If its constants have other sizes than their types.
+        InvalidProgramError: If it contains an integer type that is too wide.
+    """
     if artifact.trusted:
-        return
+        return None
     refuse_wide_integers(artifact.file, artifact.name)
     refuse_constants_of_other_sizes(artifact.file)
+    short = without_values(artifact.copy_of_file())
+    trial = Trial(provider, bytes(artifact) if short is None else join(short), portable=True)
+    artifact.trusted = not trial.needed
+    return trial if trial.needed else None
+
+
+def try_artifact(artifact: Artifact, trial: Trial) -> None:
+    """Run the trial of an artifact, and mark it as trusted.
+
+    Raises:
+        MalformedArtifactError: If the library rejects the artifact, crashes on it, or exceeds the time limit.
+        EngineStartError: If no child process can be started.
+    """
     try:
-        short = without_values(artifact.copy_of_file())
-        reason = _parsed(bytes(artifact) if short is None else join(short), provider, portable=True)
+        reason = trial.run()
     except MLIRFailure as failure:
-        raise unreadable(artifact, provider, failure) from failure
+        raise unreadable(artifact, trial.provider, failure) from failure
     if reason:
         raise MalformedArtifactError(
-            _explained(f"{artifact.name} (StableHLO {artifact.version})", provider, reason)
+            _explained(f"{artifact.name} (StableHLO {artifact.version})", trial.provider, reason)
         ) from reason
     artifact.trusted = True
 
@@ -112,7 +202,8 @@ def screen_source(data: bytes, provider: Provider, name: str) -> None:
         InvalidProgramError: If the library crashes on it, or exceeds the time limit.
         EngineStartError: If no child process can be started.
     """
-    if reason := _parsed(data, provider, portable=False):
+    trial = Trial(provider, data, portable=False)
+    if trial.needed and (reason := trial.run()):
         raise InvalidProgramError(_explained(name, provider, reason)) from reason
 
 
@@ -146,19 +237,6 @@ def _explained(name: str, provider: Provider, reason: EngineError) -> str:
         f"{name} is damaged: {provider.library.name} crashes or hangs when reading it (tried in a child process): "
         f"{reason}; regenerate or download the file again"
     )
-
-
-def _parsed(data: bytes, provider: Provider, *, portable: bool) -> EngineError | None:
-    """Return the error of the child process that parsed ``data``, or ``None`` if it succeeded."""
-    if not isolation.AVAILABLE:
-        return None
-    try:
-        _tried(PARSE_ONCE, data, provider.prefix, memoryview(data), portable)
-    except EngineStartError:
-        raise
-    except EngineError as error:
-        return error
-    return None
 
 
 #: The errors of crashes and time-outs, by the function and the digest of the data: a second call fails at once.
