@@ -232,11 +232,12 @@ def _attempt(
         newest = _attempt(left, None, NO_EXPANSIONS, allow_other_dialects=allow_other_dialects)
         required = newest.requirements()
         raise explain_downgrade(program, target, required, failure, expansions, expanded.refusals) from failure
-    if version < known_feature("range_locations").introduced:
-        # The library keeps range locations (`isLegalLocation` in stablehlo/transforms/VhloToVersion.cpp), but readers
-        # of such versions reject the file.
-        data = with_plain_locations(data, version)
     artifact = Artifact(data, name=program.name, trusted=True)
+    # The library keeps range locations (`isLegalLocation` in stablehlo/transforms/VhloToVersion.cpp), but readers of
+    # versions before them reject the file.
+    is_before = version < known_feature("range_locations").introduced
+    if is_before and (plain := with_plain_locations(artifact.file, version)) is not None:
+        artifact = Artifact(plain, name=program.name, trusted=True)
     if not allow_other_dialects and other_dialects(artifact):
         raise _Refused(partial(explain_other_dialects, program, other_dialects(artifact)))
     return artifact.with_findings(expanded.notes) if expanded.notes else artifact

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from vhlo_tools.bytecode import OPTIONAL_LOCATIONS_SINCE, File, Tables, Value, blocks_in, decode, encode
+from typing import Final
+
+from vhlo_tools.bytecode import OPTIONAL_LOCATIONS_SINCE, File, Tables, Value, blocks_in, encode
 from vhlo_tools.dialect import encodings_of, known_feature
 from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
 
 __all__ = ["locate_arguments", "make_locations_plain", "with_plain_locations"]
+
+_RANGE: Final = "file_line_col_range"
 
 
 def make_locations_plain(file: File, target: Version) -> list[Finding]:
@@ -17,7 +21,7 @@ def make_locations_plain(file: File, target: Version) -> list[Finding]:
     """
     encodings = {each.name: each for each in encodings_of("builtin", "attribute").values()}
     changed = 0
-    for index in file.called("attribute", "builtin", "file_line_col_range"):
+    for index in file.called("attribute", "builtin", _RANGE):
         value = file.decode("attribute", index)
         if value is None:
             continue
@@ -42,10 +46,13 @@ def make_locations_plain(file: File, target: Version) -> list[Finding]:
     ]
 
 
-def with_plain_locations(data: bytes, target: Version) -> bytes:
-    """Return an artifact after :func:`make_locations_plain`; the same object if nothing changes."""
-    file = decode(data)
-    return encode(file) if make_locations_plain(file, target) else data
+def with_plain_locations(file: File, target: Version) -> bytes | None:
+    """Return the bytes of a copy of ``file`` after :func:`make_locations_plain`; ``None`` if nothing changes."""
+    if next(file.called("attribute", "builtin", _RANGE), None) is None:
+        return None
+    copied = file.copy()
+    make_locations_plain(copied, target)
+    return encode(copied)
 
 
 def locate_arguments(file: File, tables: Tables) -> None:
