@@ -322,8 +322,7 @@ class Artifact:
         requirements = self.requirements()
         found = requirements.findings(target)
         if errors := [each for each in found if each.level == "error"]:
-            reach = f"it can be written for StableHLO {requirements.downgradable_to} or later"
-            raise DowngradeError(f"{self.name} cannot be written for {target}; {reach}", errors)
+            raise DowngradeError(f"{self.name} cannot be written for {target}; {requirements.reach}", errors)
         file = self.copy_of_file()
         notes = retarget_file(file, target)
         told = {note.feature for note in notes}
