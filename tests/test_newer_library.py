@@ -8,6 +8,7 @@ does not know, and must not say anything else.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -33,6 +34,12 @@ CUTS = sorted(
         max(entry.version for entry in known_versions() if entry.version.minor <= LIBRARY.minor - 2),
     }
 )
+ALIASED = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "kernel", output_operand_aliases = [
+    #stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>]}
+    : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}"""
 #: By name, or, where only what is allowed has changed, by the op.
 UNKNOWN = re.compile(r"is unknown: the file was written for|do not have the reason")
 
@@ -310,6 +317,22 @@ def test_it_runs(answers: Any) -> None:
         else:
             assert told["verified"] is whole is True, name
     assert answers["programs"]["saxpy"]["verified"] is True
+
+
+def test_aliases_of_an_unknown_call_are_not_said_to_be_none(checkout: Path, tmp_path: Path) -> None:
+    program = tmp_path / "call.mlir"
+    program.write_text(ALIASED)
+    written = tmp_path / "call.mlirbc"
+    assert vhlo(checkout, "serialize", str(program), "-o", str(written)).returncode == 0
+    shown = vhlo(checkout, "alias", "show", str(written), "--output-format", "json")
+    said = json.loads(shown.stdout)
+    if known_end(checkout) < vt.Version("1.18.0") <= LIBRARY:
+        assert (said["calls"], said["unknown"]) == ([], ["vhlo.custom_call_v2"])
+        assert "vhlo.custom_call_v2 is unknown" in vhlo(checkout, "alias", "show", str(written)).stderr
+        assert "its aliases were not examined" in vhlo(checkout, "alias", "lint", str(written)).stdout
+    else:
+        assert [len(each["aliases"]) for each in said["calls"]] == [1]
+        assert said["unknown"] == []
 
 
 def test_a_version_that_nobody_has_is_refused(checkout: Path, answers: Any) -> None:
