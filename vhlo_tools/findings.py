@@ -95,6 +95,8 @@ class Finding:
         path: The path of the first op in the program: ``@main/4:stablehlo.while/1/2:stablehlo.add``, from the function
             inwards, each op with its position in its block, and between them the number of the region.
         function: The function that contains the op.
+        unknown: Whether it is about something that the specification does not have, such as an op of a StableHLO that
+            is newer than this release of vhlo_tools. ``introduced`` is then ``None``: nothing is guessed.
     """
 
     feature: str
@@ -109,6 +111,7 @@ class Finding:
     count: int = 1
     path: str | None = None
     function: str | None = None
+    unknown: bool = False
 
     def __post_init__(self) -> None:
         # Names in a program may contain anything, and all of these are shown.
@@ -128,6 +131,9 @@ class Finding:
 
 #: The feature of a finding about ops whose attributes are encoded as bytes in an unknown form.
 OPAQUE_PROPERTIES: Final = "opaque_properties"
+
+#: The feature of a finding about a file, or a target, of a version that is newer than the specification.
+NEWER_THAN_DATA: Final = "newer_than_data"
 
 #: The number of places shown for one feature in text; JSON contains all.
 SHOWN_PLACES: Final = 10

@@ -160,6 +160,7 @@ ARCHIVED: Mapping[str, tuple[tuple[Alias, ...], tuple[Donor, ...], list[tuple[Al
 }
 
 
+@pytest.mark.whole_data("the corpus has ops that releases since wrote")
 def test_aliases_of_the_archive() -> None:
     seen = set()
     for name, data in corpus_files(ordinary=False):

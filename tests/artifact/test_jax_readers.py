@@ -42,6 +42,7 @@ def opened(name: str) -> JaxContainer:
     return JaxContainer.open(FILES / f"{name}.jax_export")
 
 
+@pytest.mark.whole_data("the releases that write and read these files are those of the whole table")
 @pytest.mark.parametrize("name", READERS)
 def test_readers_and_the_first_writer(name: str) -> None:
     container = opened(name)
@@ -78,6 +79,7 @@ def test_every_release_of_the_data_is_known_with_its_jaxlib() -> None:
     assert {part.step for part in known_jax_export_parts()} == {"load", "call"}
 
 
+@pytest.mark.whole_data("the releases that write and read these files are those of the whole table")
 @pytest.mark.parametrize(
     ("name", "reader", "said"),
     [
@@ -121,6 +123,7 @@ def test_the_findings_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert "refuses a jax.export file for what is around the artifact" in capsys.readouterr().out
 
 
+@pytest.mark.whole_data("the releases that write and read these files are those of the whole table")
 def test_inspect_says_who_wrote_and_who_reads_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(FILES / "0.9.2.small.jax_export"), "--output-format", "json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -158,6 +161,7 @@ def test_a_file_that_the_target_cannot_read_is_not_migrated(tmp_path: Path) -> N
     assert {each.status for each in migrated("1.5.0").values()} == {"moved"}
 
 
+@pytest.mark.whole_data("the releases that write and read these files are those of the whole table")
 def test_store_status_judges_the_file_and_keeps_its_date(tmp_path: Path) -> None:
     path = tmp_path / "f.jax_export"
     path.write_bytes((FILES / "0.9.2.small.jax_export").read_bytes())

@@ -81,6 +81,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         "target": "1.3.0",
         "count": 1,
         "remedy": "write tan(x) as sine(x) / cosine(x); or rewrite it with --expand; or choose 1.4.0 or later",
+        "unknown": False,
     }
 
 

@@ -13,10 +13,17 @@ from vhlo_tools.bindings import MLIRFailure, Provider
 from vhlo_tools.bindings.diagnostics import captured
 from vhlo_tools.bytecode import Operation, encode
 from vhlo_tools.bytecode.editing.tables import Tables
+from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.compat import Requirements
-from vhlo_tools.dialect import Feature
+from vhlo_tools.dialect import Feature, newest_version
+from vhlo_tools.findings import NEWER_THAN_DATA
 from vhlo_tools.program import load_program
 
+DATA_END = f"the data of vhlo_tools end at {newest_version()}"
+COMPARISON = """func.func @main(%a: tensor<4xf32>) -> tensor<4xi1> {
+  %0 = stablehlo.compare LT, %a, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xi1>
+  return %0 : tensor<4xi1>
+}"""
 PROGRAMS = [*example_programs(), *(FEATURES / f"{feature.id}.mlir" for feature in features_of_library())]
 EXPANDED = [
     feature
@@ -252,8 +259,55 @@ def test_the_future_is_newer_than_all_that_is_known() -> None:
     artifact = vt.open_artifact(data.replace(b"StableHLO_v1.4.0", b"StableHLO_v9.4.0").replace(b"tan_v1", b"tan_v9"))
     requirements = artifact.requirements()
     assert str(requirements.readable_since) == str(requirements.downgradable_to) == "9.4.0"
-    (finding,) = requirements.findings(vt.Version("1.22.0"))
-    assert (finding.feature, finding.level) == ("vhlo.tan_v9", "error")
+    newest = newest_version()
+    for found in (requirements.findings(newest), requirements.reader_findings(newest)):
+        assert [(each.feature, each.level) for each in found] == [
+            ("vhlo.tan_v9", "error"),
+            (NEWER_THAN_DATA, "warning"),
+        ]
+        unknown, newer = found
+        # No version is guessed.
+        assert unknown.unknown and newer.unknown and unknown.introduced is newer.introduced is None
+        assert unknown.message == f"vhlo.tan_v9 is unknown: the file was written for StableHLO 9.4.0, and {DATA_END}"
+        assert str(unknown.remedy).startswith("update vhlo_tools; or add StableHLO 9.4.0 to the data with `vhlo spec")
+    assert requirements.findings(vt.Version("9.4.0")) == requirements.reader_findings(vt.Version("9.5.0")) == []
+    assert [(each.name, each.kind, each.count) for each in requirements.unknown] == [("vhlo.tan_v9", "op", 1)]
+    assert requirements.features == ()
+    assert requirements.is_newer_than_data
+
+
+def test_what_no_version_has_in_a_file_of_a_known_one() -> None:
+    data = bytes(vt.serialize(FEATURES / "tan.mlir", "1.4.0"))
+    requirements = vt.open_artifact(data.replace(b"tan_v1", b"tan_v9")).requirements()
+    (unknown,) = requirements.findings(vt.Version("1.4.0"))
+    assert unknown.message == f"vhlo.tan_v9 is unknown: the file was written for StableHLO 1.4.0, and {DATA_END}"
+    assert "damaged, or of a fork" in str(unknown.remedy)
+    assert not requirements.is_newer_than_data
+
+
+def test_types_attributes_and_cases_that_nobody_knows_are_named_by_number() -> None:
+    artifact = vt.serialize(FEATURES / "tan.mlir", "current")
+    file = artifact.copy_of_file()
+    vhlo = next(index for index in range(len(file.dialects.names)) if file.dialect(index) == "vhlo")
+    for table, code in ((file.types, 99), (file.attributes, 98)):
+        table.append(Entry(vhlo, True, bytes([code << 1 | 1])))
+    unknown = artifact.edited(file).requirements().unknown
+    assert [(each.name, each.kind) for each in unknown] == [
+        ("vhlo attribute code 98", "attribute"),
+        ("vhlo type code 99", "type"),
+    ]
+
+
+def test_a_case_of_an_enum_as_old_as_vhlo_that_nobody_knows() -> None:
+    """The first bytes of such an attribute are those of the oldest files."""
+    artifact = vt.serialize(COMPARISON, "1.0.0")
+    file = artifact.copy_of_file()
+    (index,) = file.called("attribute", "vhlo", "comparison_direction_v1")
+    entry = file.attributes[index]
+    file.attributes[index] = entry._replace(data=bytes(entry.data)[:1] + bytes([63 << 1 | 1]))
+    requirements = artifact.edited(file).requirements()
+    assert [each.name for each in requirements.unknown] == ["comparison_direction_v1.63"]
+    assert [each.feature for each in requirements.findings(vt.Version("1.0.0"))] == ["comparison_direction_v1.63"]
 
 
 def test_inside_of_a_per_axis_quantized_type_the_library_does_not_look(provider: Provider, tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def test_the_table_has_every_op_of_the_specification() -> None:
     assert described() - OP_TRAITS.keys() == set()
 
 
+@pytest.mark.whole_data("the code has ops that the data must have too")
 def test_the_table_has_no_op_that_nobody_knows(provider: Provider) -> None:
     others = OP_TRAITS.keys() - described()
     assert {name.partition(".")[0] for name in others} == OTHER_DIALECTS.keys()

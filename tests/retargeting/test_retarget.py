@@ -41,7 +41,8 @@ def test_features_at_every_version(feature: Feature) -> None:
 
 
 #: What the library reads of what jaxlib 0.10.2 does.
-READ_HERE = min(get_provider().library.current, vt.Version("1.17.0"))
+LIBRARY = get_provider().library.current
+READ_HERE = min(LIBRARY, vt.Version("1.17.0"), newest_version())
 SAMPLE = sorted(entry.file for entry in corpus_index() if not entry.ordinary and reads(entry))[::60]
 
 
@@ -60,7 +61,7 @@ def test_artifacts_of_the_archive_at_every_version(name: str) -> None:
 def test_down_and_up_again_is_the_same_program() -> None:
     """Through every layout of the format; without the library, which is not asked."""
     for path in example_programs():
-        newest = vt.serialize(path, allow_other_dialects=True)
+        newest = vt.serialize(path, min(LIBRARY, newest_version()), allow_other_dialects=True)
         for entry in known_versions():
             try:
                 older = vt.retarget(newest, entry.version, engine="bytes")
@@ -73,6 +74,7 @@ def test_down_and_up_again_is_the_same_program() -> None:
             assert vt.diff(newest, back, locations=locations) == [], (path.name, entry.version)
 
 
+@pytest.mark.whole_data("moves what jaxlib 0.12.0.1 wrote, of versions and ops that the data must have")
 def test_artifacts_of_the_future_come_down_to_the_installed_library() -> None:
     """What jaxlib 0.12.0.1 wrote at 1.22.0, for jaxlib 0.10.2, or an older one that is installed, to read."""
     current = READ_HERE
@@ -141,8 +143,8 @@ def test_other_dialects_stay_and_their_attributes_move() -> None:
     mixed = vt.serialize(EXAMPLES / "sharded_matmul.mlir", allow_other_dialects=True)
     older = vt.retarget(mixed, "1.10.0", engine="bytes")
     assert "sdy" in older.dialects
-    assert {finding.feature for finding in older.findings} == {"mixed_dialects"}
-    assert vt.diff(mixed, vt.retarget(older, mixed.version, engine="bytes")) == []
+    assert {finding.feature for finding in older.findings if not finding.unknown} == {"mixed_dialects"}
+    assert vt.diff(mixed, vt.retarget(older, mixed.version)) == []
 
 
 @pytest.mark.parametrize("name", ["jaxlib-0.6.2/mixed_chlo@0.10.0.mlirbc", "jaxlib-0.7.2/mixed_chlo@0.14.0.mlirbc"])
@@ -195,7 +197,7 @@ def test_damaged_artifacts_are_refused_or_moved(tmp_path: Path) -> None:
     outcomes = set()
     for program, version, target in (
         ("examples/saxpy.mlir", "current", "0.9.0"),
-        ("tests/programs/features/dot_algorithm.mlir", "1.6.0", "1.22.0"),
+        ("tests/programs/features/dot_algorithm.mlir", "1.6.0", str(newest_version())),
         ("tests/programs/features/gather_scatter_batching_dims.mlir", "1.1.0", "1.9.0"),
         ("examples/convnet.bc", "0.9.0", "1.0.0"),
     ):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from vhlo_tools.api.conversion import resolve_target, retarget
 from vhlo_tools.api.frontends import as_artifact, as_container, as_program
+from vhlo_tools.api.library_answers import findings_with_library, reader_findings_with_library
 from vhlo_tools.artifact import Artifact, container_findings
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError
@@ -37,6 +38,8 @@ class Checked:
         general: The findings that apply at every version.
         container: The jax.export file that contains the artifact, if it is in one.
         expand: Writes an artifact at a version with expansions, if there are any allowed.
+        provider: The bindings to ask about what the specification does not have.
+        trusted: Whether MLIR may parse the artifact directly in this process, if it is asked.
     """
 
     def __init__(
@@ -45,11 +48,16 @@ class Checked:
         general: tuple[Finding, ...],
         container: JaxExport | None = None,
         expand: Callable[[Artifact, Version], Artifact] | None = None,
+        *,
+        provider: str | None = None,
+        trusted: bool = False,
     ) -> None:
         self.artifact = artifact
         self.general = general
         self.container = container
         self.expand = expand
+        self.provider = provider
+        self.trusted = trusted
 
     def findings(self, target: Version) -> list[Finding]:
         """Return all reasons why the program cannot be written for ``target``, and warnings about its readers.
@@ -63,8 +71,8 @@ class Checked:
         return [*self.general, *kept, *(self.artifact.requirements().notes if self.artifact else ())]
 
     def _findings(self, artifact: Artifact, target: Version) -> list[Finding]:
-        found = artifact.requirements().findings(target)
-        if self.expand is None or not found:
+        found = findings_with_library(artifact, target, provider=self.provider, trusted=self.trusted)
+        if self.expand is None or all(each.level == "note" for each in found):
             return found
         try:
             # An artifact that is written has warnings, and notes of the expansions, among its findings.
@@ -89,7 +97,7 @@ class Checked:
             return []
         if self.expand is not None and self.artifact.requirements().findings(target):
             return refusals(releases, self.expand(self.artifact, target), target)
-        return refusals(releases, self.artifact.retargeted(target), target)
+        return refusals(releases, retarget(self.artifact, target, provider=self.provider), target)
 
     def confirmed_reader_findings(self, reader: Target, releases: Sequence[str]) -> list[Finding]:
         """Return an error for each real release that does not read the artifact as it is.
@@ -114,7 +122,9 @@ class Checked:
         """
         found = [each for each in self.general if each.level != "warning"]
         if self.artifact:
-            found += self.artifact.requirements().reader_findings(reader.version)
+            found += reader_findings_with_library(
+                self.artifact, reader.version, provider=self.provider, trusted=self.trusted
+            )
         return [*found, *(container_findings(self.container, reader.consumers) if self.container else ())]
 
 
@@ -175,13 +185,21 @@ def prepare_check(
     if artifact is not None:
         contradiction = artifact.requirements().contradiction
         general = (*((contradiction,) if contradiction else ()), *artifact.alias_findings())
-        return Checked(artifact, general, as_container(program, options.get("name")), expanding)
+        return Checked(
+            artifact,
+            general,
+            as_container(program, options.get("name")),
+            expanding,
+            provider=options.get("provider"),
+            trusted=options.get("trusted", False),
+        )
     from vhlo_tools.program import load_program, names_in_utf8
 
     loaded = load_program(program, **options)
     with names_in_utf8(loaded.name):
         checked = _check_program(loaded, allow_other_dialects=allow_other_dialects, legalize=legalize)
     checked.expand = expanding
+    checked.provider = loaded.provider.prefix
     return checked
 
 
@@ -260,7 +278,8 @@ def require(
             for the one beside it, which must be there; a :class:`Manifest` or the path of one; ``False`` for none.
 
     A jax.export file is read by jax: if ``reader`` names a release of jax or jaxlib, the file around the artifact is
-    examined too.
+    examined too. Where the artifact is newer than the specification, the installed library is asked; without one that
+    reads it, the artifact is refused, because nobody here can say what its readers need.
 
     Returns:
         The resolved ``reader``.
@@ -280,7 +299,8 @@ def require(
         require_manifest(held, path, manifest)
     opened = Artifact.open(held, name=None if path is None else str(path))
     checked = Checked(opened, (), None if isinstance(held, Artifact) else as_container(held))
-    findings = [each for each in checked.reader_findings(target) if each.level == "error"]
+    # A guard lets nothing pass that it cannot judge.
+    findings = [each for each in checked.reader_findings(target) if each.level == "error" or each.unknown]
     if findings:
         raise UnsupportedFeatureError(f"{opened.name} cannot be read by {target}", findings)
     return target

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Literal, get_args
 from vhlo_tools.artifact import Artifact, Making, given_options
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.compat import resolve_target as resolve
+from vhlo_tools.dialect import is_newer_than_data
 from vhlo_tools.errors import (
     AliasError,
+    ProviderError,
     UnsupportedFeatureError,
 )
 from vhlo_tools.findings import OPAQUE_PROPERTIES
@@ -31,6 +33,7 @@ __all__ = [
     "linted",
     "open_artifact",
     "program_of",
+    "resolve_reachable",
     "resolve_target",
     "retarget",
     "serialize",
@@ -69,6 +72,16 @@ def resolve_target(target: str, *, as_of: date | None = None, provider: str | No
         InvalidVersionError: If the target looks like a version but is not valid.
     """
     return resolve(target, lambda: _library(provider), as_of=as_of)
+
+
+def resolve_reachable(target: str, *, as_of: date | None = None, provider: str | None = None) -> Target:
+    """Return the version that a target stands for, which must be in the specification, or one that the library has.
+
+    Raises:
+        UnknownTargetError: If it is not.
+        InvalidVersionError: If the target looks like a version but is not valid.
+    """
+    return _reachable(resolve_target(target, as_of=as_of, provider=provider), provider)
 
 
 def serialize(
@@ -258,7 +271,8 @@ def retarget(
         artifact: The artifact, its path or its bytes.
         target: The target version or consumer, in the target grammar.
         engine: ``bytes``; ``mlir``, the installed library, which must be able to read the source version and to write
-            the target version; or ``auto``, which uses ``mlir`` only for what cannot be retargeted on bytes.
+            the target version; or ``auto``, which uses ``mlir`` only for what cannot be retargeted on bytes, and for
+            artifacts and targets that are newer than the specification, if the library has their versions.
         expand: Which features newer than the target are rewritten, as for :func:`serialize`. It needs MLIR, and is done
             only if the artifact cannot be retargeted as it is; an artifact newer than the installed library is brought
             down to its version on bytes first.
@@ -304,7 +318,14 @@ def retarget(
 
     if engine == "mlir":
         return made(by_library().by_library(opened), by_library=True)
-    resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
+    resolved = resolve_target(str(target), as_of=as_of, provider=provider)
+    if engine == "auto" and is_newer_than_data(max(opened.version, resolved.version)):
+        # Only the library knows what came after the specification. If there is none, the bytes are moved as far as the
+        # specification goes, with a warning.
+        _reachable(resolved, provider)
+        if (moved := by_library().if_it_can(opened)) is not None:
+            return made(moved, by_library=True)
+    resolved.specified()
     try:
         moved = by_library().with_expansions(opened) if expands else opened.retargeted(resolved.version)
         return made(moved, by_library=expands)
@@ -404,6 +425,13 @@ def _opened(artifact: ArtifactSource, *, unpack: bool = True) -> Artifact:
     data = read_bytes(place(artifact))
     require_manifest(data, artifact)
     return Artifact.open(data, name=str(artifact), unpack=unpack)
+
+
+def _reachable(target: Target, provider: str | None) -> Target:
+    try:
+        return target.specified(lambda: _library(provider))
+    except ProviderError:
+        return target.specified()
 
 
 def _library(provider: str | None) -> Library:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.checking import prepare_check
 from vhlo_tools.api.conversion import retarget, serialize
+from vhlo_tools.api.library_answers import findings_with_library
 from vhlo_tools.api.proofs import Prover
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.formats import Kind
@@ -70,7 +71,12 @@ def _blocking(program: StoredProgram, settings: MigrationSettings) -> list[Findi
     if settings.expand or settings.allow_relaxed:
         blocked = [each for each in artifacts if each.requirements().findings(settings.target)]
         return [each for artifact in blocked for each in _checked(artifact, name, settings).findings(settings.target)]
-    return [each for artifact in artifacts for each in artifact.requirements().findings(settings.target)]
+    provider, trusted = settings.provider, settings.trusted
+    return [
+        each
+        for artifact in artifacts
+        for each in findings_with_library(artifact, settings.target, provider=provider, trusted=trusted)
+    ]
 
 
 def _checked(program: Artifact | Buffer, name: str, settings: MigrationSettings) -> Checked:

@@ -9,7 +9,7 @@ from datetime import date
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Unpack
 
-from vhlo_tools.api.conversion import resolve_target
+from vhlo_tools.api.conversion import resolve_reachable
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.api.releases import install_releases
 from vhlo_tools.errors import MigrationError
@@ -70,7 +70,7 @@ def _settings(
     provider: str | None = None,
     **options: Any,
 ) -> MigrationSettings:
-    resolved = resolve_target(str(target), as_of=as_of, provider=provider).specified()
+    resolved = resolve_reachable(str(target), as_of=as_of, provider=provider)
     if confirm_with:
         install_releases(confirm_with, versions=[resolved.version])
     return MigrationSettings(

@@ -187,14 +187,18 @@ class Artifact:
     def alias_findings(self) -> list[Finding]:
         """Return findings about its aliases: errors for those that XLA rejects, warnings for probable mistakes.
 
+        Notes name custom calls that the specification does not have, whose aliases are not read.
+
         Raises:
             MalformedArtifactError: If it is damaged.
         """
         from vhlo_tools.aliasing import DROPPED, lint_aliases
         from vhlo_tools.artifact.artifact_aliases import mentions_aliases, read_aliases
+        from vhlo_tools.artifact.call_aliases import unknown_calls
 
         # Only the framework knew of donations that are not in the program.
         dropped = [each for each in self.findings if each.feature == DROPPED]
+        dropped += unknown_calls(self.file)
         # Most aliases are as they should be, and then no name of a parameter is shown.
         if not mentions_aliases(self.file) or not lint_aliases(read_aliases(self.file, self.name, names=False)):
             return dropped
@@ -322,8 +326,7 @@ class Artifact:
         requirements = self.requirements()
         found = requirements.findings(target)
         if errors := [each for each in found if each.level == "error"]:
-            reach = f"it can be written for StableHLO {requirements.downgradable_to} or later"
-            raise DowngradeError(f"{self.name} cannot be written for {target}; {reach}", errors)
+            raise DowngradeError(f"{self.name} cannot be written for {target}; {requirements.reach}", errors)
         file = self.copy_of_file()
         notes = retarget_file(file, target)
         told = {note.feature for note in notes}

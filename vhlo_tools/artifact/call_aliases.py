@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.aliasing import CallAliases, Signature
 from vhlo_tools.bytecode import attributes_of
+from vhlo_tools.dialect import find_op_version, newest_version
 from vhlo_tools.errors import AliasError
+from vhlo_tools.findings import Finding
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
         Tables,
     )
 
-__all__ = ["has_call_aliases", "matching_calls", "read_calls", "write_call_aliases"]
+__all__ = ["has_call_aliases", "matching_calls", "read_calls", "unknown_calls", "write_call_aliases"]
 
-_CALL: Final = "vhlo.custom_call_v"
+_VHLO: Final = "vhlo."
+_CALL: Final = f"{_VHLO}custom_call_v"
 _ALIAS: Final = "output_operand_alias_v1"
 _SLOT: Final = "output_operand_aliases"
 # The largest number of calls listed in a message.
@@ -30,7 +33,7 @@ _SHOWN: Final = 8
 
 
 def read_calls(file: File, name: str) -> tuple[CallAliases, ...]:
-    """Return all custom calls of a program, with the aliases of each.
+    """Return all custom calls of a program, with the aliases of each; those of :func:`unknown_calls` cannot be read.
 
     Args:
         file: Its bytes.
@@ -67,16 +70,39 @@ def read_calls(file: File, name: str) -> tuple[CallAliases, ...]:
 def _visit_calls(
     file: File, top: Block, call: Callable[[Place, list[int]], None], *, for_editing: bool = False
 ) -> None:
-    named = {index for index in range(len(file.dialects.ops)) if file.op_name(index).startswith(_CALL)}
+    named = {index for index, name in _call_names(file) if find_op_version(name.removeprefix(_VHLO)) is not None}
     if named:
         from vhlo_tools.bytecode import visit
 
         visit(top, call, lambda block, place: None, lambda head: head.name in named, for_editing=for_editing)
 
 
+def _call_names(file: File) -> Iterator[tuple[int, str]]:
+    names = ((index, file.op_name(index)) for index in range(len(file.dialects.ops)))
+    return ((index, name) for index, name in names if name.startswith(_CALL))
+
+
+def unknown_calls(file: File) -> list[Finding]:
+    """Return notes on custom calls of versions that the specification does not have, whose aliases are not read."""
+    unknown = [name for _, name in _call_names(file) if find_op_version(name.removeprefix(_VHLO)) is None]
+    return [
+        Finding(
+            feature=name,
+            level="note",
+            kind="op",
+            message=f"{name} is unknown: the data of vhlo_tools end at StableHLO {newest_version()}, and its aliases "
+            "were not examined",
+            op=name,
+            remedy="update vhlo_tools",
+            unknown=True,
+        )
+        for name in dict.fromkeys(unknown)
+    ]
+
+
 def has_call_aliases(file: File) -> bool:
     """Return, from the tables of a program, whether one of its custom calls may have aliases."""
-    if not any(file.op_name(index).startswith(_CALL) for index in range(len(file.dialects.ops))):
+    if next(_call_names(file), None) is None:
         return False
     return any(True for _ in file.called("attribute", "vhlo", _ALIAS))
 

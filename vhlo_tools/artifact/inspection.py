@@ -93,6 +93,8 @@ def _of_requirements(requirements: Requirements) -> dict[str, Any]:
         "features": [
             {"id": each.id, "introduced": str(each.introduced), "count": each.count} for each in requirements.features
         ],
+        "newer_than_data": requirements.is_newer_than_data,
+        "unknown": [asdict(each) for each in requirements.unknown],
     }
 
 

@@ -84,9 +84,11 @@ def show(source: str, calls: bool, provider: str | None, output_format: str) -> 
     program = artifact.declared_aliases()
     if calls:
         program = replace(program, calls=artifact.custom_calls())
+    unknown = [each for each in artifact.alias_findings() if each.unknown]
     if output_format == "json":
-        options.echo_json(alias_text.as_json(program, signature))
+        options.echo_json(alias_text.as_json(program, signature) | {"unknown": [each.feature for each in unknown]})
         return
+    options.report_findings(unknown)
     for line in alias_text.table(program, signature):
         echo(line)
 

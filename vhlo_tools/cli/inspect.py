@@ -12,6 +12,7 @@ from vhlo_tools.aliasing import format_index
 from vhlo_tools.artifact import inspect_bytes, inspect_folder
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.dialect import newest_version
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.manifests import ManifestCheck, check_manifest
 from vhlo_tools.printable import printable
@@ -90,6 +91,13 @@ def _lines(description: dict[str, Any], indent: str = "") -> Iterator[str]:
         elif key == "features":
             yield label.rstrip() + ("" if value else " none")
             yield from (f"{indent}  {each['id']}, since {each['introduced']}: {each['count']}" for each in value)
+        elif key == "newer_than_data":
+            if value:
+                yield f"{label}yes: the data of vhlo_tools end at StableHLO {newest_version()}"
+        elif key == "unknown":
+            if value:
+                yield label.rstrip()
+                yield from (f"{indent}  {each['name']}: {each['count']}" for each in value)
         elif isinstance(value, list | tuple):
             yield label + (", ".join(map(_words, value)) or "none")
         else:

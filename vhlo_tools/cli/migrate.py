@@ -114,7 +114,7 @@ def migrate(
     """
     if backup_suffix is not None and (not backup_suffix or "/" in backup_suffix):
         raise click.UsageError(f"{backup_suffix!r} is not a suffix of a name: expected one like .orig")
-    resolved = api.resolve_target(target, as_of=as_of, provider=provider).specified()
+    resolved = api.resolve_reachable(target, as_of=as_of, provider=provider)
     settings = MigrationSettings(
         paths,
         resolved.version,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from vhlo_tools.bytecode import decode_entry, heads_in
+from vhlo_tools.bytecode import decode_entry, entry_name, heads_in
 from vhlo_tools.dialect import encodings_of, find_enum, known_feature, known_versions, spellings_of
 
 if TYPE_CHECKING:
@@ -34,11 +34,13 @@ class Name(NamedTuple):
         name: A type, an attribute, a case (``comparison_type_v1.WEAKORDER``), or a feature of the encoding.
         kind: Its kind.
         since: The version that introduced it.
+        known: Whether the specification has it. Otherwise ``since`` is the newest version that may have introduced it.
     """
 
     name: str
     kind: FindingKind
     since: Version
+    known: bool = True
 
 
 class Needs(NamedTuple):
@@ -164,8 +166,8 @@ class Introductions:
                 yield Name(ranges.id, ranges.kind, ranges.introduced)
             return
         if value is None:
-            # Text of VHLO needs a parser that knows it; an unknown code has no name.
-            yield Name(f"an unknown {kind} of VHLO", kind, self._future)
+            # Text of VHLO needs a parser that knows it; of an unknown code, the code is all that a file says.
+            yield Name(entry_name(self._file, kind, entry), kind, self._future, known=False)
             return
         since = _lives(kind)[value.name]
         if since > _oldest():
@@ -176,7 +178,7 @@ class Introductions:
             enum = find_enum(field.enum)
             case = enum.case_of(content) if enum else None
             if case is None:
-                yield Name(f"{field.enum}.{content}", kind, self._future)
+                yield Name(f"{field.enum}.{content}", kind, self._future, known=False)
             elif case.min > _oldest():
                 yield Name(f"{field.enum}.{case.name}", kind, case.min)
 
@@ -239,9 +241,8 @@ def _old_bytes(dialect: str, kind: EntryKind) -> frozenset[int]:
         if dialect == "builtin":
             young = encoding.name == "file_line_col_range"
         else:
-            enums = [find_enum(field.enum) for field in encoding.fields if field.enum]
-            cases = [case for enum in enums if enum for case in enum.cases]
-            young = _lives(kind)[encoding.name] > _oldest() or any(case.min > _oldest() for case in cases)
+            # Which case it is, the first byte does not say: it may be one that nobody here knows.
+            young = _lives(kind)[encoding.name] > _oldest() or any(field.enum for field in encoding.fields)
         if not young:
             old.add(code << 1 | 1)
     return frozenset(old)

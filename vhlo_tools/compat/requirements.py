@@ -16,12 +16,13 @@ from vhlo_tools.compat.custom_calls import custom_call_notes
 from vhlo_tools.compat.survey import Survey
 from vhlo_tools.dialect import (
     find_op_version,
+    is_newer_than_data,
     known_features,
     known_versions,
     minimum_version,
     newest_version,
 )
-from vhlo_tools.findings import Finding
+from vhlo_tools.findings import NEWER_THAN_DATA, Finding
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
         Feature,
     )
 
-__all__ = ["FeatureCount", "Requirements"]
+__all__ = ["FeatureCount", "Requirements", "Unknown"]
 
 _ORDER: Final = {"error": 0, "warning": 1, "note": 2}
 
@@ -54,6 +55,22 @@ class FeatureCount:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something in a file that the specification does not have.
+
+    Attributes:
+        name: Its name: of an op version (``vhlo.tan_v9``), of a case by its number (``comparison_type_v1.5``), or of a
+            type or an attribute by its code (``vhlo type code 99``), because a file has no names of these.
+        kind: Whether it is an op, a type or an attribute.
+        count: The number of ops or block arguments with it.
+    """
+
+    name: str
+    kind: str
+    count: int
+
+
 class Requirements:
     """The requirements of an artifact, computed on access; the versions from the tables alone where these suffice.
 
@@ -61,6 +78,10 @@ class Requirements:
         file: Its decoded file.
         version: The version in its header.
         name: Its name.
+
+    A file may be of a version that is newer than the specification. Of such a file, everything that is said follows
+    from what the specification has; :attr:`unknown` is what it lacks, and :attr:`is_newer_than_data` says that a newer
+    version may also have changed what is allowed on a known op, which no bytes show.
 
     Every property and method raises :class:`MalformedArtifactError` if the file is damaged.
     """
@@ -73,6 +94,28 @@ class Requirements:
         # Anything unspecified is newer than the specification.
         self._future = max(version.minor_release, Version(f"{newest.major}.{newest.minor + 1}.0"))
         self._survey = Survey(file, self._future, name)
+
+    @property
+    def is_newer_than_data(self) -> bool:
+        """Whether the specification ends before the version in its header."""
+        return is_newer_than_data(self._header)
+
+    @cached_property
+    def unknown(self) -> tuple[Unknown, ...]:
+        """What is in it that the specification does not have, by name."""
+        counts: Counter[tuple[str, str]] = Counter()
+        for use, count in self._survey.counts.items():
+            if use.unknown:
+                counts[use.what, use.kind] += count
+        return tuple(Unknown(*key, count) for key, count in sorted(counts.items()))
+
+    @property
+    def reach(self) -> str:
+        """The oldest version at which the program can be written, as a clause."""
+        said = f"it can be written for StableHLO {self.downgradable_to} or later"
+        if self.is_newer_than_data:
+            said += f", as far as the data of vhlo_tools say, which end at {newest_version()}"
+        return said
 
     @cached_property
     def readable_since(self) -> Version:
@@ -115,10 +158,11 @@ class Requirements:
 
     @cached_property
     def features(self) -> tuple[FeatureCount, ...]:
-        """The features in it that not every version has, newest first."""
+        """The features in it that not every version has, newest first; without what is :attr:`unknown`."""
         counts: Counter[tuple[str, Version]] = Counter()
         for use, count in self._survey.counts.items():
-            counts[use.feature, use.since] += count
+            if not use.unknown:
+                counts[use.feature, use.since] += count
         found = [FeatureCount(feature, since, count) for (feature, since), count in counts.items()]
         return tuple(sorted(found, key=lambda each: (each.introduced, each.id), reverse=True))
 
@@ -131,18 +175,25 @@ class Requirements:
 
         Returns:
             Errors for features that the library refuses, then warnings for those that it writes although readers reject
-            them; in program order. Empty if there are none.
+            them; in program order. Empty if there are none. Of a file that is newer than the specification, a warning
+            says that it may need more.
         """
+        newer = self._newer_than_data(target)
         if not self._survey.may_matter_at(target):
-            return []
+            return newer
         uses = [use for use in self._survey.written if use.matters_at(target)]
         refused = {use.feature for use in uses if use.level == "error"}
         kept = [use for use in uses if use.level == "error" or use.feature not in refused]
-        return _sorted(self._finding(use, target, tried) for use in kept)
+        return _sorted([*(self._finding(use, target, tried) for use in kept), *newer])
 
     def reader_findings(self, reader: Version) -> list[Finding]:
-        """Return every reason why a reader of version ``reader`` rejects these bytes, in program order."""
+        """Return every reason why a reader of version ``reader`` rejects these bytes, in program order.
+
+        What is unknown is an error. Of a file that is newer than the specification, a warning says that its readers may
+        need more.
+        """
         found = [self._finding(use, reader, None) for use in self._survey.read if use.is_refused_by(reader)]
+        found += self._newer_than_data(reader)
         found += [
             _withdrawn(name, last, reader) for name, last in self._survey.withdrawn if reader.minor_release > last
         ]
@@ -191,8 +242,44 @@ class Requirements:
         fitting = (entry.version for entry in known_versions() if (entry.reads or entry.bytecode) >= self._file.version)
         return next(fitting, self._future)
 
+    def _newer_than_data(self, target: Version) -> list[Finding]:
+        """Return the warning about a version older than that of the file, which is newer than the specification."""
+        if not self.is_newer_than_data or target.minor_release >= self._header.minor_release:
+            return []
+        message = (
+            f"the file was written for StableHLO {self._header}, and the data of vhlo_tools end at {newest_version()}: "
+            "what later versions changed of known ops was not examined"
+        )
+        remedy = f"update vhlo_tools; or install a library with StableHLO {self._header} or later, which is then asked"
+        return [Finding(NEWER_THAN_DATA, "warning", "encoding", message, target=target, remedy=remedy, unknown=True)]
+
+    def _unknown_finding(self, use: Use, target: Version) -> Finding:
+        """Return the finding of something that the specification does not have."""
+        holder = f", in {use.op}," if use.op and use.kind != "op" else ""
+        remedies = ["the file is damaged, or of a fork of VHLO, which `vhlo spec import` adds to the data"]
+        if self.is_newer_than_data:
+            learn = f"add StableHLO {self._header} to the data with `vhlo spec import` or `vhlo spec probe`"
+            remedies = ["update vhlo_tools", learn, f"choose {use.since} or later"]
+        return Finding(
+            feature=use.feature,
+            level="error",
+            kind=use.kind,
+            message=f"{use.what}{holder} is unknown: the file was written for StableHLO {self._header}, and the data "
+            f"of vhlo_tools end at {newest_version()}",
+            op=use.op,
+            location=use.location,
+            target=target,
+            remedy="; or ".join(remedies),
+            count=use.count,
+            path=use.path,
+            function=use.function,
+            unknown=True,
+        )
+
     def _finding(self, use: Use, target: Version, tried: ExpansionPolicy | None) -> Finding:
         """Return the finding of a use: for a writer, after the expansions that were tried; for a reader, ``None``."""
+        if use.unknown:
+            return self._unknown_finding(use, target)
         reading = tried is None
         known = next((feature for feature in known_features() if feature.id == use.feature), None)
         title = known.title if known else use.what

@@ -67,6 +67,8 @@ class Use:
         accepted_until: The last version whose readers accept it nevertheless; ``None`` if none does.
         count: The number of ops with it in one function and source line.
         read_since: The first patch release of an older version whose readers accept it; ``None`` if none does.
+        unknown: Whether the specification does not have it; ``since`` is then the newest version that may have
+            introduced it.
     """
 
     feature: str
@@ -83,6 +85,7 @@ class Use:
     count: int = 1
     accepted_until: Version | None = None
     read_since: Version | None = None
+    unknown: bool = False
 
     def matters_at(self, version: Version) -> bool:
         """Return whether it excludes the program from ``version``."""
@@ -493,7 +496,7 @@ class Survey:
             written += steps
             read += own
         elif facts.version is None and facts.name.startswith("vhlo."):
-            unknown = Name(facts.name, "op", self._future)
+            unknown = Name(facts.name, "op", self._future, known=False)
             written.append(_use(unknown, "error", self._oldest))
             read.append(_use(unknown, "error", self._oldest))
         types = self._introductions.all_of("type", {*operands, *op.results})
@@ -554,6 +557,9 @@ class Survey:
 # Names may come from hostile files.
 @lru_cache(maxsize=4096)
 def _use(name: Name, level: Level, floor: Version) -> Use:
+    if not name.known:
+        # Whether the conversion overlooks it is not known either.
+        return Use(name.name, "error", name.kind, name.name, name.since, floor, unknown=True)
     specs = known_specification()
     base = name.name.partition(".")[0].partition(" ")[0]
     features = (feature for feature in specs.features_of(base) if feature.introduced == name.since)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from vhlo_tools.dialect import (
     first_release,
+    is_newer_than_data,
     known_jax_releases,
     known_releases,
     minimum_version,
@@ -71,17 +72,25 @@ class Target:
     def __str__(self) -> str:
         return self.spelling if self.exact else f"{self.spelling} (StableHLO {self.version})"
 
-    def specified(self) -> Target:
-        """Return the target if its version is in the specification.
+    def specified(self, library: Callable[[], Library] | None = None) -> Target:
+        """Return the target if its version is in the specification, or one that a library has.
+
+        Args:
+            library: Returns the library that does what the specification does not describe; called only for versions
+                that are newer than it. By default, there is none.
 
         Raises:
-            UnknownTargetError: If it is not.
+            UnknownTargetError: If it is neither.
         """
         if minimum_version() <= self.version.minor_release <= newest_version():
             return self
-        raise UnknownTargetError(
-            f"target {self} is not specified: StableHLO {minimum_version()} to {newest_version()} are known"
-        )
+        known = f"StableHLO {minimum_version()} to {newest_version()} are known"
+        if library is not None and is_newer_than_data(self.version):
+            installed = library()
+            if self.version <= installed.current:
+                return self
+            known += f", and {installed.name} has {installed.current}"
+        raise UnknownTargetError(f"target {self} is not specified: {known}")
 
     def within(self, library: Library) -> Target:
         """Return the target limited to versions that ``library`` can write.

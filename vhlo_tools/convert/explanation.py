@@ -12,12 +12,13 @@ from dataclasses import replace
 from typing import Final
 
 from vhlo_tools.bindings import MLIRFailure, Operation, missing_part, source_of
+from vhlo_tools.bytecode import program_name
 from vhlo_tools.compat import NO_EXPANSIONS, ExpansionPolicy, Requirements, Target
 from vhlo_tools.convert.fidelity import KEEP_OR_LOWER, RESPELL, refused_attributes
-from vhlo_tools.dialect import known_feature
+from vhlo_tools.dialect import known_feature, newest_version
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.expansion import Refusal
-from vhlo_tools.findings import Diagnostic, Finding
+from vhlo_tools.findings import NEWER_THAN_DATA, Diagnostic, Finding
 from vhlo_tools.program import Program, explain_failure, place_of
 
 __all__ = [
@@ -64,12 +65,33 @@ def explain_downgrade(
         return invalid
     found = [finding for finding in requirements.findings(target.version, tried) if finding.level == "error"]
     findings = [_with_refusal(finding, refusals) for finding in found]
-    if not findings:
+    if all(finding.unknown for finding in findings):
         # The library rejects a program that our rules allow: only its diagnostics are available.
-        findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
+        refused = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
+        if requirements.is_newer_than_data:
+            # It may be one of what our rules do not know, or for a reason that they lack.
+            ops = {finding.op for finding in findings}
+            others = (each for each in refused if each.op is None or program_name(each.op) not in ops)
+            refused = [_of_newer_library(program, target, each) for each in others]
+        findings += refused
+    if not found:
         return DowngradeError(f"{program.name} cannot be written for {target}", findings)
-    reach = f"it can be written for StableHLO {requirements.downgradable_to} or later"
-    return DowngradeError(f"{program.name} cannot be written for {target}; {reach}", findings)
+    return DowngradeError(f"{program.name} cannot be written for {target}; {requirements.reach}", findings)
+
+
+def _of_newer_library(program: Program, target: Target, refused: Finding) -> Finding:
+    """Return the finding about an op that the library refuses for a reason that the specification does not have yet."""
+    library = program.provider.library
+    return replace(
+        refused,
+        feature=NEWER_THAN_DATA,
+        kind="constraint",
+        message=f"{refused.op or refused.message} is refused at {target.version} by {library.name}, with StableHLO "
+        f"{library.current}; the data of vhlo_tools end at {newest_version()}, and do not have the reason",
+        target=target.version,
+        remedy=f"update vhlo_tools, which then names it; or choose {library.current.minor_release} or later",
+        unknown=True,
+    )
 
 
 def _with_refusal(finding: Finding, refusals: Sequence[Refusal]) -> Finding:

@@ -11,7 +11,14 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.compat import expansion_policy, resolve_target
 from vhlo_tools.convert.serialization import serialize_program
-from vhlo_tools.errors import DowngradeError, MalformedArtifactError, UnknownTargetError
+from vhlo_tools.dialect import is_newer_than_data
+from vhlo_tools.errors import (
+    DowngradeError,
+    EngineStartError,
+    MalformedArtifactError,
+    ProviderError,
+    UnknownTargetError,
+)
 from vhlo_tools.program import load_program
 from vhlo_tools.records import dataclass
 
@@ -54,6 +61,18 @@ class LibraryRetargeting:
         others = bool(loaded.other_dialects)
         return serialize_program(loaded, resolved, allow_other_dialects=others, **self.expansions)
 
+    def if_it_can(self, artifact: Artifact) -> Artifact | None:
+        """Return an artifact at the target; ``None`` if no library is installed that reads it and writes the target.
+
+        Raises:
+            DowngradeError: If it needs a feature newer than the target.
+            UnsupportedFeatureError: If it contains something that no artifact can represent.
+        """
+        try:
+            return self.by_library(artifact)
+        except (MalformedArtifactError, UnknownTargetError, ProviderError, EngineStartError):
+            return None
+
     def with_expansions(self, artifact: Artifact) -> Artifact:
         """Return an artifact at the target: with its bytes edited if these suffice, otherwise by the library.
 
@@ -64,7 +83,13 @@ class LibraryRetargeting:
             UnknownTargetError: If the target is unknown.
         """
         library = get_provider(self.provider).library
-        version = resolve_target(self.target, lambda: library, as_of=self.as_of).specified().version
+        target = resolve_target(self.target, lambda: library, as_of=self.as_of).specified(lambda: library)
+        version = target.version
+        if is_newer_than_data(max(artifact.version, version)):
+            # Only the library knows what came after the specification.
+            if (moved := self.if_it_can(artifact)) is not None:
+                return moved
+            target.specified()
         try:
             retargeted = artifact.retargeted(version)
         except DowngradeError as downgrade:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.versions import (
         VersionEntry,
         bytecode_version_of,
+        is_newer_than_data,
         known_versions,
         minimum_version,
         newest_version,
@@ -115,7 +116,14 @@ else:
             "survey": ("Comparison", "Difference", "Survey", "Unread", "compare", "draft"),
             "version_diff": ("Change", "diff"),
             "version_steps": ("OpStructure", "blockers", "downgrade", "floor_of", "upgrade"),
-            "versions": ("VersionEntry", "bytecode_version_of", "known_versions", "minimum_version", "newest_version"),
+            "versions": (
+                "VersionEntry",
+                "bytecode_version_of",
+                "is_newer_than_data",
+                "known_versions",
+                "minimum_version",
+                "newest_version",
+            ),
             "wording": ("life_text",),
         },
     )

@@ -1,8 +1,8 @@
 """A specification as it would have been at an older version: what a person had before the next version was added.
 
 What came later is left out, and what has ended since is current again. Everything else is copied: what describes no
-version of VHLO (``builtin/``, ``sdy/``, ``jax_export/``, explanations) as it is, and of files with versions the head
-comment; comments between entries are dropped with the layout of the text.
+version of VHLO (``builtin/``, ``sdy/``, explanations) as it is, and of files with versions the head comment; comments
+between entries are dropped with the layout of the text.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ class _Knife:
         ops: The ops that are left.
         names: The types, attributes and enums that are left.
         features: The features that are left.
+        releases: The released packages that are left, as ``jaxlib==0.8.3``.
+        jax: The releases of jax that are left.
         used: What the steps and constraints that are left use: features, and defaults.
     """
 
@@ -82,6 +84,8 @@ class _Knife:
     ops: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     features: set[str] = field(default_factory=set)
+    releases: set[str] = field(default_factory=set)
+    jax: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
 
     def cut_files(self, specs: Path) -> None:
@@ -90,7 +94,8 @@ class _Knife:
         for file, table in [*_BEFORE_OPS, *files, *_AFTER_OPS]:
             path = specs / file
             if path.is_file():
-                entries = [_CUTS[table](self, entry) for entry in read_entries(file, table, specs)]
+                change = _CUTS.get(file) or _CUTS[table]
+                entries = [change(self, entry) for entry in read_entries(file, table, specs)]
                 left = [entry for entry in entries if entry is not None]
                 head = _head(path.read_text(encoding="utf-8"))
                 path.unlink()
@@ -111,7 +116,24 @@ class _Knife:
 
     def release(self, entry: _Entry) -> _Entry | None:
         """Return a released package, or ``None`` if it holds a newer version."""
-        return entry if self.has(entry["stablehlo"]) else None
+        if not self.has(entry["stablehlo"]):
+            return None
+        self.releases.add(f"{entry['package']}=={entry['release']}")
+        return entry
+
+    def jax_release(self, entry: _Entry) -> _Entry | None:
+        """Return a release of jax, or ``None`` if its jaxlib is left out."""
+        if f"jaxlib=={entry.get('jaxlib', entry['release'])}" not in self.releases:
+            return None
+        self.jax.add(entry["release"])
+        return entry
+
+    def jax_part(self, entry: _Entry) -> _Entry | None:
+        """Return a part of jax.export files, or ``None`` if every release that is left reads it, or none."""
+        if entry.get("since", next(iter(self.jax), None)) not in self.jax:
+            return None
+        left = {key: value for key, value in entry.items() if key != "until" or value in self.jax}
+        return left if {"since", "until"} & left.keys() else None
 
     def promise(self, entry: _Entry) -> _Entry | None:
         """Return a promise, or ``None`` if it is about newer files."""
@@ -178,6 +200,8 @@ _BEFORE_OPS: Final = (
     ("versions.toml", "version"),
     ("releases.toml", "release"),
     ("promises.toml", "promise"),
+    ("jax_export/releases.toml", "release"),
+    ("jax_export/parts.toml", "part"),
     ("vhlo/types.toml", "type"),
     ("vhlo/attributes.toml", "attribute"),
     ("vhlo/enums.toml", "enum"),
@@ -191,6 +215,8 @@ _AFTER_OPS: Final = (
 _CUTS: Final[Mapping[str, Callable[[_Knife, _Entry], _Entry | None]]] = {
     "version": _Knife.version,
     "release": _Knife.release,
+    "jax_export/releases.toml": _Knife.jax_release,
+    "part": _Knife.jax_part,
     "promise": _Knife.promise,
     "type": _Knife.spelling,
     "attribute": _Knife.spelling,

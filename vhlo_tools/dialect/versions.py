@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "VersionEntry",
     "bytecode_version_of",
+    "is_newer_than_data",
     "known_versions",
     "load_versions",
     "minimum_version",
@@ -64,6 +65,11 @@ def minimum_version() -> Version:
 def newest_version() -> Version:
     """Return the newest minor version in the data; the installed library may be older or newer."""
     return known_versions()[-1].version
+
+
+def is_newer_than_data(version: Version) -> bool:
+    """Return whether the data end before ``version``, so that only the library can say what is in it."""
+    return version.minor_release > newest_version()
 
 
 def bytecode_version_of(version: Version) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.compat import AllowRelaxed, Expand, expansion_policy
+from vhlo_tools.dialect import is_newer_than_data
 from vhlo_tools.formats import Buffer, decode_jax_export, read_signature
 from vhlo_tools.integrations.jax_targets import resolved_target
 from vhlo_tools.version import Version
@@ -95,11 +96,13 @@ def retarget(
     """
     resolved = resolved_target(target, as_of, provider)
     container = JaxContainer.open(source).checked_for(resolved.consumers)
-    if not expansion_policy(expand, allow_relaxed):
+    newest = max(resolved.version, *(each.version for each in container.artifacts))
+    if not expansion_policy(expand, allow_relaxed) and not is_newer_than_data(newest):
         return container.retargeted(resolved.version)
     # Imported here because bytes need no MLIR.
     from vhlo_tools.convert import LibraryRetargeting
 
+    # What is newer than the specification is left to the library.
     options: ExpandOptions = {"expand": expand, "allow_relaxed": allow_relaxed}
     moving = LibraryRetargeting(str(target), options, as_of, provider, trusted)
     return container.with_artifacts(moving.with_expansions)

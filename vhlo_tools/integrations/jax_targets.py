@@ -19,4 +19,4 @@ def resolved_target(target: str | Version, as_of: date | None, provider: str | N
 
         return get_provider(provider).library
 
-    return resolve_target(str(target), library, as_of=as_of).specified()
+    return resolve_target(str(target), library, as_of=as_of).specified(library)

@@ -124,6 +124,7 @@ def _result(
                 "target": str(finding.target),
                 "introduced": str(finding.introduced) if finding.introduced else None,
                 "op": finding.op,
+                "unknown": finding.unknown or None,
             }.items()
             if value is not None
         },

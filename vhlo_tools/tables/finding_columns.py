@@ -22,6 +22,7 @@ _COLUMNS: Final[tuple[Column[Finding], ...]] = (
     Column("count", "integer", "how often it occurs", lambda found: found.count),
     Column("path", "text", "path of the first op in the program", lambda found: found.path),
     Column("function", "text", "function with that op", lambda found: found.function),
+    Column("unknown", "flag", "whether the data of vhlo_tools lack it", lambda found: found.unknown),
 )
 
 #: The kind of a column of findings.
