@@ -29,7 +29,7 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from vhlo_tools.bytecode import File
     from vhlo_tools.compat.allowed_expansions import ExpansionPolicy
-    from vhlo_tools.compat.survey import Use
+    from vhlo_tools.compat.uses import Use
     from vhlo_tools.dialect import (
         Expansion,
         Feature,

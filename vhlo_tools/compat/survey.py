@@ -7,10 +7,9 @@ what a reader of these bytes must support.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property, lru_cache
-from typing import Final
+from functools import cached_property
 
 from vhlo_tools.bytecode import (
     Block,
@@ -18,139 +17,30 @@ from vhlo_tools.bytecode import (
     Head,
     Place,
     Places,
-    attributes_of,
     blocks_in,
     heads_in,
     program_name,
     visit,
 )
-from vhlo_tools.compat.introductions import Introductions, Name, Needs
-from vhlo_tools.compat.structures import Structures
+from vhlo_tools.compat.introductions import Introductions, Name
+from vhlo_tools.compat.op_facts import OpFacts, facts_of
+from vhlo_tools.compat.op_uses import Found, OpUses
+from vhlo_tools.compat.uses import Use, in_order, use_of
 from vhlo_tools.dialect import (
     Constraint,
     Op,
     OpVersion,
     Specification,
-    blockers,
-    floor_of,
     known_feature,
     known_specification,
     minimum_version,
     structures_in,
 )
-from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.findings import FindingKind, Level, SourceLocation
+from vhlo_tools.findings import SourceLocation
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["Survey", "Use"]
-
-_KNOWN_DIALECTS: Final = ("builtin", "vhlo")
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A use of something that a version introduced.
-
-    Attributes:
-        feature: The id of the feature, or a name if it is not a feature.
-        level: ``error`` if the conversion refuses it, ``warning`` if it overlooks it.
-        kind: Its kind.
-        what: A short description of what was found.
-        since: The version that introduced it.
-        floor: The oldest version at which it matters.
-        op: The op with it, by its name in programs.
-        path: The path of the op in the program.
-        function: The function that contains the op.
-        location: The location in the user's source.
-        by_call: Whether ``location`` is that of a call of the function, because the op has none of its own.
-        accepted_until: The last version whose readers accept it nevertheless; ``None`` if none does.
-        count: The number of ops with it in one function and source line.
-        read_since: The first patch release of an older version whose readers accept it; ``None`` if none does.
-        unknown: Whether the specification does not have it; ``since`` is then the newest version that may have
-            introduced it.
-    """
-
-    feature: str
-    level: Level
-    kind: FindingKind
-    what: str
-    since: Version
-    floor: Version
-    op: str | None = None
-    path: str | None = None
-    function: str | None = None
-    location: SourceLocation | None = None
-    by_call: bool = False
-    count: int = 1
-    accepted_until: Version | None = None
-    read_since: Version | None = None
-    unknown: bool = False
-
-    def matters_at(self, version: Version) -> bool:
-        """Return whether it excludes the program from ``version``."""
-        return self.floor <= version.minor_release < self.since
-
-    def is_refused_by(self, reader: Version) -> bool:
-        """Return whether a reader of version ``reader`` rejects bytes with it."""
-        accepted = self.accepted_until is not None and reader.minor_release <= self.accepted_until
-        sooner = self.read_since is not None and reader >= self.read_since
-        return reader.minor_release < self.since and not accepted and not sooner
-
-
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """The facts about an op name of a file.
-
-    Attributes:
-        name: The name, with its dialect.
-        op: The op; ``None`` if it is unknown or of another dialect.
-        version: The version of the op.
-        since: The introductions of that version, and of those before it.
-        constraints: The constraints on these versions.
-        look: Whether uses of it may matter.
-        about_operands: Whether that depends on operands and results.
-        is_call: Whether it calls a function.
-        is_foreign: Whether its dialect is neither VHLO nor builtin.
-    """
-
-    name: str
-    op: Op | None
-    version: OpVersion | None
-    since: frozenset[Version]
-    constraints: frozenset[Constraint]
-    look: bool
-    about_operands: bool
-    is_call: bool
-    is_foreign: bool
-
-
-# Names may come from hostile files.
-@lru_cache(maxsize=4096)
-def _known_facts(name: str) -> _Facts:
-    """Return what the specification says of an op name, whatever else the file has."""
-    specs = known_specification()
-    dialect, _, short = name.partition(".")
-    version = specs.op_versions.get(short) if dialect == "vhlo" else None
-    op = specs.op(version.op) if version else None
-    since, constraints = frozenset[Version](), frozenset[Constraint]()
-    if op is not None and version is not None:
-        number = version.number
-        since = frozenset({version.min, *(each.min for each in op.versions if each.number <= number)})
-        constraints = frozenset(each for each in op.constraints if min(each.versions) <= number)
-    foreign = dialect not in _KNOWN_DIALECTS
-    look = foreign or (dialect == "vhlo" and (op is None or len(op.versions) > 1 or bool(op.constraints)))
-    return _Facts(
-        name=name,
-        op=op,
-        version=version,
-        since=since,
-        constraints=constraints,
-        look=look or (version is not None and version.min > minimum_version()),
-        about_operands=op is not None and bool(op.constraints or any(step.removed or step.single for step in op.steps)),
-        is_call=dialect == "vhlo" and short.rpartition("_v")[0] in ("call", "composite"),
-        is_foreign=foreign,
-    )
+__all__ = ["Survey"]
 
 
 @dataclass(slots=True)
@@ -163,8 +53,6 @@ class _Counted:
 
 # Uses by their content, the name of the op, the function and the source line.
 _Counts = dict[tuple[Use, str | None, str | None, SourceLocation | None], _Counted]
-# The uses of one op: those that matter to the conversion, and those that matter to a reader.
-_Found = tuple[tuple[Use, ...], tuple[Use, ...]]
 
 
 class Survey:
@@ -182,10 +70,10 @@ class Survey:
         self._specs: Specification = known_specification()
         self._oldest = minimum_version()
         self._introductions = Introductions(file, future)
-        self._structures = Structures(file)
+        self._ops = OpUses(file, future, self._introductions)
         self._places = Places(file, name)
-        self._found: dict[tuple[object, ...], _Found] = {}
-        self._by_location: dict[int, _Found] = {}
+        self._found: dict[tuple[object, ...], Found] = {}
+        self._by_location: dict[int, Found] = {}
         self._counts: tuple[_Counts, _Counts] = ({}, {})
 
     @cached_property
@@ -194,7 +82,7 @@ class Survey:
         return self._introductions.of_tables()
 
     @cached_property
-    def op_names(self) -> tuple[_Facts, ...]:
+    def op_names(self) -> tuple[OpFacts, ...]:
         """The facts about each op name of the file."""
         return tuple(self._facts(self._file.op_name(index)) for index in range(len(self._file.dialects.ops)))
 
@@ -238,7 +126,7 @@ class Survey:
                 for use in self._located(location)[1]:
                     counts[use] += count
         seen = {use.what for use in counts}
-        counts.update(_use(each, "warning", self._oldest) for each in self.names if each.name not in seen)
+        counts.update(use_of(each, "warning", self._oldest) for each in self.names if each.name not in seen)
         return counts
 
     def _tally(self, *, everywhere: bool) -> tuple[Counter[Use], Counter[Use]]:
@@ -248,8 +136,8 @@ class Survey:
             everywhere: Whether ops that are of no interest themselves may have attributes that are.
         """
         written, read = Counter[Use](), Counter[Use]()
-        found: Counter[_Found] = Counter()
-        alike: dict[Head, _Found] = {}
+        found: Counter[Found] = Counter()
+        alike: dict[Head, Found] = {}
 
         def operation(place: Place, values: list[int]) -> None:
             facts = self.op_names[place.op.name]
@@ -280,7 +168,7 @@ class Survey:
             read.update(dict.fromkeys(uses[1], count))
         for type_, count in types.items():
             names = self._introductions.of("type", type_)
-            held = {_use(name, "warning", self._oldest): count for name in names.checked | names.unchecked}
+            held = {use_of(name, "warning", self._oldest): count for name in names.checked | names.unchecked}
             written.update(held)
             read.update(held)
         return written, read
@@ -324,7 +212,7 @@ class Survey:
             use.matters_at(version) for use in self.summary[0]
         )
 
-    def _found_in(self, place: Place, facts: _Facts, values: list[int]) -> _Found:
+    def _found_in(self, place: Place, facts: OpFacts, values: list[int]) -> Found:
         op = place.op
         if self._is_about_operands(facts):
             operands = tuple([values[index] for index in op.operands])
@@ -334,10 +222,10 @@ class Survey:
         found = self._found.get(key)
         if found is None:
             types = tuple([values[index] for index in op.operands])
-            found = self._found[key] = self._of_op(place, facts, types)
+            found = self._found[key] = self._ops.of_op(place, facts, types)
         return found
 
-    def _is_about_operands(self, facts: _Facts) -> bool:
+    def _is_about_operands(self, facts: OpFacts) -> bool:
         """Return whether the uses of an op depend on the types of its operands, and not on its head alone."""
         return self._young_types or facts.about_operands
 
@@ -353,7 +241,7 @@ class Survey:
         missing = (
             each for each in sorted(self.names, key=lambda each: (each.since, each.name)) if each.name not in seen
         )
-        return written, (*read, *(_use(name, "warning", self._oldest) for name in missing))
+        return written, (*read, *(use_of(name, "warning", self._oldest) for name in missing))
 
     def _counted(self, counts: _Counts) -> Iterator[Use]:
         for (use, name, function, source), found in counts.items():
@@ -387,8 +275,8 @@ class Survey:
         """Whether it contains integer attributes of two bits, which crash every reader (``LLVM ERROR``)."""
         return self._introductions.has_integers_of(("i2_v1", "ui2_v1"))
 
-    def _facts(self, name: str) -> _Facts:
-        facts = _known_facts(name)
+    def _facts(self, name: str) -> OpFacts:
+        facts = facts_of(name)
         # A constraint on a type that the tables do not have cannot be broken.
         if facts.look and facts.op is not None and facts.version is not None:
             return facts if self._could_matter(facts.op, facts.version) else replace(facts, look=False)
@@ -444,18 +332,18 @@ class Survey:
             if location is not None:
                 names |= self._introductions.of("attribute", location).unchecked
             if names:
-                uses = tuple(_use(name, "warning", self._oldest) for name in _ordered(names))
+                uses = tuple(use_of(name, "warning", self._oldest) for name in in_order(names))
                 self._note((uses, uses), around, self.op_names[around.op.name] if around else None, count)
 
-    def _located(self, location: int) -> _Found:
+    def _located(self, location: int) -> Found:
         found = self._by_location.get(location)
         if found is None:
             names = self._introductions.of("attribute", location).unchecked
-            uses = tuple(_use(name, "warning", self._oldest) for name in _ordered(names))
+            uses = tuple(use_of(name, "warning", self._oldest) for name in in_order(names))
             found = self._by_location[location] = uses, uses
         return found
 
-    def _note(self, found: _Found, place: Place | None, facts: _Facts | None, count: int = 1) -> None:
+    def _note(self, found: Found, place: Place | None, facts: OpFacts | None, count: int = 1) -> None:
         """Count uses by their content, function and source line; the path of the first of each is kept."""
         if not (found[0] or found[1]):
             return
@@ -477,101 +365,3 @@ class Survey:
             return use
         source = self._places.call_of(use.function)
         return replace(use, location=source, by_call=True) if source else use
-
-    # One op
-
-    def _of_op(self, place: Place, facts: _Facts, operands: tuple[int, ...]) -> _Found:
-        op = place.op
-        attributes = attributes_of(self._file, op)
-        written: list[Use] = []
-        read: list[Use] = []
-        if facts.is_foreign:
-            mixed = known_feature("mixed_dialects")
-            dialect = facts.name.partition(".")[0]
-            use = _use(Name(f"{mixed.id} {dialect}", mixed.kind, mixed.introduced), "warning", self._oldest)
-            written.append(use)
-            read.append(use)
-        if facts.version is not None and facts.look:
-            steps, own = self._by_steps(place, facts.version, attributes, operands)
-            written += steps
-            read += own
-        elif facts.version is None and facts.name.startswith("vhlo."):
-            unknown = Name(facts.name, "op", self._future, known=False)
-            written.append(_use(unknown, "error", self._oldest))
-            read.append(_use(unknown, "error", self._oldest))
-        types = self._introductions.all_of("type", {*operands, *op.results})
-        names: dict[tuple[Name, Level], Version] = {}
-        self._gather(names, types, self._oldest)
-        for key, index in attributes.items():
-            needs = self._introductions.of("attribute", index)
-            if needs.checked or needs.unchecked:
-                self._gather(names, needs, self._floor(facts, key))
-        for (name, level), floor in sorted(names.items()):
-            use = _use(name, "warning" if facts.version is None else level, floor)
-            if use.floor < use.since:
-                written.append(use)
-            read.append(use)
-        return _unique(written), _unique(read)
-
-    def _floor(self, facts: _Facts, key: str) -> Version:
-        """Return the oldest version down to which an attribute of an op is kept."""
-        if facts.op is None or facts.version is None:
-            return self._oldest
-        if key in facts.version.attributes:
-            return floor_of(facts.version, key)
-        # An attribute with a name that a newer version of the op defines is lost on reading: no older version sees it.
-        newer = (each for each in facts.op.versions if each.number > facts.version.number)
-        return self._future if any(key in each.attributes for each in newer) else self._oldest
-
-    def _gather(self, names: dict[tuple[Name, Level], Version], needs: Needs, floor: Version) -> None:
-        levels: tuple[tuple[Level, frozenset[Name]], ...] = (("error", needs.checked), ("warning", needs.unchecked))
-        for level, found in levels:
-            for name in found:
-                key = (name, level)
-                names[key] = min(floor, names.get(key, floor))
-
-    def _by_steps(
-        self, place: Place, version: OpVersion, attributes: Mapping[str, int], operands: tuple[int, ...]
-    ) -> tuple[list[Use], list[Use]]:
-        inherent = {key: attributes[key] for key in version.attributes if key in attributes}
-        operation = self._structures.operation(
-            version.name, inherent, operands, place.op.results, len(place.op.regions)
-        )
-        written: list[Use] = []
-        read: list[Use] = []
-        try:
-            for each in blockers(operation):
-                use = Use(each.feature, "error", each.kind, each.reason, each.since, each.floor)
-                written.append(use)
-                if each.since > version.min and each.floor == version.min:
-                    read.append(replace(use, accepted_until=each.readers_accept_until))
-        except (InvalidProgramError, ValueError) as error:
-            raise self._file.attributes[place.op.location].malformed(f"vhlo.{version.name}: {error}") from error
-        if version.min > self._oldest:
-            what = f"the op version {version.name}"
-            feature = next((f.id for f in self._specs.features_of(version.op) if f.introduced == version.min), what)
-            read.append(Use(feature, "error", "op", what, version.min, self._oldest))
-        return written, read
-
-
-# Names may come from hostile files.
-@lru_cache(maxsize=4096)
-def _use(name: Name, level: Level, floor: Version) -> Use:
-    if not name.known:
-        # Whether the conversion overlooks it is not known either.
-        return Use(name.name, "error", name.kind, name.name, name.since, floor, unknown=True)
-    specs = known_specification()
-    base = name.name.partition(".")[0].partition(" ")[0]
-    features = (feature for feature in specs.features_of(base) if feature.introduced == name.since)
-    known = specs.feature(base) or next(features, None)
-    read_since = known.read_since if known else None
-    named = known.id if known else name.name
-    return Use(named, level, name.kind, name.name, name.since, floor, read_since=read_since)
-
-
-def _ordered(names: Iterable[Name]) -> Iterator[Name]:
-    yield from sorted(names)
-
-
-def _unique(uses: list[Use]) -> tuple[Use, ...]:
-    return tuple(dict.fromkeys(uses))
