@@ -171,12 +171,12 @@ def run(*, quick: bool, keep: bool) -> None:
 
 
 def _print(points: Sequence[Point]) -> None:
-    console = Console()
+    console = Console(width=160)
     for family in dict.fromkeys(each.family for each in points):
         own = [each for each in points if each.family == family]
         sizes = sorted({each.size for each in own})
         table = Table(title=f"{family}: s / MB", title_justify="left", box=None, pad_edge=False)
-        table.add_column("command")
+        table.add_column("command", no_wrap=True)
         for title in (*(f"{size:,}" for size in sizes), "time ~ size^", "memory ~ size^"):
             table.add_column(title, justify="right")
         for name in dict.fromkeys(each.command for each in own):
@@ -186,8 +186,8 @@ def _print(points: Sequence[Point]) -> None:
             table.add_row(name, *cells, *("-" if each is None else _marked(each) for each in powers))
         console.print(table, "")
     console.print(
-        "Medians, whole processes. The exponents are of processor time and memory over the last decade of sizes, beyond "
-        f"the smallest artifact; - where that is too little to tell. Above {LINEAR} is marked with !"
+        "Medians, whole processes. The exponents are of processor time and memory over the last decade of sizes, "
+        f"beyond the smallest artifact; - where that is too little to tell. Above {LINEAR} is marked with !"
     )
 
 

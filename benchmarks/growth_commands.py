@@ -51,6 +51,7 @@ class Command:
         before: Arguments of what is run first, and not measured.
         codes: The exit codes that are as they should be.
         most: The most bytes of constants; ``None`` if there is no limit.
+        beside: The command that does the same, or as much, with the library alone.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Command:
     before: tuple[str, ...] = ()
     codes: tuple[int, ...] = (0,)
     most: int | None = None
+    beside: str = "library"
 
     def suits(self, family: str, size: int) -> bool:
         """Return whether it is measured on an artifact of this size."""
@@ -122,9 +124,16 @@ COMMANDS: Final = (
         (*VHLO, "serialize", "{text}", "--target", NEW, "-o", "{to}"),
         writes=True,
         most=LARGEST_FOR_LIBRARY,
+        beside="library, serialize",
     ),
     Command("library, serialize", (*RAW, "serialize", "{text}", "{to}", NEW), writes=True, most=LARGEST_FOR_LIBRARY),
-    Command("deserialize", (*VHLO, "deserialize", "{artifact}", "-o", "{to}"), True, most=LARGEST_FOR_LIBRARY),
+    Command(
+        "deserialize",
+        (*VHLO, "deserialize", "{artifact}", "-o", "{to}"),
+        writes=True,
+        most=LARGEST_FOR_LIBRARY,
+        beside="library, print",
+    ),
     Command("library, print", (*RAW, "print", "{artifact}", "{to}"), writes=True, most=LARGEST_FOR_LIBRARY),
 )
 

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from typing import Any, Final, Literal
 __all__ = [
     "LINEAR",
     "MEASURED",
+    "MEGABYTE",
     "Outcome",
     "Point",
     "describe_machine",
@@ -137,7 +139,9 @@ def load() -> dict[str, Any]:
     return found
 
 
-def record(part: Literal["growth", "aims"], machine: dict[str, Any], entries: Sequence[Point | Outcome], **more: Any) -> None:
+def record(
+    part: Literal["growth", "aims"], machine: dict[str, Any], entries: Sequence[Point | Outcome], **more: Any
+) -> None:
     """Keep what this Python measured, in place of what it had measured of the same part.
 
     Args:
@@ -162,6 +166,9 @@ def _rounded(value: Any) -> Any:
 
 def _compact(text: str) -> str:
     """Return JSON with the innermost lists on a line each."""
-    import re
 
-    return re.sub(r"\[[^][{}]*\]", lambda found: re.sub(r"\s*\n\s*", " ", found[0]).replace("[ ", "[").replace(" ]", "]"), text)
+    def on_a_line(found: re.Match[str]) -> str:
+        values = re.sub(r",\s*\n\s*", ", ", found[1])
+        return f"[{values}]"
+
+    return re.sub(r"\[\s*([^][{}]*?)\s*\]", on_a_line, text)

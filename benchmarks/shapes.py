@@ -65,9 +65,7 @@ def _attributes(number: int) -> str:
     """Each op has attributes that no other has."""
     tensor = f"tensor<{number + 4}xf32>"
     lines = [f"  %{i + 1} = stablehlo.slice %0 [{i}:{i + 4}] : ({tensor}) -> {_TENSOR}" for i in range(number)]
-    return "\n".join(
-        [f"func.func @main(%0: {tensor}) -> {_TENSOR} {{", *lines, f"  return %{number} : {_TENSOR}", "}"]
-    )
+    return "\n".join([f"func.func @main(%0: {tensor}) -> {_TENSOR} {{", *lines, f"  return %{number} : {_TENSOR}", "}"])
 
 
 def _types(number: int) -> str:
