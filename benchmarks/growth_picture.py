@@ -21,6 +21,10 @@ _INK: Final = "#767676"
 _WIDTH, _HEIGHT = 300, 260
 _LEFT, _TOP, _RIGHT, _BOTTOM = 46, 30, 124, 42
 _TEXT: Final = 13
+#: Pixels that the name of a size takes.
+_NAME: Final = 34
+#: So many powers of ten are few.
+_FEW: Final = 2.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +102,30 @@ def _axes(
 ) -> Iterator[str]:
     yield f'<text y="-16" font-weight="bold">{escape(title)}</text>'
     yield f'<text y="-3">{escape(what)}</text>'
-    for power in range(math.ceil(up.low), math.floor(up.high) + 1):
-        y = up.at(10.0**power)
+    for value in _marks(up.low, up.high):
+        y = up.at(value)
         yield f'<path d="M0 {y:.1f}H{_WIDTH}" stroke="{_INK}" stroke-opacity=".3"/>'
-        yield f'<text x="-5" y="{y + 4:.1f}" text-anchor="end">{10.0**power:,g}</text>'
-    for size, name in sizes:
+        yield f'<text x="-5" y="{y + 4:.1f}" text-anchor="end">{value:,g}</text>'
+    nexts = [*(across.at(size) for size, _ in sizes[1:]), math.inf]
+    for (size, name), after in zip(sizes, nexts, strict=True):
         x = across.at(size)
         yield f'<path d="M{x:.1f} {_HEIGHT}v4" stroke="{_INK}"/>'
-        yield f'<text x="{x:.1f}" y="{_HEIGHT + 16}" text-anchor="middle">{escape(name)}</text>'
+        # A name that would run into the next one is left out.
+        if after - x > _NAME:
+            yield f'<text x="{x:.1f}" y="{_HEIGHT + 16}" text-anchor="middle">{escape(name)}</text>'
     yield f'<text x="{_WIDTH / 2}" y="{_HEIGHT + 32}" text-anchor="middle">{escape(of)}</text>'
     yield f'<path d="M0 {_HEIGHT}H{_WIDTH}" stroke="{_INK}"/>'
     # What is as steep as this grows as the size does.
     end = _HEIGHT * (across.high - across.low) / (up.high - up.low)
     guide = f'd="M0 {end:.1f}L{_WIDTH} 0" stroke="{_INK}" stroke-opacity=".5" stroke-dasharray="1 4"'
     yield f'<path clip-path="url(#axes)" {guide}/>'
+
+
+def _marks(low: float, high: float) -> list[float]:
+    """Return values to be marked between two logarithms: powers of ten, and some between them where these are few."""
+    steps = (1, 2, 5) if high - low < _FEW else (1,)
+    values = [step * 10.0**power for power in range(math.floor(low), math.ceil(high)) for step in steps]
+    return [each for each in values if low <= math.log10(each) <= high]
 
 
 def _lines(lines: Sequence[Line], across: _Scale, up: _Scale) -> Iterator[str]:
@@ -136,12 +150,21 @@ def _lines(lines: Sequence[Line], across: _Scale, up: _Scale) -> Iterator[str]:
 
 
 def _spread(wanted: Sequence[float]) -> list[float]:
-    """Return places in the order of those that are wanted, at least a line of text apart, and within the panel."""
-    places: list[float] = []
-    for each in wanted:
-        places.append(max(each, places[-1] + _TEXT) if places else max(each, 0.0))
-    limit = float(_HEIGHT)
-    for index in reversed(range(len(places))):
-        places[index] = min(places[index], limit)
-        limit = places[index] - _TEXT
-    return places
+    """Return places as near as can be to those that are wanted, at least a line of text apart, within the panel.
+
+    Args:
+        wanted: From the top down.
+    """
+    # Without the lines of text above each, places only have to be in order: neighbours that are not get their mean.
+    groups: list[list[float]] = []
+    for index, each in enumerate(wanted):
+        groups.append([each - index * _TEXT])
+        while len(groups) > 1 and _mean(groups[-2]) > _mean(groups[-1]):
+            groups[-2:] = [groups[-2] + groups[-1]]
+    room = max(0.0, _HEIGHT - (len(wanted) - 1) * _TEXT)
+    places = [min(max(_mean(group), 0.0), room) for group in groups for _ in group]
+    return [place + index * _TEXT for index, place in enumerate(places)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -35,8 +35,8 @@ def constants(size: int, number: int) -> str:
     tensor = f"tensor<{length}xf32>"
     lines = [f"func.func @main(%0: {tensor}) -> {tensor} {{"]
     for index in range(number):
-        # Large values are written as their bytes: printed numbers would be what is measured.
-        data = (index.to_bytes(4, "little") * length).hex().upper() if length > 1 else "3F800000"
+        # As bytes: numbers would be long, and reading them what is measured.
+        data = (index.to_bytes(4, "little") * length).hex().upper()
         value = f'dense<"0x{data[:-8]}0000803F">'
         lines.append(f"  %c{index} = stablehlo.constant {value} : {tensor}")
         lines.append(f"  %{index + 1} = stablehlo.add %{index}, %c{index} : {tensor}")

@@ -61,9 +61,9 @@ def test_shapes_have_the_ops_that_they_are_asked_for(shape: str) -> None:
 
 def test_programs_differ_where_they_say_so() -> None:
     plain, changed = (vt.serialize(chain_of_ops(100, changed=each), "1.9.0") for each in (False, True))
-    assert changed.inventory().ops["divide_v1"] == 1
+    assert changed.inventory().ops["vhlo.divide_v1"] == 1
     assert len(vt.diff(plain, changed)) >= 1
-    for size, number in ((1 << 10, 16), (1 << 16, 4), (64, 16)):
+    for size, number in ((1 << 10, 16), (1 << 16, 4)):
         assert vt.serialize(constants(size, number), "1.9.0").inventory().constants.bytes == size
 
 
