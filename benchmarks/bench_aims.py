@@ -59,7 +59,7 @@ def run(pairs: int, *, against: str | None, quick: bool, keep: bool) -> None:
             outcomes += _of_many(_measure(_MANY, 1, packages))
     _print(outcomes)
     if keep:
-        record("aims", machine, outcomes, against=against or "", turns=turns)
+        record("aims", machine, outcomes, quick=quick, against=against or "", turns=turns)
         performance_page.write()
 
 

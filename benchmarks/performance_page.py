@@ -7,9 +7,13 @@ call this.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
+
+# Helpers that tests use too.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from aims import AIMS
 from growth_commands import COMMANDS, OPS, SIZES
@@ -63,12 +67,18 @@ def written(page: str, measured: Measured) -> str:
 
 def pictures(measured: Measured) -> dict[str, str]:
     """Return the pictures by the names of their files, of the first Python that measured growth."""
-    points = next((found for python in measured if (found := points_of(measured, python))), [])
+    points = _points(measured)
     return {
-        f"performance-{family}-{value}.svg": _picture([each for each in points if each.family == family], family, value)
+        f"performance-{family}-{value}.svg": _picture(own, family, value)
         for family in _DRAWN
+        if (own := [each for each in points if each.family == family])
         for value in _VALUES
     }
+
+
+def _points(measured: Measured) -> list[Point]:
+    """Return the points of the first Python that measured growth."""
+    return next((found for python in measured if (found := points_of(measured, python))), [])
 
 
 def _picture(points: Sequence[Point], family: Family, value: str) -> str:
@@ -97,7 +107,7 @@ def _size(family: str, size: int) -> str:
 
 
 def _taken(point: Point | None) -> str:
-    return f"{point.seconds:.2f} / {point.peak / MEGABYTE:,.0f}" if point else "-"
+    return f"{point.seconds:.2f} / {point.cpu:.2f} / {point.peak / MEGABYTE:,.0f}" if point else "-"
 
 
 def _powers(points: Sequence[Point]) -> list[str]:
@@ -111,13 +121,13 @@ def _of_command(points: Sequence[Point], name: str) -> dict[int, Point]:
 def _machines(measured: Measured) -> str:
     rows = []
     for parts in measured.values():
-        for part, title in (("growth", "growth"), ("aims", "aims")):
+        for part in ("growth", "aims"):
             if part not in parts:
                 continue
             said = parts[part]["machine"]
             rows.append(
                 [
-                    title,
+                    f"{part}, quick" if parts[part]["quick"] else part,
                     f"{said['python']}{', compiled' if said['compiled'] else ''}",
                     said["library"],
                     f"{said['cores']} cores, {said['machine']}, {said['memory'] / (1 << 30):.0f} GB",
@@ -161,7 +171,7 @@ def _grown(family: Family) -> Callable[[Measured], str]:
     """Return what makes the table of all commands on the artifacts of a family, of the first Python."""
 
     def table(measured: Measured) -> str:
-        points = [each for each in points_of(measured, next(iter(measured))) if each.family == family]
+        points = [each for each in _points(measured) if each.family == family]
         sizes = [each for each in (OPS if family == "ops" else SIZES) if any(point.size == each for point in points)]
         rows = []
         for command in COMMANDS:
@@ -175,7 +185,7 @@ def _grown(family: Family) -> Callable[[Measured], str]:
 
 
 def _shapes(measured: Measured) -> str:
-    points = points_of(measured, next(iter(measured)))
+    points = _points(measured)
     names = [each.name for each in COMMANDS if "shapes" in each.families]
     rows = []
     for shape in ("ops", *SHAPES):
@@ -185,9 +195,9 @@ def _shapes(measured: Measured) -> str:
         for name in names:
             command = _of_command(own, name)
             power = _powers([each for each in command.values() if each.size <= largest])[0]
-            cells.append(f"{command[largest].seconds:.2f} ({power})" if largest in command else "-")
+            cells.append(f"{command[largest].cpu:.2f} ({power})" if largest in command else "-")
         rows.append(["one after the other" if shape == "ops" else shape, f"{largest:,}", *cells])
-    return rows_of(["program", "ops", *(f"{each}, s (^)" for each in names)], rows)
+    return rows_of(["program", "ops", *names], rows)
 
 
 def _steeper(measured: Measured) -> str:
