@@ -41,6 +41,7 @@ _STARTED: Final = ("inspect", "check", "retarget")
 _PROCESSES: Final = {
     "inspect": (0.4, "0.83"),
     "retarget down": (0.3, "0.61"),
+    "retarget down, a quarter moves": (0.3, ""),
     "strip": (0.4, "1.45"),
     "diff": (0.8, "1.72"),
 }
@@ -67,6 +68,7 @@ _MILLION: Final = {
     "inspect": ((2.0, "36.7"), (600.0, "1,200")),
     "check": ((2.0, "4.3"), (600.0, "700")),
     "retarget down": ((5.0, "19.4"), (600.0, "1,500")),
+    "retarget down, a quarter moves": ((5.0, ""), (600.0, "")),
     "strip": ((5.0, ""), (600.0, "")),
     "diff": ((10.0, ""), (600.0, "")),
 }

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,11 @@ __all__ = ["run"]
 
 #: The number of constants of an artifact that is large for them.
 _CONSTANTS: Final = 16
+#: Programs that some commands need beside that of an artifact of ops.
+_OTHER_PROGRAMS: Final[dict[str, Callable[[int], str]]] = {
+    "changed": partial(chain_of_ops, changed=True),
+    "moving": SHAPES["ops that move"],
+}
 #: Files beside an artifact of constants are at most so many times as large: a copy, or what it is made of.
 _ROOM: Final = 2.2
 
@@ -57,15 +63,15 @@ class Subject:
             return path
         if name == "artifact" and self.family == "constants":
             write_artifact_of_constants(path, self.size, _CONSTANTS, NEW)
-        elif name in ("artifact", "changed"):
-            text = self.file("text" if name == "artifact" else "changed text")
+        elif name in ("artifact", *_OTHER_PROGRAMS):
+            text = self.file("text" if name == "artifact" else f"{name} text")
             subprocess.run([*RAW, "serialize", str(text), str(path), NEW], check=True)
         elif name == "copy":
             shutil.copyfile(self.file("artifact"), path)
         elif self.family == "constants":
             path.write_text(constants(self.size, _CONSTANTS))
         elif self.family == "ops":
-            path.write_text(chain_of_ops(self.size, changed=name == "changed text"))
+            path.write_text(_OTHER_PROGRAMS.get(name.removesuffix(" text"), chain_of_ops)(self.size))
         else:
             path.write_text(SHAPES[self.family](self.size))
         self.kept.add(path)

@@ -44,8 +44,9 @@ class Command:
     Attributes:
         name: What it is called in tables.
         arguments: The program and its arguments. In braces are files: ``{artifact}``; ``{copy}``, another with the same
-            bytes; ``{changed}``, one with another op in the middle; ``{text}``, the program as MLIR text; and what is
-            written, ``{to}``, and names that begin with it.
+            bytes; ``{changed}``, one with another op in the middle; ``{moving}``, one of which a quarter is of ops that
+            older versions have in another form; ``{text}``, the program as MLIR text; and what is written, ``{to}``,
+            and names that begin with it.
         writes: Whether it writes a file: the pictures keep those that do apart from the others.
         families: The artifacts that it is measured on.
         before: Arguments of what is run first, and not measured.
@@ -91,6 +92,9 @@ COMMANDS: Final = (
     ),
     Command("manifest write", (*VHLO, "manifest", "write", "{artifact}"), writes=True),
     Command("retarget down", (*VHLO, "retarget", "{artifact}", "--target", OLD, "-o", "{to}"), True, _ALL),
+    Command(
+        "retarget down, a quarter moves", (*VHLO, "retarget", "{moving}", "--target", OLD, "-o", "{to}"), True, ("ops",)
+    ),
     Command("retarget up", (*VHLO, "retarget", "{artifact}", "--target", "current", "-o", "{to}"), True, _ALL),
     Command("strip", (*VHLO, "strip", "{artifact}", "-o", "{to}"), True, _ALL),
     Command(

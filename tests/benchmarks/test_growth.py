@@ -78,7 +78,7 @@ def test_every_command_names_files_that_there_are() -> None:
             for _, name, _, _ in Formatter().parse(part)
             if name
         }
-        assert files <= {"artifact", "copy", "changed", "text", "to"}
+        assert files <= {"artifact", "copy", "changed", "moving", "text", "to"}
         assert files
         assert command.beside in names
 
@@ -91,7 +91,8 @@ def test_every_command_runs(tmp_path: Path) -> None:
         folder.mkdir()
         found += measure(Subject(family, size, folder), 1)
         # What commands wrote is gone; what they read is there for the next.
-        assert {path.name for path in folder.iterdir()} <= {"artifact", "copy", "changed", "text", "changed text"}
+        names = {"artifact", "text", "copy", "changed", "changed text", "moving", "moving text"}
+        assert {path.name for path in folder.iterdir()} <= names
     assert {each.command for each in found} == {each.name for each in COMMANDS}
     for each in found:
         assert 0 < each.seconds < 60
