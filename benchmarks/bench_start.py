@@ -6,22 +6,23 @@ processor time and wall time; on a machine that others use too, the first says m
 
 from __future__ import annotations
 
-import statistics
 import sys
 import tempfile
+from collections.abc import Mapping
+from contextlib import chdir
 from pathlib import Path
 from typing import Final
 
-from bench_large import LIBRARY
-from processes import Run, run_measured
+from pairs import MEGABYTE
+from processes import Run
 from rich.console import Console
 from rich.table import Table
+from turns import RAW, VHLO, Process, median, ratio, take_turns
 
 import vhlo_tools as vt
 
-__all__ = ["run"]
+__all__ = ["BASE", "SCRIPT", "measure_start", "run"]
 
-_MEGABYTE: Final = 1 << 20
 _PROGRAM: Final = """
 func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
   %0 = stablehlo.add %a, %a : tensor<2xf32>
@@ -30,18 +31,38 @@ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
 """
 
 #: What the others are compared with.
-_BASE: Final = "import click"
-_PYTHON: Final = [sys.executable, "-c"]
-# As the script that pip installs does, and not with `-m`, which costs two milliseconds more.
-_VHLO: Final = [*_PYTHON, "import sys; from vhlo_tools.cli.entry import main; sys.exit(main())"]
-_COMMANDS: Final[dict[str, list[str]]] = {
-    "python -c pass": [*_PYTHON, "pass"],
-    _BASE: [*_PYTHON, _BASE],
-    "raw script": [*_PYTHON, LIBRARY, "{from}", "1.0.0", "{to}"],
-    "vhlo inspect": [*_VHLO, "inspect", "{from}"],
-    "vhlo check": [*_VHLO, "check", "{from}", "--target", "1.0.0"],
-    "vhlo retarget": [*_VHLO, "retarget", "{from}", "--target", "1.0.0", "-o", "{to}", "--force"],
+BASE: Final = "import click"
+SCRIPT: Final = "raw script"
+_FROM, _TO, _TARGET = "small.mlirbc", "out.mlirbc", "1.0.0"
+_OTHERS: Final[dict[str, list[str]]] = {
+    "python -c pass": [sys.executable, "-c", "pass"],
+    BASE: [sys.executable, "-c", BASE],
+    SCRIPT: [*RAW, "round-trip", _FROM, _TO, _TARGET],
 }
+_COMMANDS: Final[dict[str, list[str]]] = {
+    "inspect": [*VHLO, "inspect", _FROM],
+    "check": [*VHLO, "check", _FROM, "--target", _TARGET],
+    "retarget": [*VHLO, "retarget", _FROM, "--target", _TARGET, "-o", _TO, "--force"],
+}
+
+
+def measure_start(turns: int, packages: Mapping[str, Path | None]) -> dict[str, list[Run]]:
+    """Run the commands and what they are compared with, by turns.
+
+    Args:
+        turns: How often each is run.
+        packages: What follows the name of a command that is run with the package of a folder, and the folder.
+
+    Returns:
+        Runs by name.
+    """
+    processes = {name: Process(command) for name, command in _OTHERS.items()}
+    for name, command in _COMMANDS.items():
+        processes |= {f"{name}{after}": Process(command, package=package) for after, package in packages.items()}
+    # What commands keep in the working directory is kept there.
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        vt.serialize(_PROGRAM, "1.9.0").save(_FROM)
+        return take_turns(processes, turns)
 
 
 def run(turns: int) -> None:
@@ -50,34 +71,21 @@ def run(turns: int) -> None:
     Args:
         turns: How often each command is run, by turns with the others.
     """
-    runs: dict[str, list[Run]] = {name: [] for name in _COMMANDS}
-    with tempfile.TemporaryDirectory() as folder:
-        files = {"from": str(Path(folder) / "small.mlirbc"), "to": str(Path(folder) / "out.mlirbc")}
-        vt.serialize(_PROGRAM, "1.9.0").save(files["from"])
-        for turn in range(turns + 1):
-            for name, command in _COMMANDS.items():
-                taken = run_measured([part.format(**files) if part.startswith("{") else part for part in command])
-                # The first warms the memory up.
-                if turn:
-                    runs[name].append(taken)
+    runs = measure_start(turns, {"": None})
     table = Table(box=None, pad_edge=False)
     table.add_column("process")
-    for column in ("cpu, s", f"to {_BASE}", "wall, s", f"to {_BASE}", "to raw", "peak MB"):
+    for column in ("cpu, s", f"to {BASE}", "wall, s", f"to {BASE}", "to raw", "peak MB"):
         table.add_column(column, justify="right")
     for name, own in runs.items():
         table.add_row(
-            name,
-            f"{statistics.median(each.cpu for each in own):.3f}",
-            f"{_ratio([each.cpu for each in own], [each.cpu for each in runs[_BASE]]):.2f}",
-            f"{statistics.median(each.seconds for each in own):.3f}",
-            f"{_ratio([each.seconds for each in own], [each.seconds for each in runs[_BASE]]):.2f}",
-            f"{_ratio([each.seconds for each in own], [each.seconds for each in runs['raw script']]):.2f}",
-            f"{statistics.median(each.peak for each in own) / _MEGABYTE:.0f}",
+            f"vhlo {name}" if name in _COMMANDS else name,
+            f"{median(own, 'cpu'):.3f}",
+            f"{ratio(own, runs[BASE], 'cpu'):.2f}",
+            f"{median(own, 'seconds'):.3f}",
+            f"{ratio(own, runs[BASE], 'seconds'):.2f}",
+            f"{ratio(own, runs[SCRIPT], 'seconds'):.2f}",
+            f"{median(own, 'peak') / MEGABYTE:.0f}",
         )
     console = Console()
     console.print(table)
     console.print(f"\nMedians of {turns} turns; the ratios are medians of the ratios turn by turn.")
-
-
-def _ratio(ours: list[float], theirs: list[float]) -> float:
-    return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from page_tables import rows_of, with_tables
 from simulate_cluster import Parts, simulate
 
 __all__ = ["TABLES", "written"]
@@ -66,16 +66,7 @@ def gathered(cluster: Measured, costs: Measured, memory: Measured) -> Measured:
 
 def written(page: str, measured: Measured) -> str:
     """Return a page with its tables made anew, each of which stands after a comment that names it."""
-
-    def table(found: re.Match[str]) -> str:
-        return f"<!-- table: {found[1]} -->\n{TABLES[found[1]](measured)}\n"
-
-    return re.sub(r"<!-- table: ([a-z ]+) -->\n(?:\|.*\n)*", table, page)
-
-
-def _rows(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [titles, ["---"] * len(titles), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+    return with_tables(page, TABLES, measured)
 
 
 def _time(seconds: float) -> str:
@@ -97,7 +88,7 @@ def _runs(measured: Measured) -> str:
         cells = [run["name"], f"{run['files']:,}", f"{run['seconds']:.1f}", f"{run['files'] / run['seconds']:.0f}"]
         some = [run["batches"], f"{run['batch'] * 1e3:.0f}"] if "batch" in run else ["-"] * 2
         rows.append([*cells, *some])
-    return _rows(titles, rows)
+    return rows_of(titles, rows)
 
 
 def _parts(measured: Measured) -> str:
@@ -115,7 +106,7 @@ def _parts(measured: Measured) -> str:
     }
     rows = [[title, *(_ms(getattr(each, name)) for each in (files, objects))] for name, title in names.items()]
     rows[-1][-1] = "-"
-    return _rows(("part", "ms, files", "ms, objects"), rows)
+    return rows_of(("part", "ms, files", "ms, objects"), rows)
 
 
 def _confirmed(measured: Measured) -> str:
@@ -126,7 +117,7 @@ def _confirmed(measured: Measured) -> str:
         rows.append([f"{each['files']:,}", *machine, *times])
     median = statistics.median(each["simulated"] / each["measured"] for each in measured["confirmed"])
     titles = ("files on four workers", "other work", "disk", "processor", "simulated, s", "measured, s", "ratio")
-    return _rows(titles, [*rows, ["median", *[""] * 5, f"**{median:.2f}**"]])
+    return rows_of(titles, [*rows, ["median", *[""] * 5, f"**{median:.2f}**"]])
 
 
 def _costs(measured: Measured) -> str:
@@ -138,7 +129,7 @@ def _costs(measured: Measured) -> str:
             said = ", ".join(f"{number:.0f} {name}" for name, number in sorted(kinds.items()) if name != "LIST")
             traffic = [f"{each['requests']:.1f}", f"{each['read']:,.0f}", f"{each['written']:,.0f}", said]
             rows.append([where, f"{each['size']:,}", _ms(each["cpu"]), *(traffic if kinds else ["-"] * 4)])
-    return _rows(titles, rows)
+    return rows_of(titles, rows)
 
 
 def _memory(measured: Measured) -> str:
@@ -146,7 +137,7 @@ def _memory(measured: Measured) -> str:
         [each["logs"], f"{each['files']:,}", f"{each['client'] / 1e6:.1f}", f"{each['scheduler'] / 1e6:.1f}"]
         for each in measured["memory"]
     ]
-    return _rows(("Dask's logs", "files so far", "client, MB", "scheduler, MB"), rows)
+    return rows_of(("Dask's logs", "files so far", "client, MB", "scheduler, MB"), rows)
 
 
 def _stored(measured: Measured, size: int) -> dict[str, Any]:
@@ -191,7 +182,7 @@ def _small(measured: Measured) -> str:
             [f"{workers:,}", *(_time(batches * each) for each in times), _time(said.seconds * SMALL[0] / some), *busy]
         )
     titles = ("workers", "workers alone", "client alone", "scheduler alone", "simulated")
-    return _rows((*titles, "client busy", "scheduler busy", "workers busy"), rows)
+    return rows_of((*titles, "client busy", "scheduler busy", "workers busy"), rows)
 
 
 def _small_requests(measured: Measured) -> str:
@@ -205,7 +196,7 @@ def _small_requests(measured: Measured) -> str:
     for name, way in (("read", "bytes read"), ("written", "bytes written")):
         total = cost[name] * number
         rows.append([way, f"{total / 1e12:,.0f} TB", f"{_time(total / NETWORK / 100)} with 100 machines at 10 Gbit/s"])
-    return _rows(("", "number", "takes at least, on one prefix"), rows)
+    return rows_of(("", "number", "takes at least, on one prefix"), rows)
 
 
 def _limits(measured: Measured) -> str:
@@ -221,7 +212,7 @@ def _limits(measured: Measured) -> str:
         ["objects each second, then", f"{FILES / slowest:,.0f}"],
         ["16 clients with as many workers each", _time(SMALL[0] / FILES * slowest / 16)],
     ]
-    return _rows(("100 kB, 32 in a batch", ""), rows)
+    return rows_of(("100 kB, 32 in a batch", ""), rows)
 
 
 def _uploaded_parts(size: int) -> int:
@@ -259,7 +250,9 @@ def _large(measured: Measured) -> str:
         rows.append([f"{workers:,}", *map(_time, all_of_it.values()), slowest])
     network = f"network, {read / 1e9:.0f} GB in and {out / 1e9:.0f} out"
     requests = (f"{reads:,.0f} reads of each, one prefix", f"{writes:,} writes of each, one prefix")
-    return _rows(("workers", f"processor, {cpu:.0f} s", network, "client", "scheduler", *requests, "the slowest"), rows)
+    return rows_of(
+        ("workers", f"processor, {cpu:.0f} s", network, "client", "scheduler", *requests, "the slowest"), rows
+    )
 
 
 TABLES: Final[dict[str, Callable[[Measured], str]]] = {

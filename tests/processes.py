@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = ["Run", "run_measured"]
@@ -37,18 +37,22 @@ class Run:
     cpu: float = 0.0
 
 
-def run_measured(command: Sequence[str], *, codes: Sequence[int] = (0,)) -> Run:
+def run_measured(
+    command: Sequence[str], *, codes: Sequence[int] = (0,), environment: Mapping[str, str] | None = None
+) -> Run:
     """Run a command to its end; what it writes to stdout is dropped.
 
     Args:
         command: The command.
         codes: The exit codes that are as they should be.
+        environment: The variables of its environment, by default those of this process.
 
     Raises:
         subprocess.CalledProcessError: If it ends with another.
     """
+    given = os.environ if environment is None else environment
     # A user's Python keeps what it has compiled; without this, every run would compile the package anew.
-    usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    usual = {name: value for name, value in given.items() if name != "PYTHONDONTWRITEBYTECODE"}
     starter = [sys.executable, "-I", "-S", "-c", _STARTER, *command]
     result = subprocess.run(starter, env=usual, capture_output=True, text=True, check=True)
     seconds, peak, cpu, code = json.loads(result.stdout)

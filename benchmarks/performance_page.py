@@ -1,0 +1,266 @@
+"""The tables and pictures of docs/performance.md, made from what was measured: `performance_page.py [--write]`.
+
+`bench.py growth --record` and `bench.py aims --record` measure, keep it in `benchmarks/performance_measured.json`, and
+call this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+# Helpers that tests use too.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from aims import AIMS
+from growth_commands import COMMANDS, OPS, SIZES
+from growth_picture import Line, Panel, draw
+from measurements import LINEAR, MEGABYTE, Outcome, Point, exponent, load
+from page_tables import rows_of, with_tables
+from shapes import SHAPES
+
+__all__ = ["PAGE", "TABLES", "pictures", "write", "written"]
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
+
+Measured = dict[str, Any]
+Family = Literal["ops", "constants"]
+
+#: What is drawn, of those that read and those that write; the tables have all.
+_DRAWN: Final[dict[Family, dict[str, tuple[str, ...]]]] = {
+    "ops": {
+        "commands that read": ("inspect", "check", "diff", "diff, changed", "alias show", "store status"),
+        "commands that write": ("retarget down", "strip", "alias set", "migrate", "serialize", "deserialize"),
+    },
+    "constants": {
+        "commands that read": ("inspect", "check", "diff", "constants list", "manifest verify"),
+        "commands that write": ("retarget down", "strip", "externalize", "restore", "extract", "manifest write"),
+    },
+}
+_COMPARED: Final = ("library", "cp")
+_VALUES: Final[dict[str, tuple[str, Callable[[Point], float]]]] = {
+    "time": ("seconds", lambda point: point.seconds),
+    "memory": ("MB at the peak", lambda point: point.peak / MEGABYTE),
+}
+
+
+def points_of(measured: Measured, python: str) -> list[Point]:
+    """Return the points of growth that a Python measured."""
+    growth = measured.get(python, {}).get("growth")
+    return [Point(**dict(zip(growth["titles"], row, strict=True))) for row in growth["rows"]] if growth else []
+
+
+def outcomes_of(measured: Measured, python: str) -> dict[str, Outcome]:
+    """Return what a Python measured of the aims, by their names."""
+    aims = measured.get(python, {}).get("aims")
+    found = [Outcome(**dict(zip(aims["titles"], row, strict=True))) for row in aims["rows"]] if aims else []
+    return {each.aim: each for each in found}
+
+
+def written(page: str, measured: Measured) -> str:
+    """Return a page with its tables made anew, each of which stands after a comment that names it."""
+    return with_tables(page, TABLES, measured)
+
+
+def pictures(measured: Measured) -> dict[str, str]:
+    """Return the pictures by the names of their files, of the first Python that measured growth."""
+    points = _points(measured)
+    return {
+        f"performance-{family}-{value}.svg": _picture(own, family, value)
+        for family in _DRAWN
+        if (own := [each for each in points if each.family == family])
+        for value in _VALUES
+    }
+
+
+def _points(measured: Measured) -> list[Point]:
+    """Return the points of the first Python that measured growth."""
+    return next((found for python in measured if (found := points_of(measured, python))), [])
+
+
+def _picture(points: Sequence[Point], family: Family, value: str) -> str:
+    what, number = _VALUES[value]
+    panels = []
+    for title, names in _DRAWN[family].items():
+        lines = []
+        for name in (*names, *_COMPARED):
+            own = sorted((each.size, number(each)) for each in points if each.command == name)
+            if own:
+                # A process without a millisecond is one of a millisecond: the axis has no zero.
+                lines.append(Line(name, [(size, max(each, 1e-3)) for size, each in own], name in _COMPARED))
+        panels.append(Panel(title, lines))
+    sizes = [(float(each), _size(family, each)) for each in sorted({each.size for each in points})]
+    return draw(panels, what=what, sizes=sizes, of="ops" if family == "ops" else "bytes of constants")
+
+
+def _size(family: str, size: int) -> str:
+    """Return the size of an artifact as a person says it."""
+    if family != "constants":
+        return f"{size:,}"
+    for power, unit in ((30, "GB"), (20, "MB"), (10, "kB")):
+        if size >= 1 << power:
+            return f"{size >> power} {unit}"
+    return f"{size} B"
+
+
+def _taken(point: Point | None) -> str:
+    return f"{point.seconds:.2f} / {point.cpu:.2f} / {point.peak / MEGABYTE:,.0f}" if point else "-"
+
+
+def _powers(points: Sequence[Point]) -> list[str]:
+    return ["-" if each is None else f"{each:.2f}" for each in (exponent(points, "cpu"), exponent(points, "peak"))]
+
+
+def _of_command(points: Sequence[Point], name: str) -> dict[int, Point]:
+    return {each.size: each for each in points if each.command == name}
+
+
+def _machines(measured: Measured) -> str:
+    rows = []
+    for parts in measured.values():
+        for part in ("growth", "aims"):
+            if part not in parts:
+                continue
+            said = parts[part]["machine"]
+            rows.append(
+                [
+                    f"{part}, quick" if parts[part]["quick"] else part,
+                    f"{said['python']}{', compiled' if said['compiled'] else ''}",
+                    said["library"],
+                    f"{said['cores']} cores, {said['machine']}, {said['memory'] / (1 << 30):.0f} GB",
+                    said["load"],
+                    f"{said['date']}, {said['revision']}",
+                ]
+            )
+    titles = ("measured", "Python", "library", "machine", "processes that ran already", "date and revision")
+    return rows_of(titles, rows)
+
+
+def _aims(measured: Measured) -> str:
+    found = {python: outcomes_of(measured, python) for python in measured if "aims" in measured[python]}
+    titles = ["what", "of", "aim"]
+    for python in found:
+        titles += [f"{python}", f"{python}, processor", f"{python}, before"]
+    rows = []
+    for aim in AIMS:
+        if not any(aim.name in each for each in found.values()):
+            continue
+        row = [aim.name, aim.unit, "-" if aim.most is None else f"{aim.most:g}"]
+        for each in found.values():
+            row += _cells(each.get(aim.name), aim.most)
+        rows.append([*row, aim.before or "-"])
+    return rows_of([*titles, "before, in the issue"], rows)
+
+
+def _cells(outcome: Outcome | None, most: float | None) -> list[str]:
+    if outcome is None:
+        return ["-"] * 3
+    figure = _figure(outcome.measured)
+    reached = f"**{figure}**" if most is not None and outcome.measured > most else figure
+    return [reached, *("-" if each is None else _figure(each) for each in (outcome.cpu, outcome.before))]
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+
+
+def _grown(family: Family) -> Callable[[Measured], str]:
+    """Return what makes the table of all commands on the artifacts of a family, of the first Python."""
+
+    def table(measured: Measured) -> str:
+        points = [each for each in _points(measured) if each.family == family]
+        sizes = [each for each in (OPS if family == "ops" else SIZES) if any(point.size == each for point in points)]
+        rows = []
+        for command in COMMANDS:
+            own = _of_command(points, command.name)
+            if own:
+                cells = [_taken(own.get(size)) for size in sizes]
+                rows.append([command.name, *cells, *_powers(list(own.values()))])
+        return rows_of(["command", *(_size(family, each) for each in sizes), "time ^", "memory ^"], rows)
+
+    return table
+
+
+def _shapes(measured: Measured) -> str:
+    points = _points(measured)
+    names = [each.name for each in COMMANDS if "shapes" in each.families]
+    rows = []
+    for shape in ("ops", *SHAPES):
+        own = [each for each in points if each.family == shape]
+        largest = max((each.size for each in own if shape != "ops" or each.size <= 100_000), default=0)
+        cells = []
+        for name in names:
+            command = _of_command(own, name)
+            power = _powers([each for each in command.values() if each.size <= largest])[0]
+            cells.append(f"{command[largest].cpu:.2f} ({power})" if largest in command else "-")
+        rows.append(["one after the other" if shape == "ops" else shape, f"{largest:,}", *cells])
+    return rows_of(["program", "ops", *names], rows)
+
+
+def _steeper(measured: Measured) -> str:
+    rows = [row for python in measured for row in _steeper_of(python, points_of(measured, python))]
+    titles = ("Python", "artifacts", "command", "time ^", "memory ^", "the library's time ^", "its memory ^")
+    return rows_of(titles, rows or [["-", "all", "none", *["-"] * 4]])
+
+
+def _steeper_of(python: str, points: Sequence[Point]) -> Iterator[list[str]]:
+    """Yield a row for each of our commands that grows faster than linearly, with the library on the same artifacts."""
+    for family in dict.fromkeys(each.family for each in points):
+        own = [each for each in points if each.family == family]
+        for command in COMMANDS:
+            if command.name.startswith(_COMPARED):
+                continue
+            ran = list(_of_command(own, command.name).values())
+            powers = [exponent(ran, "cpu"), exponent(ran, "peak")] if ran else []
+            if any(each is not None and each > LINEAR for each in powers):
+                library = _powers(list(_of_command(own, command.beside).values()))
+                yield [python, family, command.name, *_powers(ran), *library]
+
+
+def _pythons(measured: Measured) -> str:
+    found = {python: points for python in measured if (points := points_of(measured, python))}
+    rows = []
+    for family, size in (("ops", OPS[4]), ("constants", SIZES[3])):
+        for command in COMMANDS:
+            own = [_of_command([p for p in points if p.family == family], command.name) for points in found.values()]
+            if any(size in each for each in own):
+                rows.append([f"{command.name}, {_size(family, size)}", *(_taken(each.get(size)) for each in own)])
+    return rows_of(["command", *found], rows)
+
+
+TABLES: Final[dict[str, Callable[[Measured], str]]] = {
+    "machines": _machines,
+    "aims": _aims,
+    "ops": _grown("ops"),
+    "constants": _grown("constants"),
+    "shapes": _shapes,
+    "steeper": _steeper,
+    "pythons": _pythons,
+}
+
+
+def write() -> None:
+    """Write the page and its pictures."""
+    measured = load()
+    PAGE.write_text(written(PAGE.read_text(), measured))
+    for name, picture in pictures(measured).items():
+        PAGE.with_name(name).write_text(picture)
+
+
+def main() -> None:
+    """Print the tables, or write the page and its pictures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--write", action="store_true", help="write them into the page, and the pictures beside it")
+    if parser.parse_args().write:
+        write()
+        return
+    measured = load()
+    for name, table in TABLES.items():
+        print(f"{name}\n{table(measured)}\n")
+
+
+if __name__ == "__main__":
+    main()
