@@ -267,7 +267,9 @@ def test_the_future_is_newer_than_all_that_is_known() -> None:
         ]
         unknown, newer = found
         # No version is guessed.
-        assert unknown.unknown and newer.unknown and unknown.introduced is newer.introduced is None
+        assert unknown.unknown
+        assert newer.unknown
+        assert unknown.introduced is newer.introduced is None
         assert unknown.message == f"vhlo.tan_v9 is unknown: the file was written for StableHLO 9.4.0, and {DATA_END}"
         assert str(unknown.remedy).startswith("update vhlo_tools; or add StableHLO 9.4.0 to the data with `vhlo spec")
     assert requirements.findings(vt.Version("9.4.0")) == requirements.reader_findings(vt.Version("9.5.0")) == []
