@@ -9,7 +9,7 @@ from corpus import EXAMPLES, FEATURES, ROOT, example_programs, features_of_libra
 from walking import walk
 
 import vhlo_tools as vt
-from vhlo_tools.bindings import MLIRFailure, Provider
+from vhlo_tools.bindings import MLIRFailure, Provider, get_provider
 from vhlo_tools.bindings.diagnostics import captured
 from vhlo_tools.bytecode import Operation, encode
 from vhlo_tools.bytecode.editing.tables import Tables
@@ -45,7 +45,9 @@ def writes(provider: Provider, path: Path, version: vt.Version, passes: str | No
     return True
 
 
-def requirements_of(program: str | Path, target: str = "current") -> Requirements:
+def requirements_of(program: str | Path, target: str | vt.Version | None = None) -> Requirements:
+    """Return the requirements of a program, by default at the newest version that the library and the data have."""
+    target = target or min(get_provider().library.current, newest_version())
     return vt.serialize(program, target, allow_other_dialects=True, name="program.mlir").requirements()
 
 
