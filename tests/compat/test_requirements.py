@@ -198,10 +198,9 @@ def test_what_the_library_overlooks_is_a_warning_and_raises_readable_since() -> 
     func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> loc("m.py":1:2 to :8) }
     """
     try:
-        artifact = vt.serialize(program)
+        requirements = requirements_of(program)
     except vt.InvalidProgramError:
         pytest.fail("ranges are written since 1.9.0, and read by every supported library")
-    requirements = artifact.requirements()
     assert (str(requirements.readable_since), str(requirements.downgradable_to)) == ("1.9.0", "0.9.0")
     (finding,) = requirements.findings(vt.Version("1.0.0"))
     assert (finding.level, finding.feature, str(finding.location)) == ("warning", "range_locations", "m.py:1:2")
