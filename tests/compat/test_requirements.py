@@ -9,7 +9,7 @@ from corpus import EXAMPLES, FEATURES, ROOT, example_programs, features_of_libra
 from walking import walk
 
 import vhlo_tools as vt
-from vhlo_tools.bindings import MLIRFailure, Provider
+from vhlo_tools.bindings import MLIRFailure, Provider, get_provider
 from vhlo_tools.bindings.diagnostics import captured
 from vhlo_tools.bytecode import Operation, encode
 from vhlo_tools.bytecode.editing.tables import Tables
@@ -45,7 +45,9 @@ def writes(provider: Provider, path: Path, version: vt.Version, passes: str | No
     return True
 
 
-def requirements_of(program: str | Path, target: str = "current") -> Requirements:
+def requirements_of(program: str | Path, target: str | vt.Version | None = None) -> Requirements:
+    """Return the requirements of a program, by default at the newest version that the library and the data have."""
+    target = target or min(get_provider().library.current, newest_version())
     return vt.serialize(program, target, allow_other_dialects=True, name="program.mlir").requirements()
 
 
@@ -196,10 +198,9 @@ def test_what_the_library_overlooks_is_a_warning_and_raises_readable_since() -> 
     func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> loc("m.py":1:2 to :8) }
     """
     try:
-        artifact = vt.serialize(program)
+        requirements = requirements_of(program)
     except vt.InvalidProgramError:
         pytest.fail("ranges are written since 1.9.0, and read by every supported library")
-    requirements = artifact.requirements()
     assert (str(requirements.readable_since), str(requirements.downgradable_to)) == ("1.9.0", "0.9.0")
     (finding,) = requirements.findings(vt.Version("1.0.0"))
     assert (finding.level, finding.feature, str(finding.location)) == ("warning", "range_locations", "m.py:1:2")
@@ -267,7 +268,9 @@ def test_the_future_is_newer_than_all_that_is_known() -> None:
         ]
         unknown, newer = found
         # No version is guessed.
-        assert unknown.unknown and newer.unknown and unknown.introduced is newer.introduced is None
+        assert unknown.unknown
+        assert newer.unknown
+        assert unknown.introduced is newer.introduced is None
         assert unknown.message == f"vhlo.tan_v9 is unknown: the file was written for StableHLO 9.4.0, and {DATA_END}"
         assert str(unknown.remedy).startswith("update vhlo_tools; or add StableHLO 9.4.0 to the data with `vhlo spec")
     assert requirements.findings(vt.Version("9.4.0")) == requirements.reader_findings(vt.Version("9.5.0")) == []

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vhlo_tools.bytecode import Places, attributes_of, visit
-from vhlo_tools.dialect import find_enum
+from vhlo_tools.dialect import find_enum, find_op_version
 from vhlo_tools.findings import Finding
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ _API_VERSIONS = "api_version_v1"
 def custom_call_notes(file: File, name: str) -> list[Finding]:
     """Return a note for each custom call of a file: its target, its API version, and the size of its payload.
 
+    Of a version of the op that the specification does not have, nothing can be read: such calls have no note.
+
     Args:
         file: The file.
         name: The name of the program.
@@ -28,7 +30,9 @@ def custom_call_notes(file: File, name: str) -> list[Finding]:
     Raises:
         MalformedArtifactError: If the file is damaged.
     """
-    ops = {index for index in range(len(file.dialects.ops)) if file.op_name(index).startswith("vhlo.custom_call_v")}
+    named = ((index, file.op_name(index)) for index in range(len(file.dialects.ops)))
+    calls = ((index, name.removeprefix("vhlo.")) for index, name in named if name.startswith("vhlo.custom_call_v"))
+    ops = {index for index, version in calls if find_op_version(version) is not None}
     if not ops:
         return []
     places = Places(file, name)
