@@ -39,7 +39,10 @@ class Process:
 
     def run(self) -> Run:
         """Run it to its end."""
-        own = {"PYTHONPATH": str(self.package)} if self.package else {}
+        # A folder in which nothing is kept: every run reads a program for the first time.
+        own = {"VHLO_TOOLS_CACHE": os.devnull}
+        if self.package:
+            own["PYTHONPATH"] = str(self.package)
         taken = run_measured(self.command, codes=self.codes, environment={**os.environ, **own})
         if self.output:
             self.output.unlink(missing_ok=True)
