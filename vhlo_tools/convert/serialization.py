@@ -9,6 +9,7 @@ output equals that of the library's own function, byte for byte, except for loca
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from traceback import clear_frames
@@ -34,8 +35,8 @@ from vhlo_tools.convert.explanation import (
     kept_shardings,
 )
 from vhlo_tools.convert.passes import to_version, to_vhlo
-from vhlo_tools.dialect import known_feature
-from vhlo_tools.errors import UnsupportedFeatureError, VhloToolsError
+from vhlo_tools.dialect import known_feature, newest_version
+from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.expansion import Expanded, expand_module
 from vhlo_tools.formats import ARTIFACT_PRODUCER
 from vhlo_tools.legalize import make_portable
@@ -229,8 +230,8 @@ def _attempt(
         if target is None:
             raise explain_refusal(program, failure) from failure
         left = replace(program, load=partial(_expanded, program, version, expansions)) if expanded.notes else program
-        newest = _attempt(left, None, NO_EXPANSIONS, allow_other_dialects=allow_other_dialects)
-        required = newest.requirements()
+        explained = _explainable(left, version, allow_other_dialects=allow_other_dialects)
+        required = explained.requirements()
         raise explain_downgrade(program, target, required, failure, expansions, expanded.refusals) from failure
     artifact = Artifact(data, name=program.name, trusted=True)
     # The library keeps range locations (`isLegalLocation` in stablehlo/transforms/VhloToVersion.cpp), but readers of
@@ -241,6 +242,20 @@ def _attempt(
     if not allow_other_dialects and other_dialects(artifact):
         raise _Refused(partial(explain_other_dialects, program, other_dialects(artifact)))
     return artifact.with_findings(expanded.notes) if expanded.notes else artifact
+
+
+def _explainable(program: Program, refused: Version, *, allow_other_dialects: bool) -> Artifact:
+    """Write ``program`` at the newest version at which the specification can say why it cannot be at ``refused``.
+
+    That is the newest of the library, except where the library is newer than the specification: then it is that of the
+    specification, if the program can be at it, because op versions that came later are unknown.
+    """
+    known = newest_version()
+    if refused.minor_release < known < program.provider.library.current.minor_release:
+        target = Target(str(known), known, "the newest in the specification")
+        with suppress(DowngradeError, UnsupportedFeatureError):
+            return _attempt(program, target, NO_EXPANSIONS, allow_other_dialects=allow_other_dialects)
+    return _attempt(program, None, NO_EXPANSIONS, allow_other_dialects=allow_other_dialects)
 
 
 def _expanded(program: Program, version: Version, expansions: ExpansionPolicy) -> ModuleOp:
