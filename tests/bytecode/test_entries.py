@@ -10,7 +10,6 @@ import pytest
 
 from vhlo_tools import MalformedArtifactError
 from vhlo_tools.bytecode import Entry, EntryTable
-from vhlo_tools.bytecode import entries as module_of_entries
 from vhlo_tools.bytecode.entries import decode_entries, encode_entries
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import varint
@@ -111,14 +110,12 @@ def test_replaced_entries_are_told_by_the_revision() -> None:
     assert table.revision != before
 
 
-@pytest.mark.parametrize("at_once", [0, 1 << 24])
+# A section of the first size is read at once, and one of the second in parts.
+@pytest.mark.parametrize("size", [1 << 17, 1 << 24])
 @pytest.mark.parametrize("seed", range(10))
-def test_entries_of_a_file_outside_of_memory(
-    seed: int, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module_of_entries, "_READ_AT_ONCE", at_once)
+def test_entries_of_a_file_outside_of_memory(seed: int, size: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
-    models = [*drawn(chance), Entry(1, True, b"\x07" + chance.randbytes(1 << 17))], drawn(chance)
+    models = [*drawn(chance), Entry(1, True, b"\x07" + chance.randbytes(1 << 10) + bytes(size))], drawn(chance)
     sizes, contents = sections(*models)
     path = tmp_path / "contents"
     path.write_bytes(b"head" + contents)

@@ -15,7 +15,6 @@ from vhlo_tools.bytecode.program import Block, BlockArgument, Extra, Head, Heads
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import SMALL, flagged, varint, varints
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.records import dataclass
 
 __all__ = ["OPTIONAL_LOCATIONS_SINCE", "TableSizes", "decode_ir", "encode_ir"]
 
@@ -49,8 +48,7 @@ _AT_ONCE: Final = 1 << 15
 _TRIED: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class TableSizes:
+class TableSizes(NamedTuple):
     """The sizes of the tables to which ops refer.
 
     Attributes:
@@ -378,53 +376,57 @@ class _Encoder:
         self.version = version
         # The bytes of the heads of a program: before and after the location.
         self.kinds: Heads | None = None
-        self.coded: dict[int, tuple[bytes, bytes, int]] = {}
+        self.coded: list[tuple[bytes, bytes, int] | None] = []
 
     def block(self, block: Block, out: bytearray) -> None:
         rows = block.rows
         out += flagged(len(rows), bool(block.arguments))
         if block.arguments:
             self.arguments(block, out)
-        coded = self.coded
+        table, coded = rows.kinds.table, self.coded
         if rows.kinds is not self.kinds:
-            coded = {}
+            coded = []
             if block.is_columnar:
                 self.kinds, self.coded = rows.kinds, coded
-        locations, operands, at = rows.locations, rows.operands, 0
+        if len(coded) < len(table):
+            coded += [None] * (len(table) - len(coded))
+        # Operands become objects some at a time; `window` are those from `at` on.
+        window: list[int] = []
+        at = used = 0
         stops = iter([*rows.extras, len(rows)])
         stop = next(stops)
         small, most = SMALL, len(SMALL)
-        for position, head in enumerate(rows.heads):
-            found = coded.get(head)
+        for position, (head, location) in enumerate(zip(rows.heads, rows.locations, strict=True)):
+            found = coded[head]
             if found is None:
-                found = coded[head] = _of_head(rows.kinds.table[head])
+                found = coded[head] = _of_head(table[head])
             before, after, number = found
-            extra = None
             if position == stop:
-                extra = rows.extras[position]
-                stop = next(stops)
-                before = before[:-1] + bytes([before[-1] | self.mask(extra)])
-            location = locations[position]
+                before = before[:-1] + bytes([before[-1] | self.mask(rows.extras[position])])
             out += before
+            # Numbers of three bytes, nearly all in a program of very many ops, are written inline.
             if location < most:
                 out += small[location]
-            elif location < 1 << 21:
-                out += (location << 3 | 4).to_bytes(3, "little") if location >= 1 << 14 else varint(location)
+            elif 1 << 14 <= location < 1 << 21:
+                out += (location << 3 | 4).to_bytes(3, "little")
             else:
                 out += varint(location)
             out += after
             if number:
-                for operand in operands[at : at + number]:
-                    # Numbers of three bytes, nearly all in a program of very many ops, are written inline.
+                if used + number > len(window):
+                    at += used
+                    used, window = 0, rows.operands[at : at + max(number, _AT_ONCE)].tolist()
+                for operand in window[used : used + number]:
                     if operand < most:
                         out += small[operand]
                     elif 1 << 14 <= operand < 1 << 21:
                         out += (operand << 3 | 4).to_bytes(3, "little")
                     else:
                         out += varint(operand)
-                at += number
-            if extra is not None:
-                self.extra(extra, rows.kinds.result_counts[head], out)
+                used += number
+            if position == stop:
+                self.extra(rows.extras[position], rows.kinds.result_counts[head], out)
+                stop = next(stops)
 
     def arguments(self, block: Block, out: bytearray) -> None:
         out += varint(len(block.arguments))
