@@ -391,18 +391,23 @@ class _Encoder:
         if len(coded) < len(table):
             coded += [None] * (len(table) - len(coded))
         # Operands become objects some at a time; `window` are those from `at` on.
-        window: list[int] = []
+        window = rows.operands[:_AT_ONCE].tolist()
         at = used = 0
         stops = iter([*rows.extras, len(rows)])
         stop = next(stops)
         small, most = SMALL, len(SMALL)
-        for position, (head, location) in enumerate(zip(rows.heads, rows.locations, strict=True)):
+        locations = rows.locations
+        for position, head in enumerate(rows.heads):
             found = coded[head]
             if found is None:
                 found = coded[head] = _of_head(table[head])
             before, after, number = found
+            extra = None
             if position == stop:
-                before = before[:-1] + bytes([before[-1] | self.mask(rows.extras[position])])
+                extra = rows.extras[position]
+                stop = next(stops)
+                before = before[:-1] + bytes([before[-1] | self.mask(extra)])
+            location = locations[position]
             out += before
             # Numbers of three bytes, nearly all in a program of very many ops, are written inline.
             if location < most:
@@ -424,9 +429,8 @@ class _Encoder:
                     else:
                         out += varint(operand)
                 used += number
-            if position == stop:
-                self.extra(rows.extras[position], rows.kinds.result_counts[head], out)
-                stop = next(stops)
+            if extra is not None:
+                self.extra(extra, rows.kinds.result_counts[head], out)
 
     def arguments(self, block: Block, out: bytearray) -> None:
         out += varint(len(block.arguments))
