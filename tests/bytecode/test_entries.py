@@ -10,7 +10,7 @@ import pytest
 
 from vhlo_tools import MalformedArtifactError
 from vhlo_tools.bytecode import Entry, EntryTable
-from vhlo_tools.bytecode.entries import decode_entries, encode_entries
+from vhlo_tools.bytecode.entries import decode_entries, encode_entries, encode_sizes
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.mapping import FileRange, map_file
@@ -81,7 +81,7 @@ def test_entries_come_back_and_change(seed: int) -> None:
         for table, model in zip(tables, models, strict=True):
             edit(chance, table, model)
             check(table, model)
-    sizes, pieces = encode_entries(*tables)
+    sizes, pieces = encode_sizes(*tables), encode_entries(*tables)
     assert (sizes, b"".join(map(bytes, pieces))) == sections(*models)
 
 
@@ -125,7 +125,7 @@ def test_entries_of_a_file_outside_of_memory(seed: int, size: int, tmp_path: Pat
     for table, model in zip(tables, models, strict=True):
         check(table, model)
         assert all(bytes(whole[each.offset : each.offset + len(each.data)]) == bytes(each.data) for each in table)
-    again, pieces = encode_entries(*tables)
+    again, pieces = encode_sizes(*tables), encode_entries(*tables)
     assert (again, b"".join(map(bytes, pieces))) == (sizes, contents)
 
 

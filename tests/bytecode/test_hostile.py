@@ -126,6 +126,15 @@ def test_deep_regions(depth: int, file: File) -> None:
         strip(data)
 
 
+def test_regions_that_are_too_deep_to_be_written(file: File) -> None:
+    """Compiled code would not see the end of the stack."""
+    for _ in range(100_000):
+        outer = Operation(0, 0, regions=[Region([Block(operations=file.ir.operations)])])
+        file.ir.operations = [outer]
+    with pytest.raises(ValueError, match="ops nest deeper than 256 levels"):
+        encode(file)
+
+
 @pytest.mark.parametrize("shape", [(1,) * 3000, (1 << 62,) * 50_000], ids=["of 3000 dimensions", "of a huge product"])
 def test_a_tensor_of_booleans(shape: tuple[int, ...], file: File) -> None:
     element = add(file, "bool_v1", kind="type")

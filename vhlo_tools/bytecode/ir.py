@@ -38,6 +38,9 @@ _IR: Final = SECTION_NAMES.index("ir")
 # Real programs nest about a dozen levels deep. Python's stack ends near a thousand frames; a level takes four of them,
 # and callers may have used some already.
 _DEEPEST: Final = 128
+# A program that was made by hand. A level takes three frames; and where this module is compiled, Python does not count
+# them, and the process would end with its stack.
+_DEEPEST_WRITTEN: Final = 256
 
 # Ops are read in bulk where they have at most this number of operands, of at most four bytes each, and where this
 # number of bytes follows; and so many at once, because their numbers are objects until they are in a column.
@@ -364,7 +367,12 @@ class _Decoder:
 
 
 def encode_ir(block: Block, version: int) -> bytes:
-    """Encode the section with the top level ``block``, for a file of format ``version``."""
+    """Encode the section with the top level ``block``, for a file of format ``version``.
+
+    Raises:
+        ValueError: If a number is out of range, ops nest deeper than 256 levels, or the version requires something that
+            a block lacks.
+    """
     encoder = _Encoder(version)
     out = bytearray()
     encoder.block(block, out)
@@ -377,6 +385,8 @@ class _Encoder:
         # The bytes of the heads of a program: before and after the location.
         self.kinds: Heads | None = None
         self.coded: list[tuple[bytes, bytes, int] | None] = []
+        # The number of regions around what is being encoded.
+        self.depth = 0
 
     def block(self, block: Block, out: bytearray) -> None:
         rows = block.rows
@@ -490,11 +500,15 @@ class _Encoder:
             self.region(region, out)
 
     def region(self, region: Region, out: bytearray) -> None:
+        self.depth += 1
+        if self.depth > _DEEPEST_WRITTEN:
+            raise ValueError(f"ops nest deeper than {_DEEPEST_WRITTEN} levels")
         out += varint(len(region.blocks))
         if region.blocks:
             out += varint(region.values)
             for block in region.blocks:
                 self.block(block, out)
+        self.depth -= 1
 
 
 def _of_head(head: Head) -> tuple[bytes, bytes, int]:
