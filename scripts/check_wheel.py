@@ -82,9 +82,7 @@ def check_compiled_wheel(root: Path, work: Path, programs: Path) -> None:
     """
     vhlo, outputs = str(programs / "vhlo"), [work / "plain.mlirbc", work / "compiled.mlirbc"]
     example = work / "example.mlirbc"
-    output(
-        work, vhlo, "serialize", str(root / "examples/transformer_step.mlir"), "--target", "1.9.0", "-o", str(example)
-    )
+    output(work, vhlo, "serialize", str(root / "examples/saxpy.mlir"), "--target", "1.9.0", "-o", str(example))
     output(work, vhlo, "retarget", str(example), "--target", "0.14.0", "-o", str(outputs[0]))
     (sdist,) = (work / "dist").glob("*.tar.gz")
     print(f"building the wheel with compiled modules from {sdist.name}", flush=True)
