@@ -1,17 +1,20 @@
 """Build the sdist and the wheel, install the wheel as a user would, and check that it is whole.
 
 A checkout finds its data beside the package, so only an installed wheel shows whether the data was packed. The wheel is
-built from the sdist, which shows the same of the sdist. Run it with the Python of the development environment.
+built from the sdist, which shows the same of the sdist; so is then the wheel with compiled modules, which takes the
+place of the first. Run it with the Python of the development environment.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["check_wheel"]
+__all__ = ["WheelError", "build_compiled", "check_wheel", "output"]
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST_SPECS = """
@@ -65,12 +68,67 @@ def check_wheel(root: Path, work: Path) -> None:
         raise WheelError(f"{wheel.name} lacks the parsed files of dialect_specs/, or has those of others")
     if not output(work, str(programs / "vhlo"), "targets").strip():
         raise WheelError("`vhlo targets` of the installed wheel printed nothing")
-    print(f"{wheel.name} is whole: {len(installed)} files of dialect_specs, and `vhlo targets` runs")
+    print(f"{wheel.name} is whole: {len(installed)} files of dialect_specs, and `vhlo targets` runs", flush=True)
+    check_compiled_wheel(root, work, programs)
 
 
-def output(cwd: Path, *command: str) -> str:
-    """Run a command away from the checkout and return its standard output."""
-    result = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+def check_compiled_wheel(root: Path, work: Path, programs: Path) -> None:
+    """Build the wheel with compiled modules from the sdist in ``work``, and raise WheelError unless both do the same.
+
+    Args:
+        root: The checkout.
+        work: The folder with the sdist.
+        programs: The programs of an environment with the other wheel, which this one replaces.
+    """
+    vhlo, outputs = str(programs / "vhlo"), [work / "plain.mlirbc", work / "compiled.mlirbc"]
+    example = work / "example.mlirbc"
+    output(work, vhlo, "serialize", str(root / "examples/saxpy.mlir"), "--target", "1.9.0", "-o", str(example))
+    output(work, vhlo, "retarget", str(example), "--target", "0.14.0", "-o", str(outputs[0]))
+    (sdist,) = (work / "dist").glob("*.tar.gz")
+    print(f"building the wheel with compiled modules from {sdist.name}", flush=True)
+    folder, python = work / "compiled", str(programs / "python")
+    wheel = build_compiled(sdist, folder)
+    output(work, python, "-I", "-m", "pip", "--quiet", "install", "--force-reinstall", "--no-deps", str(wheel))
+    if not output(work, vhlo, "--version").endswith("(compiled)\n"):
+        raise WheelError(f"{wheel.name} was built with VHLO_TOOLS_COMPILE=1, but its modules are not compiled")
+    output(work, vhlo, "retarget", str(example), "--target", "0.14.0", "-o", str(outputs[1]))
+    if len({path.read_bytes() for path in outputs}) != 1:
+        raise WheelError(f"`vhlo retarget` of {wheel.name} writes other bytes than without compiled modules")
+    print(f"{wheel.name} writes the same")
+
+
+def build_compiled(source: Path, folder: Path) -> Path:
+    """Return the wheel with compiled modules, built from a checkout or an sdist into ``folder``."""
+    if source.is_dir():
+        command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(source)]
+    else:
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--wheel-dir",
+            str(folder),
+            str(source),
+        ]
+    output(source.parent, *command, variables={"VHLO_TOOLS_COMPILE": "1"})
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def output(cwd: Path, *command: str, variables: Mapping[str, str] | None = None) -> str:
+    """Run a command away from the checkout, with further variables, and return its standard output."""
+    result = subprocess.run(
+        command,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **(variables or {})},
+    )
     if result.returncode:
         raise WheelError(f"{' '.join(command)} failed ({result.returncode}):\n{result.stdout}{result.stderr}")
     return result.stdout

@@ -37,7 +37,15 @@ def _dataclass(
 
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    import dataclasses
+    from typing import dataclass_transform
+
+    # Not declared as the decorator of the standard library, for which mypyc has a way of its own to make classes.
+    @dataclass_transform(field_specifiers=(dataclasses.field,))
+    def dataclass(  # noqa: D103 - as `_dataclass`
+        *, frozen: bool = False, slots: bool = False, eq: bool = True, order: bool = False
+    ) -> Callable[[_T], _T]: ...
+
 else:
     dataclass = _dataclass
 

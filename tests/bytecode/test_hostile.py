@@ -11,10 +11,12 @@ from corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, inspect_bytes
-from vhlo_tools.bytecode import Block, Entry, File, Operation, Region, Value, decode, encode, entries, properties
+from vhlo_tools.bytecode import Block, Entry, File, Operation, Region, Value, decode, encode
 from vhlo_tools.bytecode.container import encode_section
+from vhlo_tools.bytecode.entries import LARGEST_TABLE, decode_entries
 from vhlo_tools.bytecode.printing import inherent_attributes
-from vhlo_tools.bytecode.properties import Properties
+from vhlo_tools.bytecode.properties import Properties, decode_properties
+from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.dialect import EntryKind, encodings_of
 from vhlo_tools.mapping import join
@@ -124,6 +126,15 @@ def test_deep_regions(depth: int, file: File) -> None:
         strip(data)
 
 
+def test_regions_that_are_too_deep_to_be_written(file: File) -> None:
+    """Compiled code would not see the end of the stack."""
+    for _ in range(100_000):
+        outer = Operation(0, 0, regions=[Region([Block(operations=file.ir.operations)])])
+        file.ir.operations = [outer]
+    with pytest.raises(ValueError, match="ops nest deeper than 256 levels"):
+        encode(file)
+
+
 @pytest.mark.parametrize("shape", [(1,) * 3000, (1 << 62,) * 50_000], ids=["of 3000 dimensions", "of a huge product"])
 def test_a_tensor_of_booleans(shape: tuple[int, ...], file: File) -> None:
     element = add(file, "bool_v1", kind="type")
@@ -168,21 +179,17 @@ def test_a_section_that_means_nothing_is_passed_on() -> None:
     assert bytes(vt.strip(data)).endswith(b"x")
 
 
-@pytest.mark.parametrize("things", ["attributes", "types", "properties"])
-def test_more_entries_than_any_program_has(things: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_entries_than_any_program_has() -> None:
     """An entry takes a hundred times the memory that it takes of the file."""
-    file = decode(bytes(vt.serialize(PROGRAM_OF_ONE_OP)))
-    file.load()
-    table: Any = getattr(file, things)
-    for _ in range(500):
-        table.append(table[0])
-    data = encode(file)
-    for module in (entries, properties):
-        monkeypatch.setattr(module, "LARGEST_TABLE", 400)
-    with pytest.raises(vt.MalformedArtifactError, match=rf"the file has 5\d\d {things}; the limit is 400"):
-        decode(data).load()
-    monkeypatch.undo()
-    decode(data).load()
+    number = LARGEST_TABLE + 1
+    many, few = varint(number), varint(0)
+    for things, data, read in (
+        ("attributes", many + few, lambda sizes: decode_entries(sizes, ByteReader(memoryview(b"")), 1)),
+        ("types", few + many, lambda sizes: decode_entries(sizes, ByteReader(memoryview(b"")), 1)),
+        ("properties", many, decode_properties),
+    ):
+        with pytest.raises(vt.MalformedArtifactError, match=f"the file has {number} {things}; the limit is "):
+            read(ByteReader(memoryview(data + bytes(number))))
 
 
 def test_small_entries_are_no_views() -> None:

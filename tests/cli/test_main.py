@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import shlex
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 from corpus import EXAMPLES
 
 import vhlo_tools as vt
+from vhlo_tools.bytecode import is_compiled
 from vhlo_tools.cli.main import main
 
 SAXPY = str(EXAMPLES / "saxpy.mlir")
@@ -79,7 +81,8 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         assert command in out
         assert main([command, "--help"]) == 0
     assert main(["--version"]) == 0
-    assert "vhlo, version" in capsys.readouterr().out
+    compiled = r" \(compiled\)" if is_compiled() else ""
+    assert re.search(rf"^vhlo, version [0-9.]+{compiled}$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_closed_streams_and_odd_outputs(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.bytecode.building import new_file
     from vhlo_tools.bytecode.codec import Value, bits_of, decode_entry, encode_entry, entry_name, references
+    from vhlo_tools.bytecode.compilation import is_compiled
     from vhlo_tools.bytecode.container import (
         MAGIC,
         NEWEST_BYTECODE,
@@ -58,6 +59,7 @@ else:
         {
             "building": ("new_file",),
             "codec": ("Value", "bits_of", "decode_entry", "encode_entry", "entry_name", "references"),
+            "compilation": ("is_compiled",),
             "container": (
                 "Chunk",
                 "Container",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from vhlo_tools.bytecode.container import PROPERTIES_SINCE, Chunk, encode_header, encode_section
 from vhlo_tools.bytecode.dialects import DialectName, Dialects, encode_dialects
-from vhlo_tools.bytecode.entries import EntryTable, encode_entries
+from vhlo_tools.bytecode.entries import EntryTable, encode_sizes
 from vhlo_tools.bytecode.file import File, decode
 from vhlo_tools.bytecode.ir import encode_ir
 from vhlo_tools.bytecode.program import Block
@@ -30,7 +30,7 @@ def new_file(version: int, producer: str, dialects: Sequence[str]) -> File:
     contents: dict[str, Chunk] = {
         "dialect": encode_dialects(names, version),
         "attr_type": b"",
-        "attr_type_offset": encode_entries(nothing, nothing)[0],
+        "attr_type_offset": encode_sizes(nothing, nothing),
         "ir": encode_ir(Block(), version),
         "string": encode_strings([name.encode() for name in dialects]),
     }

@@ -20,7 +20,7 @@ from vhlo_tools.bytecode.writer import varint, varints
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import FileRange, View, view
 
-__all__ = ["LARGEST_TABLE", "Entry", "EntryTable", "decode_entries", "encode_entries"]
+__all__ = ["LARGEST_TABLE", "Entry", "EntryTable", "decode_entries", "encode_entries", "encode_sizes"]
 
 #: The limit on the entries of a table, of which each takes as little as two bytes of the file; programs of 300,000 ops
 #: have some 300,000.
@@ -250,10 +250,9 @@ class EntryTable:
                 yield run.start + at
                 at = marks.find(1, at + 1)
 
-    def encode(self) -> tuple[bytes, list[Chunk]]:
-        """Return the sizes of the entries, by dialect, and their bytes in pieces."""
+    def encode_sizes(self) -> bytes:
+        """Return the sizes of the entries, by dialect."""
         sizes: list[bytes] = []
-        pieces: list[Chunk] = []
         pending: list[int] = []
         last = -1
         for dialect, run in self.groups():
@@ -261,20 +260,33 @@ class EntryTable:
                 sizes += [varint(last), varint(len(pending)), varints(pending)]
                 pending = []
             last = dialect
-            if run.start < len(self._custom) and (not self._state or self._state[run.start] == _ORIGINAL):
+            if self._is_original(run):
                 bounds = self._bounds[run.start : run.stop + 1]
                 custom = self._custom[run.start : run.stop]
                 pending += [
                     (end - start) << 1 | flag for start, end, flag in zip(bounds, bounds[1:], custom, strict=False)
                 ]
-                pieces.append(self._data[bounds[0] - self._base : bounds[-1] - self._base])
                 continue
             entry = self._at(run.start)
             pending += [(len(entry.data) + len(entry.rest)) << 1 | entry.custom] * len(run)
-            pieces += [bytes(entry.data) * len(run)] if len(run) > 1 else [entry.data, entry.rest]
         if pending:
             sizes += [varint(last), varint(len(pending)), varints(pending)]
-        return b"".join(sizes), [each for each in pieces if len(each)]
+        return b"".join(sizes)
+
+    def encode(self) -> list[Chunk]:
+        """Return the bytes of the entries, in pieces."""
+        pieces: list[Chunk] = []
+        for _, run in self.groups():
+            if self._is_original(run):
+                pieces.append(self._data[self._bounds[run.start] - self._base : self._bounds[run.stop] - self._base])
+                continue
+            entry = self._at(run.start)
+            pieces += [bytes(entry.data) * len(run)] if len(run) > 1 else [entry.data, entry.rest]
+        return [each for each in pieces if len(each)]
+
+    def _is_original(self, run: range) -> bool:
+        """Return whether a run of :meth:`groups` consists of entries of the file."""
+        return run.start < len(self._custom) and (not self._state or self._state[run.start] == _ORIGINAL)
 
 
 def _code(entry: Entry) -> int:
@@ -333,9 +345,12 @@ def _read_groups(table: EntryTable, offsets: ByteReader, contents: ByteReader, n
     contents.position = table.end
 
 
-def encode_entries(attributes: EntryTable, types: EntryTable) -> tuple[bytes, list[Chunk]]:
-    """Encode the two sections: the sizes, and the bytes in pieces."""
-    sizes_of_attributes, pieces = attributes.encode()
-    sizes_of_types, more = types.encode()
+def encode_sizes(attributes: EntryTable, types: EntryTable) -> bytes:
+    """Encode the section with the sizes of entries."""
     counts = varint(len(attributes)), varint(len(types))
-    return b"".join([*counts, sizes_of_attributes, sizes_of_types]), [*pieces, *more]
+    return b"".join([*counts, attributes.encode_sizes(), types.encode_sizes()])
+
+
+def encode_entries(attributes: EntryTable, types: EntryTable) -> list[Chunk]:
+    """Encode the section with the bytes of entries, in pieces."""
+    return [*attributes.encode(), *types.encode()]

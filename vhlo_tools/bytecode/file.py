@@ -23,7 +23,7 @@ from vhlo_tools.bytecode.container import (
     encode_section,
 )
 from vhlo_tools.bytecode.dialects import Dialects, decode_dialects, encode_dialects
-from vhlo_tools.bytecode.entries import Entry, EntryTable, decode_entries, encode_entries
+from vhlo_tools.bytecode.entries import Entry, EntryTable, decode_entries, encode_entries, encode_sizes
 from vhlo_tools.bytecode.ir import TableSizes, decode_ir, encode_ir
 from vhlo_tools.bytecode.program import Block
 from vhlo_tools.bytecode.properties import Properties, decode_properties, encode_properties
@@ -362,8 +362,8 @@ def _plain(build: Callable[[File], Chunk]) -> Callable[[File], tuple[list[Chunk]
 _SECTIONS: Final[dict[str, tuple[str, Callable[[File], tuple[list[Chunk], int]]]]] = {
     "string": ("strings", _plain(lambda file: encode_strings(file.strings))),
     "dialect": ("dialects", _plain(lambda file: encode_dialects(file.dialects, file.version))),
-    "attr_type_offset": ("_entries", _plain(lambda file: encode_entries(file.attributes, file.types)[0])),
-    "attr_type": ("_entries", lambda file: (encode_entries(file.attributes, file.types)[1], 1)),
+    "attr_type_offset": ("_entries", _plain(lambda file: encode_sizes(file.attributes, file.types))),
+    "attr_type": ("_entries", lambda file: (encode_entries(file.attributes, file.types), 1)),
     "ir": ("_program", _plain(lambda file: encode_ir(file.program, file.version))),
     "properties": ("properties", _plain(lambda file: encode_properties(file.properties))),
     "resource_offset": ("resources", _plain(lambda file: encode_resources(file.resources)[0])),

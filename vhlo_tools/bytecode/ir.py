@@ -15,7 +15,6 @@ from vhlo_tools.bytecode.program import Block, BlockArgument, Extra, Head, Heads
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import SMALL, flagged, varint, varints
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.records import dataclass
 
 __all__ = ["OPTIONAL_LOCATIONS_SINCE", "TableSizes", "decode_ir", "encode_ir"]
 
@@ -39,6 +38,9 @@ _IR: Final = SECTION_NAMES.index("ir")
 # Real programs nest about a dozen levels deep. Python's stack ends near a thousand frames; a level takes four of them,
 # and callers may have used some already.
 _DEEPEST: Final = 128
+# A program that was made by hand. A level takes three frames; and where this module is compiled, Python does not count
+# them, and the process would end with its stack.
+_DEEPEST_WRITTEN: Final = 256
 
 # Ops are read in bulk where they have at most this number of operands, of at most four bytes each, and where this
 # number of bytes follows; and so many at once, because their numbers are objects until they are in a column.
@@ -49,8 +51,7 @@ _AT_ONCE: Final = 1 << 15
 _TRIED: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class TableSizes:
+class TableSizes(NamedTuple):
     """The sizes of the tables to which ops refer.
 
     Attributes:
@@ -366,7 +367,12 @@ class _Decoder:
 
 
 def encode_ir(block: Block, version: int) -> bytes:
-    """Encode the section with the top level ``block``, for a file of format ``version``."""
+    """Encode the section with the top level ``block``, for a file of format ``version``.
+
+    Raises:
+        ValueError: If a number is out of range, ops nest deeper than 256 levels, or the version requires something that
+            a block lacks.
+    """
     encoder = _Encoder(version)
     out = bytearray()
     encoder.block(block, out)
@@ -378,26 +384,33 @@ class _Encoder:
         self.version = version
         # The bytes of the heads of a program: before and after the location.
         self.kinds: Heads | None = None
-        self.coded: dict[int, tuple[bytes, bytes, int]] = {}
+        self.coded: list[tuple[bytes, bytes, int] | None] = []
+        # The number of regions around what is being encoded.
+        self.depth = 0
 
     def block(self, block: Block, out: bytearray) -> None:
         rows = block.rows
         out += flagged(len(rows), bool(block.arguments))
         if block.arguments:
             self.arguments(block, out)
-        coded = self.coded
+        table, coded = rows.kinds.table, self.coded
         if rows.kinds is not self.kinds:
-            coded = {}
+            coded = []
             if block.is_columnar:
                 self.kinds, self.coded = rows.kinds, coded
-        locations, operands, at = rows.locations, rows.operands, 0
+        if len(coded) < len(table):
+            coded += [None] * (len(table) - len(coded))
+        # Operands become objects some at a time; `window` are those from `at` on.
+        window = rows.operands[:_AT_ONCE].tolist()
+        at = used = 0
         stops = iter([*rows.extras, len(rows)])
         stop = next(stops)
         small, most = SMALL, len(SMALL)
+        locations = rows.locations
         for position, head in enumerate(rows.heads):
-            found = coded.get(head)
+            found = coded[head]
             if found is None:
-                found = coded[head] = _of_head(rows.kinds.table[head])
+                found = coded[head] = _of_head(table[head])
             before, after, number = found
             extra = None
             if position == stop:
@@ -406,23 +419,26 @@ class _Encoder:
                 before = before[:-1] + bytes([before[-1] | self.mask(extra)])
             location = locations[position]
             out += before
+            # Numbers of three bytes, nearly all in a program of very many ops, are written inline.
             if location < most:
                 out += small[location]
-            elif location < 1 << 21:
-                out += (location << 3 | 4).to_bytes(3, "little") if location >= 1 << 14 else varint(location)
+            elif 1 << 14 <= location < 1 << 21:
+                out += (location << 3 | 4).to_bytes(3, "little")
             else:
                 out += varint(location)
             out += after
             if number:
-                for operand in operands[at : at + number]:
-                    # Numbers of three bytes, nearly all in a program of very many ops, are written inline.
+                if used + number > len(window):
+                    at += used
+                    used, window = 0, rows.operands[at : at + max(number, _AT_ONCE)].tolist()
+                for operand in window[used : used + number]:
                     if operand < most:
                         out += small[operand]
                     elif 1 << 14 <= operand < 1 << 21:
                         out += (operand << 3 | 4).to_bytes(3, "little")
                     else:
                         out += varint(operand)
-                at += number
+                used += number
             if extra is not None:
                 self.extra(extra, rows.kinds.result_counts[head], out)
 
@@ -484,11 +500,15 @@ class _Encoder:
             self.region(region, out)
 
     def region(self, region: Region, out: bytearray) -> None:
+        self.depth += 1
+        if self.depth > _DEEPEST_WRITTEN:
+            raise ValueError(f"ops nest deeper than {_DEEPEST_WRITTEN} levels")
         out += varint(len(region.blocks))
         if region.blocks:
             out += varint(region.values)
             for block in region.blocks:
                 self.block(block, out)
+        self.depth -= 1
 
 
 def _of_head(head: Head) -> tuple[bytes, bytes, int]:

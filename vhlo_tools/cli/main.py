@@ -88,8 +88,28 @@ class _Lazy(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
+def _show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    """Print the version, and whether the modules that read and write programs are compiled."""
+    if not wanted or ctx.resilient_parsing:
+        return
+    # Imported here because few ask for it.
+    from importlib.metadata import version
+
+    from vhlo_tools.bytecode import is_compiled
+
+    click.echo(f"vhlo, version {version('vhlo-tools')}{' (compiled)' if is_compiled() else ''}")
+    ctx.exit()
+
+
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="vhlo-tools", prog_name="vhlo")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """StableHLO programs as versioned portable artifacts."""
 
