@@ -111,6 +111,7 @@ def test_releases(offered: Ask) -> None:
     assert not offered("vhlo check --target numpy==")
 
 
+@pytest.mark.whole_data("offers the newest releases")
 def test_lists(offered: Ask) -> None:
     assert list(offered("vhlo check --target jaxlib==0.4.31,torch-mlir==2026")) == [
         "jaxlib==0.4.31,torch-mlir==20261001"
@@ -263,6 +264,7 @@ def in_zsh(environment: dict[str, str], folder: Path) -> ShellSession:
     return ShellSession(["zsh", "-i"], environment, str(folder))
 
 
+@pytest.mark.whole_data("offers the newest releases")
 @pytest.mark.parametrize(("typed", "completed", "given"), TYPED, ids=[typed for typed, _, _ in TYPED])
 @pytest.mark.parametrize("shell", [pytest.param("bash", marks=needs("bash")), pytest.param("zsh", marks=needs("zsh"))])
 def test_a_terminal(
@@ -273,6 +275,7 @@ def test_a_terminal(
         complete_in(session, typed, completed, given)
 
 
+@pytest.mark.whole_data("offers the newest releases")
 @needs("bash")
 def test_bash_lists_what_there_is(environment: dict[str, str], folder: Path) -> None:
     with in_bash(environment, folder) as session:
@@ -288,6 +291,7 @@ def test_bash_lists_what_there_is(environment: dict[str, str], folder: Path) -> 
         session.type("\r", until=r"GIVEN<check><--target><torch-mlir==20261001>\.")
 
 
+@pytest.mark.whole_data("offers the newest releases")
 @needs("zsh")
 def test_zsh_loads_the_script_from_a_folder(environment: dict[str, str], folder: Path) -> None:
     home = Path(environment["HOME"])
@@ -302,6 +306,7 @@ def test_zsh_loads_the_script_from_a_folder(environment: dict[str, str], folder:
         session.type("vhlo check --target jaxlib==0.12.0\t", until=listed)
 
 
+@pytest.mark.whole_data("offers the newest releases")
 @needs("fish")
 @pytest.mark.parametrize(
     ("typed", "expected"),

@@ -77,7 +77,8 @@ def test_a_file_is_cut_short_before_some_read(command: str, large: Path, tmp_pat
             # It ended without reading that often.
             break
         if result.returncode:
-            assert "was cut short while it was read" in result.stdout + result.stderr
+            # Lines are broken where paths are long.
+            assert "was cut short while it was read" in " ".join((result.stdout + result.stderr).split())
             assert not output.is_file()
         codes.append(result.returncode)
         shutil.rmtree(output, ignore_errors=True)

@@ -178,6 +178,7 @@ def test_several_blockers() -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+@pytest.mark.whole_data("names a version and what came with it")
 def test_artifacts_newer_than_the_library(tmp_path: Path, vhlo: Vhlo, provider: Provider) -> None:
     path = tmp_path / "newer.mlirbc"
     path.write_bytes(read_corpus_file("jaxlib-0.11.1/feature_collective_reduce@1.19.0.mlirbc"))
@@ -216,6 +217,7 @@ def test_expand_gives_a_module(program: Path) -> None:
         vt.expand(program, "1.0.0", expand=["saxpy"])
 
 
+@pytest.mark.whole_data("an expansion is of a feature, which the data must have")
 def test_patterns_of_every_expansion_are_there_and_no_others() -> None:
     declared = {by.patterns for feature in known_features() for by in feature.expansions}
     folder = Path(str(importlib.util.find_spec("vhlo_tools.expansion").submodule_search_locations[0]))  # type: ignore[union-attr,index]
@@ -255,6 +257,7 @@ def test_jax_exports_are_expanded_and_stay_jax_exports(tmp_path: Path, capsys: p
     assert moved.read_bytes() == bytes(expanded)
 
 
+@pytest.mark.whole_data("the page is of the whole data")
 def test_the_page_is_what_the_data_says() -> None:
     script = ROOT / "scripts" / "write_expansions.py"
     assert subprocess.run([sys.executable, script, "--check"], check=False).returncode == 0

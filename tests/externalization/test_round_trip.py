@@ -65,7 +65,8 @@ def test_examples(path: Path, tmp_path: Path) -> None:
     oldest = newest.requirements().downgradable_to
     for version in {oldest, vt.Version("0.14.0"), newest.version}:
         if version >= oldest:
-            assert_examples_come_back(vt.retarget(newest, version, engine="bytes"), tmp_path)
+            moved = newest if version == newest.version else vt.retarget(newest, version, engine="bytes")
+            assert_examples_come_back(moved, tmp_path)
 
 
 def assert_examples_come_back(artifact: vt.Artifact, tmp_path: Path) -> None:
