@@ -347,3 +347,77 @@ def test_revisions(folder: Path, offered: Ask) -> None:
     subprocess.run([*git, "tag", "v1"], check=True)
     assert set(offered("vhlo check --against ")) == {"trunk", "v1"}
     assert set(offered("vhlo check --against v")) == {"v1"}
+
+
+# Installation
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> Path:
+    for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "ZDOTDIR"):
+        monkeypatch.delenv(name, raising=False)
+        environment.pop(name, None)
+    monkeypatch.setenv("HOME", environment["HOME"])
+    return Path(environment["HOME"])
+
+
+@pytest.mark.whole_data("offers the newest releases")
+@pytest.mark.parametrize(
+    ("shell", "settings", "start"),
+    [
+        pytest.param("bash", ".bashrc", ["bash", "-i"], marks=needs("bash")),
+        pytest.param("zsh", ".zshrc", ["zsh", "-i"], marks=needs("zsh")),
+    ],
+)
+def test_one_command_installs_it(
+    shell: str, settings: str, start: list[str], home: Path, environment: dict[str, str], folder: Path
+) -> None:
+    quiet = {
+        "bash": "bind 'set bell-style none'\nbind 'set enable-bracketed-paste off'",
+        "zsh": "unsetopt beep prompt_sp",
+    }
+    (home / settings).write_text(f"PS1='READY> '\n{quiet[shell]}")  # without a line break at its end
+    assert main(["completion", shell, "--install"]) == 0
+    once = (home / settings).read_text()
+    assert main(["completion", shell, "--install"]) == 0
+    assert (home / settings).read_text() == once
+    assert once.count("# completion of vhlo\n") == 1
+    with ShellSession(start, environment, str(folder)) as session:
+        session.type("", until="READY> ")
+        complete_in(session, *TYPED[0])
+
+
+@needs("fish")
+def test_one_command_installs_it_for_fish(
+    home: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHELL", "/usr/bin/fish")
+    assert main(["completion", "--install"]) == 0
+    assert f"wrote {home}/.config/fish/completions/vhlo.fish" in capsys.readouterr().out
+    command = ["fish", "-c", "complete -C 'vhlo migra'"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == "migrate"
+
+
+def test_the_line_of_another_folder_is_replaced(home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (home / ".bashrc").write_text("alias a=b\n")
+    assert main(["completion", "bash", "--install"]) == 0
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data here"))
+    assert main(["completion", "bash", "--install"]) == 0
+    first, line = (home / ".bashrc").read_text().splitlines()
+    assert first == "alias a=b"
+    assert line == f". '{tmp_path}/data here/vhlo-tools/completion.bash'  # completion of vhlo"
+
+
+def test_a_shell_that_is_not_known_must_be_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    assert main(["completion", "--install"]) == 2
+    assert "name the shell: bash, zsh, fish" in capsys.readouterr().err
+
+
+def test_settings_that_cannot_be_written(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / ".bashrc").mkdir()
+    assert main(["completion", "bash", "--install"]) == 2
+    assert ".bashrc" in capsys.readouterr().err

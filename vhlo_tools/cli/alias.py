@@ -27,6 +27,7 @@ from vhlo_tools.aliasing import (
 from vhlo_tools.artifact import Artifact, JaxContainer, Making
 from vhlo_tools.cli import alias_text, options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import Group
 from vhlo_tools.errors import AliasError, InvalidProgramError
 from vhlo_tools.formats import (
     JaxSignature,
@@ -46,7 +47,7 @@ _LONG: Final = re.compile(r"\s*(\{[^}]*\})\s*=\s*(\d+|\([^)]*\))\s*(?:,\s*(may-a
 _NUMBER: Final = re.compile(r"\s*(\d+)\s*")
 
 
-@click.group()
+@click.group(cls=Group)
 def alias() -> None:
     """Show, change and check which outputs of a program may overwrite which inputs.
 

@@ -16,6 +16,7 @@ import click
 from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo, has_colours
+from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.progress import shown_progress
 from vhlo_tools.dialect import explanation_of, known_explanations, known_features
 from vhlo_tools.files import write_atomically
@@ -115,7 +116,7 @@ def _settings_options(function: _F) -> _F:
     return function
 
 
-@click.command()
+@command()
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option(
     "--target",

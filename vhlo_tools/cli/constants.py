@@ -14,6 +14,7 @@ from vhlo_tools import api
 from vhlo_tools.artifact import Artifact, Making
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import Group
 from vhlo_tools.cli.migrate_text import readable_size
 from vhlo_tools.externalization import Constant
 from vhlo_tools.printable import printable
@@ -29,7 +30,7 @@ _DIGITS: Final = 12
 _INDENT: Final = " " * 4
 
 
-@click.group()
+@click.group(cls=Group)
 def constants() -> None:
     """List, extract, externalize and restore the constants of an artifact."""
 

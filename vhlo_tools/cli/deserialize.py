@@ -11,9 +11,10 @@ from vhlo_tools.api import Emit
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import command
 
 
-@click.command()
+@command()
 @options.input_argument("ARTIFACT")
 @options.output_option(required=False)
 @click.option(

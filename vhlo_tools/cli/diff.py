@@ -13,6 +13,7 @@ import click
 from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import command
 from vhlo_tools.differencing import DIFFERENCE_KINDS, Difference, DifferenceKind
 from vhlo_tools.errors import UnsupportedFeatureError
 from vhlo_tools.printable import printable
@@ -22,7 +23,7 @@ _WIDTH: Final = 80
 _SHOWN: Final = 50
 
 
-@click.command()
+@command()
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
 @click.option("--locations", is_flag=True, help="Compare source locations too.")
@@ -30,7 +31,8 @@ _SHOWN: Final = 50
     "--ignore",
     multiple=True,
     type=click.Choice(DIFFERENCE_KINDS),
-    help="A kind of difference to ignore. May be repeated.",
+    metavar="KIND",
+    help=f"A kind of difference to ignore: {', '.join(DIFFERENCE_KINDS)}. May be repeated.",
 )
 @options.provider_option
 @options.trusted_option

@@ -11,6 +11,7 @@ from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.handler_option import handler_option, load_handlers
+from vhlo_tools.cli.helping import Group
 from vhlo_tools.cli.run import input_option, read_inputs
 from vhlo_tools.cli.verify import comparison_as_json, drawing_options, tolerance_options
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from vhlo_tools.verification import Drawing, Tolerance
 
 
-@click.group()
+@click.group(cls=Group)
 def golden() -> None:
     """Record programs with inputs and outputs, and check that the outputs stay the same."""
 

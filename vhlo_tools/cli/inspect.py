@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import click
-
 from vhlo_tools.aliasing import format_index
 from vhlo_tools.artifact import inspect_bytes, inspect_folder
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import command
 from vhlo_tools.dialect import newest_version
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.manifests import ManifestCheck, check_manifest
@@ -24,7 +23,7 @@ _VALUES = ("arguments", "results")
 _MISSING = dict.fromkeys(("parameters", "result"), "unknown: the text has no entry computation of a known form")
 
 
-@click.command()
+@command()
 @options.input_argument("FILE")
 @options.input_manifest_options
 @options.format_option

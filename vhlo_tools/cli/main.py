@@ -15,6 +15,7 @@ import click
 
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import Group
 from vhlo_tools.errors import UnknownReleaseWarning, VhloToolsError
 
 if TYPE_CHECKING:
@@ -23,30 +24,39 @@ if TYPE_CHECKING:
 __all__ = ["cli", "import_command", "main"]
 
 # Each command is an object in the module of the same name in this package, which is imported on a call of the command.
-_COMMANDS = {
-    "serialize": "Write a program as a portable artifact.",
-    "deserialize": "Convert an artifact to a program.",
-    "retarget": "Retarget an artifact to an older or newer version.",
-    "strip": "Remove the source locations of an artifact.",
-    "check": "Check which consumers can read programs, and why others cannot.",
-    "diff": "Show the differences of two programs.",
-    "alias": "Show, change and check which outputs may overwrite which inputs.",
-    "inspect": "Show the format and contents of a file.",
-    "manifest": "Write, check and sign the manifests of artifacts.",
-    "constants": "List, extract, externalize and restore the constants of an artifact.",
-    "run": "Evaluate a program.",
-    "golden": "Record programs with their outputs, and replay them.",
-    "verify": "Compare the results of two programs.",
-    "migrate": "Migrate a store of programs to another version.",
-    "store": "Watch the compatibility windows of a store.",
-    "matrix": "Let real releases write and read programs, and compare with the specification.",
-    "targets": "Show versions, releases, and the version of a target.",
-    "spec": "Show, compare, check and extend the specification of VHLO.",
-    "opt": "Run passes on a program, as stablehlo-opt does.",
-    "translate": "Serialize, deserialize and evaluate programs, as stablehlo-translate does.",
-    "shims": "Write programs named stablehlo-opt and stablehlo-translate.",
-    "completion": "Print the script that makes a shell complete commands and options.",
+_GROUPS = {
+    "One program": {
+        "inspect": "Show the format and contents of a file.",
+        "serialize": "Write a program as a portable artifact.",
+        "deserialize": "Convert an artifact to a program.",
+        "retarget": "Retarget an artifact to an older or newer version.",
+        "strip": "Remove the source locations of an artifact.",
+        "alias": "Show, change and check input-output aliases.",
+        "constants": "List, extract and externalize constants.",
+        "manifest": "Write, check and sign the manifests of artifacts.",
+    },
+    "Who can read it": {
+        "check": "Check which consumers can read programs, and why others cannot.",
+        "migrate": "Migrate a store of programs to another version.",
+        "store": "Watch the compatibility windows of a store.",
+        "targets": "Show versions, releases, and the version of a target.",
+        "matrix": "Let real releases write and read programs.",
+        "spec": "Show, compare, check and extend the specification of VHLO.",
+    },
+    "What it computes": {
+        "run": "Evaluate a program.",
+        "diff": "Show the differences of two programs.",
+        "verify": "Compare the results of two programs.",
+        "golden": "Record programs with their outputs, and replay them.",
+    },
+    "Other tools": {
+        "opt": "Run passes on a program, as stablehlo-opt does.",
+        "translate": "Serialize and evaluate programs, as stablehlo-translate does.",
+        "shims": "Write programs named stablehlo-opt and stablehlo-translate.",
+        "completion": "Let a shell complete commands and options.",
+    },
 }
+_COMMANDS = {name: said for group in _GROUPS.values() for name, said in group.items()}
 
 # The variable by which a shell asks for completion, as click names it.
 _COMPLETING = "_VHLO_COMPLETE"
@@ -63,7 +73,7 @@ def import_command(name: str = "") -> click.Command | None:
     return command
 
 
-class _Lazy(click.Group):
+class _Lazy(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
@@ -84,8 +94,11 @@ class _Lazy(click.Group):
         return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        # Those of all sections stand below each other.
+        width = max(map(len, _COMMANDS))
+        for title, commands in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), said) for name, said in commands.items()])
 
 
 def _show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:

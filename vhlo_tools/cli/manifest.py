@@ -10,6 +10,7 @@ import click
 from vhlo_tools.artifact import Making
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import Group
 from vhlo_tools.errors import ManifestError, SignatureError
 from vhlo_tools.manifests import (
     CertificateSigner,
@@ -27,7 +28,7 @@ from vhlo_tools.manifests import (
 from vhlo_tools.printable import printable
 
 
-@click.group()
+@click.group(cls=Group)
 def manifest() -> None:
     """Write, show, check and sign the manifests of artifacts.
 

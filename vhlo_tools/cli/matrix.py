@@ -11,6 +11,7 @@ import click
 from vhlo_tools import api
 from vhlo_tools.cli import matrix_text, options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.verify import drawing_options, loose_tolerance_options
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def _releases(context: click.Context, parameter: click.Parameter, value: tuple[s
     return found
 
 
-@click.command()
+@command()
 @click.argument("paths", metavar="PROGRAM...", nargs=-1, required=True)
 @click.option(
     "--producers",

@@ -13,6 +13,7 @@ import click
 from vhlo_tools import api
 from vhlo_tools.cli import migrate_text, options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.progress import shown_progress
 from vhlo_tools.executors import Workers
 from vhlo_tools.files import write_atomically
@@ -64,7 +65,7 @@ def _with(found: Sequence[Callable[[Any], Any]]) -> Callable[[_F], _F]:
     return lambda function: reduce(lambda wrapped, option: option(wrapped), reversed(found), function)
 
 
-@click.command()
+@command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @options.target_option(default=None)
 @_with(_DOING)

@@ -10,12 +10,13 @@ import click
 from vhlo_tools import api
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.cli import options
+from vhlo_tools.cli.helping import command
 
 if TYPE_CHECKING:
     from vhlo_tools.artifact import JaxContainer
 
 
-@click.command()
+@command()
 @options.input_argument("ARTIFACT")
 @options.output_option(required=True)
 @options.target_option(default=None)

@@ -21,6 +21,7 @@ from vhlo_tools.aliasing import parse_donors
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.handler_option import handler_option, load_handlers
+from vhlo_tools.cli.helping import command
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import AliasError
 from vhlo_tools.formats import read_bytes
@@ -45,7 +46,7 @@ input_option = click.option(
 )
 
 
-@click.command()
+@command()
 @options.input_argument("PROGRAM")
 @input_option
 @click.option("--engine", type=click.Choice(api.ENGINE_CHOICES), default="auto", show_default=True)

@@ -10,10 +10,11 @@ import click
 from vhlo_tools import api
 from vhlo_tools.artifact import Making
 from vhlo_tools.cli import options
+from vhlo_tools.cli.helping import command
 from vhlo_tools.formats import identify
 
 
-@click.command()
+@command()
 @options.input_argument("PROGRAM")
 @options.output_option(required=True)
 @options.target_option(default="current")

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.options import force_option
 from vhlo_tools.cli.upstream import COMMANDS
 from vhlo_tools.files import write_atomically
@@ -19,7 +20,7 @@ _MARK = "# Written by `vhlo shims`: runs `vhlo {command}` of the Python below."
 _SHIM = '#!/bin/sh\n{mark}\nexec {python} -P -m vhlo_tools.cli.upstream {program} "$@"\n'
 
 
-@click.command()
+@command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @force_option
 def shims(folder: Path, force: bool) -> None:
@@ -28,13 +29,13 @@ def shims(folder: Path, force: bool) -> None:
     They run `vhlo opt` and `vhlo translate` with this Python. With DIR on the path, scripts for upstream's programs
     need no change.
     """
-    written = {folder / program: command for program, command in COMMANDS.items()}
-    for path, command in written.items():
-        if not force and not _is_ours(path, command):
+    written = {folder / program: started for program, started in COMMANDS.items()}
+    for path, started in written.items():
+        if not force and not _is_ours(path, started):
             raise click.UsageError(f"{path} exists and was not written by `vhlo shims`: --force replaces it")
     folder.mkdir(parents=True, exist_ok=True)
-    for path, command in written.items():
-        mark = _MARK.format(command=command)
+    for path, started in written.items():
+        mark = _MARK.format(command=started)
         text = _SHIM.format(mark=mark, python=shlex.quote(sys.executable), program=path.name)
         write_atomically(path, [text.encode()], force=True)
         path.chmod(0o755)

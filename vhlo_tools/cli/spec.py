@@ -10,6 +10,7 @@ import click
 
 from vhlo_tools.cli import options, spec_text
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import Group
 from vhlo_tools.cli.spec_sources import import_checkout, probe
 from vhlo_tools.cli.specs_option import specs_option
 from vhlo_tools.dialect import (
@@ -49,7 +50,7 @@ class _VersionParameter(_VersionType):
         return Version(value)
 
 
-@click.group()
+@click.group(cls=Group)
 def spec() -> None:
     """Show, compare, check and extend the specification of VHLO."""
 
@@ -60,7 +61,12 @@ spec.add_command(probe)
 
 @spec.command("list")
 @click.option(
-    "--kind", "kinds", type=click.Choice(_KINDS), multiple=True, help="Only entries of this kind; repeatable."
+    "--kind",
+    "kinds",
+    type=click.Choice(_KINDS),
+    multiple=True,
+    metavar="KIND",
+    help=f"Only entries of this kind: {', '.join(_KINDS)}. May be repeated.",
 )
 @specs_option
 @options.format_option

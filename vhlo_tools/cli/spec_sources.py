@@ -9,6 +9,7 @@ import click
 
 from vhlo_tools.cli import options, spec_text
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.specs_option import specs_option
 from vhlo_tools.dialect import (
     Plan,
@@ -29,7 +30,7 @@ _WRITE_HELP = (
 )
 
 
-@click.command("import")
+@command("import")
 @click.argument("checkout", metavar="PATH", type=click.Path(path_type=Path))
 @click.option("--write", is_flag=True, help=_WRITE_HELP)
 @click.option("--tblgen", metavar="PROGRAM", type=click.Path(path_type=Path), help="llvm-tblgen, by default on PATH.")
@@ -61,7 +62,7 @@ def import_checkout(
     _report(context, specs, survey, write=write, output_format=output_format)
 
 
-@click.command()
+@command()
 @click.option("--write", is_flag=True, help=_WRITE_HELP)
 @options.provider_option
 @specs_option

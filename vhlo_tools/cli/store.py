@@ -14,6 +14,7 @@ import click
 from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import Group
 from vhlo_tools.cli.migrate_text import readable_path
 from vhlo_tools.cli.store_report_text import report_lines
 from vhlo_tools.dialect import WindowName
@@ -22,7 +23,7 @@ from vhlo_tools.stores import AT_REST, STATUS_TABLE, WINDOWS, FileStatus, StoreF
 from vhlo_tools.tables import parquet_chunks
 
 
-@click.group()
+@click.group(cls=Group)
 def store() -> None:
     """Watch a store of programs."""
 

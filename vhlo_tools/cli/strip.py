@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
 from vhlo_tools.artifact import JaxContainer, Making
 from vhlo_tools.cli import options
+from vhlo_tools.cli.helping import command
 
 
-@click.command()
+@command()
 @options.input_argument("ARTIFACT")
 @options.output_option(required=True)
 @options.manifest_option

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
+from vhlo_tools.cli.helping import command
 from vhlo_tools.compat import newest_released_by
 from vhlo_tools.dialect import known_releases, known_versions
 from vhlo_tools.version import Version
@@ -21,7 +22,7 @@ from vhlo_tools.version import Version
 _WINDOWS = ("0d", "4w", "12w", "1y", "2y")
 
 
-@click.command()
+@command()
 @click.argument("wanted", metavar="[TARGET]...", nargs=-1)
 @options.as_of_option
 @options.provider_option

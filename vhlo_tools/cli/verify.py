@@ -15,6 +15,7 @@ from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.handler_option import handler_option, load_handlers
+from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.run import input_option, read_inputs
 from vhlo_tools.cli.verify_stores import FORMATS, are_stores, verify_stores
 from vhlo_tools.printable import printable_lines
@@ -97,7 +98,7 @@ def _to_engines(context: click.Context, parameter: click.Parameter, value: str |
     return cast("tuple[EngineName, ...]", engines)
 
 
-@click.command()
+@command()
 @options.input_argument("BEFORE")
 @click.argument("after", metavar="AFTER")
 @input_option
