@@ -71,7 +71,7 @@ def statuses(records: Any) -> list[str]:
 def test_a_batch_may_take_longer_than_a_client_may_be_silent(store: Bucket, held: Held) -> None:
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(lambda: statuses(vt.migrate(str(store.url), TARGET)))
-        assert held.begun.wait(30)
+        assert held.begun.wait(120)
         end = time.monotonic() + 2 * GONE
         while time.monotonic() < end:
             with pytest.raises(vt.MigrationError, match="in use by another migration"):
@@ -107,7 +107,7 @@ def test_a_claim_that_is_another_s_ends_the_wait_for_a_batch(store: Bucket, held
     claim = store.url / ".vhlo-migration"
     with ThreadPoolExecutor(1) as work, ThreadPoolExecutor(1) as pool:
         ending = pool.submit(lambda: statuses(vt.migrate(str(store.url), TARGET, executor=work)))
-        assert held.begun.wait(30)
+        assert held.begun.wait(120)
         claimed = json.loads(bytes(open_object(claim)))
         write_object(claim, [json.dumps({**claimed, "client": "elsewhere:1"}).encode()], force=True)
         # The batch still goes on.
@@ -122,7 +122,7 @@ def test_a_renewal_that_was_done_and_not_answered(store: Bucket, held: Held) -> 
     claim = store.url / ".vhlo-migration"
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(lambda: statuses(vt.migrate(str(store.url), TARGET)))
-        assert held.begun.wait(30)
+        assert held.begun.wait(120)
         # Another version of the object, by the same client.
         write_object(claim, [bytes(open_object(claim))], force=True)
         time.sleep(0.5)
@@ -138,7 +138,7 @@ def test_a_claim_that_cannot_be_renewed(
     denied = b"<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"
     with ThreadPoolExecutor(1) as work, ThreadPoolExecutor(1) as pool:
         ending = pool.submit(lambda: statuses(vt.migrate(str(store.url), TARGET, executor=work)))
-        assert held.begun.wait(30)
+        assert held.begun.wait(120)
         store.faults.first = lambda method, path: (403, denied) if "vhlo-migration" in path else None
         with pytest.raises(vt.MigrationError, match=r"could not be renewed for \d s .*AccessDenied.*resumes"):
             ending.result(30)
