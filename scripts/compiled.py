@@ -26,7 +26,6 @@ TESTS = (
     "tests/conformance/test_fuzz_regressions.py",
     "tests/differencing",
     "tests/externalization",
-    "tests/program",
     "tests/retargeting",
 )
 _CHECK = "from vhlo_tools.bytecode import is_compiled; print(is_compiled())"
