@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -22,7 +23,7 @@ from measurements import LINEAR, MEGABYTE, Outcome, Point, exponent, load
 from page_tables import rows_of, with_tables
 from shapes import SHAPES
 
-__all__ = ["PAGE", "TABLES", "pictures", "write", "written"]
+__all__ = ["PAGE", "PICTURES", "TABLES", "pictures", "write", "written"]
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
 
@@ -46,6 +47,9 @@ _VALUES: Final[dict[str, tuple[str, Callable[[Point], float]]]] = {
     "memory": ("MB at the peak", lambda point: point.peak / MEGABYTE),
 }
 
+#: The files of the pictures, each with the family and the value that it shows.
+PICTURES: Final = {f"performance-{family}-{value}.svg": (family, value) for family in _DRAWN for value in _VALUES}
+
 
 def points_of(measured: Measured, python: str) -> list[Point]:
     """Return the points of growth that a Python measured."""
@@ -66,13 +70,16 @@ def written(page: str, measured: Measured) -> str:
 
 
 def pictures(measured: Measured) -> dict[str, str]:
-    """Return the pictures by the names of their files, of the first Python that measured growth."""
+    """Return the pictures by the names of their files, of the first Python that measured growth.
+
+    Raises:
+        ImportError: If matplotlib is not installed.
+    """
     points = _points(measured)
     return {
-        f"performance-{family}-{value}.svg": _picture(own, family, value)
-        for family in _DRAWN
+        name: _picture(own, family, value)
+        for name, (family, value) in PICTURES.items()
         if (own := [each for each in points if each.family == family])
-        for value in _VALUES
     }
 
 
@@ -243,9 +250,12 @@ TABLES: Final[dict[str, Callable[[Measured], str]]] = {
 
 
 def write() -> None:
-    """Write the page and its pictures."""
+    """Write the page and, where matplotlib is installed, its pictures."""
     measured = load()
     PAGE.write_text(written(PAGE.read_text(), measured))
+    if find_spec("matplotlib") is None:
+        print("no picture was drawn: that needs the extra `bench`, and then `performance_page.py --write`")
+        return
     for name, picture in pictures(measured).items():
         PAGE.with_name(name).write_text(picture)
 
