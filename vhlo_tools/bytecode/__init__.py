@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode.elements import digest, element_texts, same_bytes, shortest_form
     from vhlo_tools.bytecode.entries import Entry, EntryTable
     from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks, without_collection
-    from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE
+    from vhlo_tools.bytecode.ir_format import OPTIONAL_LOCATIONS_SINCE
     from vhlo_tools.bytecode.paths import Places, attributes_of, function_types, program_name
     from vhlo_tools.bytecode.printing import Printer, inherent_attributes, print_program
     from vhlo_tools.bytecode.program import (
@@ -77,7 +77,7 @@ else:
             "elements": ("digest", "element_texts", "same_bytes", "shortest_form"),
             "entries": ("Entry", "EntryTable"),
             "file": ("File", "decode", "encode", "encode_chunks", "without_collection"),
-            "ir": ("OPTIONAL_LOCATIONS_SINCE",),
+            "ir_format": ("OPTIONAL_LOCATIONS_SINCE",),
             "program": (
                 "Block",
                 "BlockArgument",

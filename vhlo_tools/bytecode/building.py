@@ -8,7 +8,7 @@ from vhlo_tools.bytecode.container import PROPERTIES_SINCE, Chunk, encode_header
 from vhlo_tools.bytecode.dialects import DialectName, Dialects, encode_dialects
 from vhlo_tools.bytecode.entries import EntryTable, encode_sizes
 from vhlo_tools.bytecode.file import File, decode
-from vhlo_tools.bytecode.ir import encode_ir
+from vhlo_tools.bytecode.ir_encoding import encode_ir
 from vhlo_tools.bytecode.program import Block
 from vhlo_tools.bytecode.properties import encode_properties
 from vhlo_tools.bytecode.strings import encode_strings

@@ -10,5 +10,5 @@ __all__ = ["is_compiled"]
 
 def is_compiled() -> bool:
     """Return whether programs are read and written by compiled modules, which do the same in less time."""
-    found = find_spec("vhlo_tools.bytecode.ir")
+    found = find_spec("vhlo_tools.bytecode.ir_decoding")
     return found is not None and (found.origin or "").endswith(tuple(EXTENSION_SUFFIXES))

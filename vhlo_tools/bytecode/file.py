@@ -24,7 +24,8 @@ from vhlo_tools.bytecode.container import (
 )
 from vhlo_tools.bytecode.dialects import Dialects, decode_dialects, encode_dialects
 from vhlo_tools.bytecode.entries import Entry, EntryTable, decode_entries, encode_entries, encode_sizes
-from vhlo_tools.bytecode.ir import TableSizes, decode_ir, encode_ir
+from vhlo_tools.bytecode.ir_decoding import TableSizes, decode_ir
+from vhlo_tools.bytecode.ir_encoding import encode_ir
 from vhlo_tools.bytecode.program import Block
 from vhlo_tools.bytecode.properties import Properties, decode_properties, encode_properties
 from vhlo_tools.bytecode.resources import ResourceGroup, decode_resources, encode_resources

@@ -1,52 +1,42 @@
-"""The IR section: the program, in the order of its text.
-
-Source: «IR Section» in ``mlir/docs/BytecodeFormat.md``, and ``BytecodeReader.cpp`` for dependencies on the version of
-the format: sections around isolated regions since 2, use-list orders since 3, optional locations of block arguments
-since 4, properties since 5.
-"""
+"""Decoding of the IR section: the program, in the order of its text (:mod:`vhlo_tools.bytecode.ir_format`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from vhlo_tools.bytecode.container import SECTION_NAMES
+from vhlo_tools.bytecode.ir_format import (
+    AT_ONCE,
+    HAS_ATTRIBUTES,
+    HAS_OPERANDS,
+    HAS_PROPERTIES,
+    HAS_REGIONS,
+    HAS_RESULTS,
+    HAS_SUCCESSORS,
+    HAS_USE_LISTS,
+    IR,
+    KNOWN,
+    OPTIONAL_LOCATIONS_SINCE,
+    SECTIONS_SINCE,
+    USE_LISTS_SINCE,
+)
 from vhlo_tools.bytecode.program import Block, BlockArgument, Extra, Head, Heads, Region, Rows, UseListOrder
 from vhlo_tools.bytecode.reader import ByteReader
-from vhlo_tools.bytecode.writer import SMALL, flagged, varint, varints
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["OPTIONAL_LOCATIONS_SINCE", "TableSizes", "decode_ir", "encode_ir"]
+__all__ = ["TableSizes", "decode_ir"]
 
-_SECTIONS_SINCE: Final = 2
-_USE_LISTS_SINCE: Final = 3
-OPTIONAL_LOCATIONS_SINCE: Final = 4
-
-_HAS_ATTRIBUTES: Final = 0x01
-_HAS_RESULTS: Final = 0x02
-_HAS_OPERANDS: Final = 0x04
-_HAS_SUCCESSORS: Final = 0x08
-_HAS_REGIONS: Final = 0x10
-_HAS_USE_LISTS: Final = 0x20
-_HAS_PROPERTIES: Final = 0x40
-_KNOWN: Final = 0x7F
 # What ops have beside their head, location and operands.
-_EXTRA: Final = _HAS_SUCCESSORS | _HAS_REGIONS | _HAS_USE_LISTS
-
-_IR: Final = SECTION_NAMES.index("ir")
+_EXTRA: Final = HAS_SUCCESSORS | HAS_REGIONS | HAS_USE_LISTS
 
 # Real programs nest about a dozen levels deep. Python's stack ends near a thousand frames; a level takes four of them,
 # and callers may have used some already.
 _DEEPEST: Final = 128
-# A program that was made by hand. A level takes three frames; and where this module is compiled, Python does not count
-# them, and the process would end with its stack.
-_DEEPEST_WRITTEN: Final = 256
 
 # Ops are read in bulk where they have at most this number of operands, of at most four bytes each, and where this
-# number of bytes follows; and so many at once, because their numbers are objects until they are in a column.
+# number of bytes follows.
 _MOST_USUAL: Final = 32
 _LONGEST_USUAL: Final = 2 + 4 + 4 * _MOST_USUAL
-_AT_ONCE: Final = 1 << 15
 # Ops of one name differ in their types and attributes: these are the last ones that are tried.
 _TRIED: Final = 8
 
@@ -177,7 +167,7 @@ class _Decoder:
         if number > len(self.data) - self.position:
             raise self.malformed(f"{number} ops were announced, but only {len(self.data) - self.position} bytes remain")
         while len(rows.heads) < number:
-            self.usual_operations(rows, min(number - len(rows.heads), _AT_ONCE), values)
+            self.usual_operations(rows, min(number - len(rows.heads), AT_ONCE), values)
             if len(rows.heads) < number:
                 self.operation(rows, values, depth)
         return block
@@ -264,27 +254,27 @@ class _Decoder:
         tables, start = self.tables, self.position
         name = self.index(tables.op_names, "op names")
         mask = self.byte()
-        if mask & ~_KNOWN:
+        if mask & ~KNOWN:
             raise self.malformed(f"op mask 0x{mask:02x} has unknown bits")
         location = self.index(tables.attributes, "attributes")
         at = self.position
-        attributes = self.index(tables.attributes, "attributes") if mask & _HAS_ATTRIBUTES else None
-        properties = self.index(tables.properties, "properties") if mask & _HAS_PROPERTIES else None
-        results = self.indices(self.varint(), tables.types, "types") if mask & _HAS_RESULTS else []
-        number = self.varint() if mask & _HAS_OPERANDS else 0
+        attributes = self.index(tables.attributes, "attributes") if mask & HAS_ATTRIBUTES else None
+        properties = self.index(tables.properties, "properties") if mask & HAS_PROPERTIES else None
+        results = self.indices(self.varint(), tables.types, "types") if mask & HAS_RESULTS else []
+        number = self.varint() if mask & HAS_OPERANDS else 0
         tail = self.data[at : self.position]
         operands = self.indices(number, values, "values")
         head = Head(name, attributes, properties, tuple(results), number)
         if not mask & _EXTRA:
             rows.add(head, location, operands)
         else:
-            successors = self.indices(self.varint(), self.blocks, "blocks") if mask & _HAS_SUCCESSORS else []
-            use_lists = self.use_lists(len(results)) if mask & _HAS_USE_LISTS else ()
-            regions, isolated = self.regions(values, depth + 1) if mask & _HAS_REGIONS else ((), False)
+            successors = self.indices(self.varint(), self.blocks, "blocks") if mask & HAS_SUCCESSORS else []
+            use_lists = self.use_lists(len(results)) if mask & HAS_USE_LISTS else ()
+            regions, isolated = self.regions(values, depth + 1) if mask & HAS_REGIONS else ((), False)
             rows.add(head, location, operands, Extra(tuple(successors), use_lists, regions, isolated))
-        is_usual = not mask & (_HAS_SUCCESSORS | _HAS_REGIONS) and number <= _MOST_USUAL and self.data[start] & 1
-        ordered = len(results) if mask & _HAS_USE_LISTS else 0
-        if is_usual and bool(ordered) == bool(mask & _HAS_USE_LISTS) and not self.is_damaged:
+        is_usual = not mask & (HAS_SUCCESSORS | HAS_REGIONS) and number <= _MOST_USUAL and self.data[start] & 1
+        ordered = len(results) if mask & HAS_USE_LISTS else 0
+        if is_usual and bool(ordered) == bool(mask & HAS_USE_LISTS) and not self.is_damaged:
             tried = self.kinds.setdefault(self.data[start : start + 2], [])
             tried.insert(0, _Kind(tail, len(tail), rows.heads[-1], number, ordered))
             del tried[_TRIED:]
@@ -300,7 +290,7 @@ class _Decoder:
                 block.arguments.append(BlockArgument(head >> 1, location))
             else:
                 block.arguments.append(BlockArgument(self.index(types, "types"), self.index(attributes, "attributes")))
-        if self.version >= _USE_LISTS_SINCE:
+        if self.version >= USE_LISTS_SINCE:
             block.use_list_mark = self.byte()
             if block.use_list_mark:
                 block.use_lists = self.use_lists(len(block.arguments))
@@ -331,7 +321,7 @@ class _Decoder:
         number, isolated = head >> 1, bool(head & 1)
         if number > len(self.data) - self.position:
             raise self.malformed(f"{number} regions where {len(self.data) - self.position} bytes remain")
-        end = self.enter_section() if isolated and self.version >= _SECTIONS_SINCE else None
+        end = self.enter_section() if isolated and self.version >= SECTIONS_SINCE else None
         if end is not None and depth > self.deepest:
             self.position = end
             return (), isolated
@@ -345,7 +335,7 @@ class _Decoder:
 
     def enter_section(self) -> int:
         mark = self.byte()
-        if mark != _IR:
+        if mark != IR:
             raise self.malformed(f"expected a section with regions, found a section with mark {mark}")
         size = self.count("bytes")
         return self.position + size
@@ -364,164 +354,3 @@ class _Decoder:
         if region.values != defined:
             raise self.malformed(f"a region announces {defined} values, but defines {region.values}")
         return region
-
-
-def encode_ir(block: Block, version: int) -> bytes:
-    """Encode the section with the top level ``block``, for a file of format ``version``.
-
-    Raises:
-        ValueError: If a number is out of range, ops nest deeper than 256 levels, or the version requires something that
-            a block lacks.
-    """
-    encoder = _Encoder(version)
-    out = bytearray()
-    encoder.block(block, out)
-    return bytes(out)
-
-
-class _Encoder:
-    def __init__(self, version: int) -> None:
-        self.version = version
-        # The bytes of the heads of a program: before and after the location.
-        self.kinds: Heads | None = None
-        self.coded: list[tuple[bytes, bytes, int] | None] = []
-        # The number of regions around what is being encoded.
-        self.depth = 0
-
-    def block(self, block: Block, out: bytearray) -> None:
-        rows = block.rows
-        out += flagged(len(rows), bool(block.arguments))
-        if block.arguments:
-            self.arguments(block, out)
-        table, coded = rows.kinds.table, self.coded
-        if rows.kinds is not self.kinds:
-            coded = []
-            if block.is_columnar:
-                self.kinds, self.coded = rows.kinds, coded
-        if len(coded) < len(table):
-            coded += [None] * (len(table) - len(coded))
-        # Operands become objects some at a time; `window` are those from `at` on.
-        window = rows.operands[:_AT_ONCE].tolist()
-        at = used = 0
-        stops = iter([*rows.extras, len(rows)])
-        stop = next(stops)
-        small, most = SMALL, len(SMALL)
-        locations = rows.locations
-        for position, head in enumerate(rows.heads):
-            found = coded[head]
-            if found is None:
-                found = coded[head] = _of_head(table[head])
-            before, after, number = found
-            extra = None
-            if position == stop:
-                extra = rows.extras[position]
-                stop = next(stops)
-                before = before[:-1] + bytes([before[-1] | self.mask(extra)])
-            location = locations[position]
-            out += before
-            # Numbers of three bytes, nearly all in a program of very many ops, are written inline.
-            if location < most:
-                out += small[location]
-            elif 1 << 14 <= location < 1 << 21:
-                out += (location << 3 | 4).to_bytes(3, "little")
-            else:
-                out += varint(location)
-            out += after
-            if number:
-                if used + number > len(window):
-                    at += used
-                    used, window = 0, rows.operands[at : at + max(number, _AT_ONCE)].tolist()
-                for operand in window[used : used + number]:
-                    if operand < most:
-                        out += small[operand]
-                    elif 1 << 14 <= operand < 1 << 21:
-                        out += (operand << 3 | 4).to_bytes(3, "little")
-                    else:
-                        out += varint(operand)
-                used += number
-            if extra is not None:
-                self.extra(extra, rows.kinds.result_counts[head], out)
-
-    def arguments(self, block: Block, out: bytearray) -> None:
-        out += varint(len(block.arguments))
-        for argument in block.arguments:
-            if self.version >= OPTIONAL_LOCATIONS_SINCE:
-                out += flagged(argument.type, argument.location is not None)
-            elif argument.location is None:
-                raise ValueError(
-                    f"a block argument has no location, which version {self.version} of the format requires"
-                )
-            else:
-                out += varint(argument.type)
-            if argument.location is not None:
-                out += varint(argument.location)
-        if self.version >= _USE_LISTS_SINCE:
-            out.append((block.use_list_mark or 1) if block.use_lists else 0)
-            self.use_lists(block.use_lists, len(block.arguments), out)
-
-    def use_lists(self, orders: tuple[UseListOrder, ...], values: int, out: bytearray) -> None:
-        if not orders:
-            return
-        if values > 1:
-            out += varint(len(orders))
-        for order in orders:
-            if order.value is not None:
-                out += varint(order.value)
-            out += flagged(len(order.indices), order.pairs)
-            out += varints(order.indices)
-
-    def mask(self, extra: Extra) -> int:
-        # Older versions cannot store the orders; the program is the same without them.
-        use_lists = extra.use_lists and self.version >= _USE_LISTS_SINCE
-        return (
-            (_HAS_SUCCESSORS if extra.successors else 0)
-            | (_HAS_USE_LISTS if use_lists else 0)
-            | (_HAS_REGIONS if extra.regions else 0)
-        )
-
-    def extra(self, extra: Extra, results: int, out: bytearray) -> None:
-        if extra.successors:
-            out += varint(len(extra.successors))
-            out += varints(extra.successors)
-        if self.version >= _USE_LISTS_SINCE:
-            self.use_lists(extra.use_lists, results, out)
-        if not extra.regions:
-            return
-        out += flagged(len(extra.regions), extra.isolated)
-        if extra.isolated and self.version >= _SECTIONS_SINCE:
-            inner = bytearray()
-            for region in extra.regions:
-                self.region(region, inner)
-            out.append(_IR)
-            out += varint(len(inner))
-            out += inner
-            return
-        for region in extra.regions:
-            self.region(region, out)
-
-    def region(self, region: Region, out: bytearray) -> None:
-        self.depth += 1
-        if self.depth > _DEEPEST_WRITTEN:
-            raise ValueError(f"ops nest deeper than {_DEEPEST_WRITTEN} levels")
-        out += varint(len(region.blocks))
-        if region.blocks:
-            out += varint(region.values)
-            for block in region.blocks:
-                self.block(block, out)
-        self.depth -= 1
-
-
-def _of_head(head: Head) -> tuple[bytes, bytes, int]:
-    """Return the bytes of ops before and after their location, and the number of their operands."""
-    mask = (
-        (_HAS_ATTRIBUTES if head.attributes is not None else 0)
-        | (_HAS_PROPERTIES if head.properties is not None else 0)
-        | (_HAS_RESULTS if head.results else 0)
-        | (_HAS_OPERANDS if head.operands else 0)
-    )
-    after = [each for each in (head.attributes, head.properties) if each is not None]
-    if head.results:
-        after += [len(head.results), *head.results]
-    if head.operands:
-        after.append(head.operands)
-    return varint(head.name) + bytes([mask]), varints(after), head.operands
