@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.gate import Gate
-    from vhlo_tools.report import Verdict
+    from vhlo_tools.reporting import Verdict
 
 __all__ = ["VhloCheck", "pytest_addoption", "vhlo_check"]
 
@@ -76,7 +76,7 @@ class VhloCheck:
         """
         __tracebackhide__ = True
         from vhlo_tools.errors import VhloToolsError
-        from vhlo_tools.report import verdict_lines
+        from vhlo_tools.reporting import verdict_lines
 
         path = _file_of(program)
         shown = name or path or self._test

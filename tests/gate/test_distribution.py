@@ -23,7 +23,7 @@ from vhlo_tools.gate import Baseline, Gate, Listing, Override, Revision, Setting
 from vhlo_tools.gate.contents import Content
 from vhlo_tools.gate.distribution import DistributedExaminations
 from vhlo_tools.gate.examinations import Request
-from vhlo_tools.report import FORMATS, Question, render
+from vhlo_tools.reporting import FORMATS, Question, render
 
 SETTINGS = Settings(target=("1.3.0", "1.9.0"))
 

@@ -16,7 +16,7 @@ from vhlo_tools.gate.contents import read_ahead
 from vhlo_tools.gate.examination import Examination, Examiner, Task
 from vhlo_tools.gate.examinations import Examinations, Request
 from vhlo_tools.gate.findings_cache import FindingsCache
-from vhlo_tools.report import FORMATS, Question
+from vhlo_tools.reporting import FORMATS, Question
 
 QUESTIONS = (Question(resolve_target("1.3.0")),)
 

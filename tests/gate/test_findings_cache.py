@@ -22,7 +22,7 @@ from vhlo_tools.gate import cache_context
 from vhlo_tools.gate.cache_context import context_digest
 from vhlo_tools.gate.examination import Examination, Examiner
 from vhlo_tools.gate.findings_cache import FindingsCache
-from vhlo_tools.report import FORMATS, Question
+from vhlo_tools.reporting import FORMATS, Question
 
 ASKED = ("--target", "1.3.0")
 CONTEXT, OTHER = b"c" * 32, b"o" * 32

@@ -18,7 +18,7 @@ from vhlo_tools.dialect import known_explanations, known_features
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.gate import Settings, read_settings, settings_schema
 from vhlo_tools.gate.levels import KINDS, LEVELS
-from vhlo_tools.report import FORMATS
+from vhlo_tools.reporting import FORMATS
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ from vhlo_tools.formats import (
     read_signature,
     recognise,
 )
-from vhlo_tools.report import finding_lines
+from vhlo_tools.reporting import finding_lines
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _Entry = TypeVar("_Entry", Alias, Donor)

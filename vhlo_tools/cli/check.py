@@ -29,7 +29,7 @@ from vhlo_tools.gate import (
     read_patterns,
 )
 from vhlo_tools.records import dataclass
-from vhlo_tools.report import FORMATS, Summary, render, render_statistics
+from vhlo_tools.reporting import FORMATS, Summary, render, render_statistics
 
 if TYPE_CHECKING:
     from vhlo_tools.cli.progress import Progress
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         Listing,
         Settings,
     )
-    from vhlo_tools.report import Answer, Renderer, Scope
+    from vhlo_tools.reporting import Answer, Renderer, Scope
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

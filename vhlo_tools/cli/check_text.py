@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vhlo_tools.compat import expansion_flag
 from vhlo_tools.dialect import Explanation, Feature
-from vhlo_tools.report import wrapped
+from vhlo_tools.reporting import wrapped
 
 __all__ = ["explanation", "general"]
 

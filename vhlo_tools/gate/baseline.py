@@ -25,11 +25,11 @@ from vhlo_tools.gate.digests import digest_at
 from vhlo_tools.mapping import open_regular
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_url
-from vhlo_tools.report import Identity, identity_of
+from vhlo_tools.reporting import Identity, identity_of
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
-    from vhlo_tools.report import Question
+    from vhlo_tools.reporting import Question
 
 __all__ = ["Baseline", "ProgramMark"]
 

@@ -15,7 +15,7 @@ import vhlo_tools
 
 if TYPE_CHECKING:
     from vhlo_tools.gate.examination import Examiner
-    from vhlo_tools.report import Question
+    from vhlo_tools.reporting import Question
 
 __all__ = ["context_digest"]
 

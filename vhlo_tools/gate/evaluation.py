@@ -18,7 +18,7 @@ from vhlo_tools.gate.target_names import resolve_named
 from vhlo_tools.manifests import find_manifest, manifest_finding
 from vhlo_tools.mapping import open_regular
 from vhlo_tools.remote import is_url, place
-from vhlo_tools.report import Answer, Question, Scope, Verdict
+from vhlo_tools.reporting import Answer, Question, Scope, Verdict
 from vhlo_tools.stores import ListedFile
 
 if TYPE_CHECKING:

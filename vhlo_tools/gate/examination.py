@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vhlo_tools.formats import Buffer
     from vhlo_tools.gate.program_facts import ProgramFacts
     from vhlo_tools.program import ProgramSource
-    from vhlo_tools.report import Question
+    from vhlo_tools.reporting import Question
 
 __all__ = ["Examination", "Examiner", "Task", "os_message"]
 

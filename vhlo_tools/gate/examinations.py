@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.contents import Content
     from vhlo_tools.gate.examination import Examiner
     from vhlo_tools.gate.findings_cache import FindingsCache
-    from vhlo_tools.report import Question
+    from vhlo_tools.reporting import Question
 
 __all__ = ["Examinations", "Request", "crashed"]
 

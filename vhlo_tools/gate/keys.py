@@ -23,7 +23,7 @@ from vhlo_tools.gate.schema import (
 )
 from vhlo_tools.gate.settings import Override, Settings, fits
 from vhlo_tools.records import dataclass
-from vhlo_tools.report import FORMATS
+from vhlo_tools.reporting import FORMATS
 
 if TYPE_CHECKING:
     from vhlo_tools.dialect import Effect

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vhlo_tools.findings import Finding
-from vhlo_tools.report import identity_of, is_refused
+from vhlo_tools.reporting import identity_of, is_refused
 
 if TYPE_CHECKING:
     from vhlo_tools.gate.program_facts import ProgramFacts
-    from vhlo_tools.report import Identity, Question
+    from vhlo_tools.reporting import Identity, Question
 
 __all__ = ["changed_facts", "regressions", "split_known"]
 

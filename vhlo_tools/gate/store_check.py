@@ -14,7 +14,7 @@ from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.executors import AnyExecutor
-    from vhlo_tools.report import Answer
+    from vhlo_tools.reporting import Answer
 
 __all__ = ["check_store"]
 

@@ -21,7 +21,7 @@ from vhlo_tools.gate import Gate, Settings
 from vhlo_tools.gate.contents import Content
 from vhlo_tools.gate.distribution import DistributedExaminations
 from vhlo_tools.gate.examinations import Request
-from vhlo_tools.report import FORMATS, Question
+from vhlo_tools.reporting import FORMATS, Question
 
 #: Of connections to processes that were killed, in the library.
 pytestmark = [

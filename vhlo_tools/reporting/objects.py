@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vhlo_tools.findings import finding_as_json
-from vhlo_tools.report.summary import Summary
+from vhlo_tools.reporting.summary import Summary
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
-    from vhlo_tools.report.model import Answer, Scope, Verdict
+    from vhlo_tools.reporting.model import Answer, Scope, Verdict
 
 __all__ = ["json_lines", "json_report"]
 

@@ -17,7 +17,7 @@ from sarif_kit.validate import validation_errors
 from sarif_pydantic import Sarif
 
 from vhlo_tools.findings import Finding, SourceLocation
-from vhlo_tools.report import FORMATS
+from vhlo_tools.reporting import FORMATS
 
 # Names that a format must escape, and a control character that XML has no form for.
 STRANGE = "a b%,:é\x01.mlir"
@@ -346,7 +346,7 @@ def test_a_report_of_nothing(output_format: str, store: Path, capsys: pytest.Cap
 def test_a_finding_with_a_file_but_no_line_and_no_rule_is_a_result(store: Path) -> None:
     """Such findings are of features that a newer specification has."""
     from vhlo_tools.compat import Target
-    from vhlo_tools.report import Answer, Question, Scope, Verdict, render
+    from vhlo_tools.reporting import Answer, Question, Scope, Verdict, render
     from vhlo_tools.version import Version
 
     finding = Finding("some_new_thing", "error", "encoding", "it is new", location=SourceLocation("model.py", 0))
@@ -364,7 +364,7 @@ def test_a_program_is_reported_before_the_next_is_judged(
 ) -> None:
     from vhlo_tools.gate import Gate, Settings
     from vhlo_tools.gate.examination import Examination, Examiner
-    from vhlo_tools.report import render
+    from vhlo_tools.reporting import render
 
     judged = []
     settings = Settings(target=("1.3.0",))

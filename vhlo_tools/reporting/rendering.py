@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Final
 
-from vhlo_tools.report.model import Answer, Scope
-from vhlo_tools.report.summary import Summary
+from vhlo_tools.reporting.model import Answer, Scope
+from vhlo_tools.reporting.summary import Summary
 
 __all__ = ["FORMATS", "Renderer", "render", "render_statistics"]
 
@@ -38,7 +38,7 @@ def render(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Itera
     """
     module, name = _RENDERERS[output_format]
     renderer: Callable[[Scope, Iterable[Answer]], Iterator[str]] = getattr(
-        import_module(f"vhlo_tools.report.{module}"), name
+        import_module(f"vhlo_tools.reporting.{module}"), name
     )
     return renderer(scope, answers)
 

@@ -6,7 +6,7 @@ import pytest
 
 from vhlo_tools.compat import Target
 from vhlo_tools.findings import Finding, SourceLocation
-from vhlo_tools.report import Question, fingerprints, identity_of
+from vhlo_tools.reporting import Question, fingerprints, identity_of
 from vhlo_tools.version import Version
 
 QUESTION = Question(Target("12w", Version("1.3.0"), "a window"))

@@ -8,14 +8,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.report.fingerprinting import fingerprints, identity_of
-from vhlo_tools.report.places import as_uri, path_from, source_path
-from vhlo_tools.report.sarif_rules import SarifRule, rule_of
+from vhlo_tools.reporting.fingerprinting import fingerprints, identity_of
+from vhlo_tools.reporting.places import as_uri, path_from, source_path
+from vhlo_tools.reporting.sarif_rules import SarifRule, rule_of
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
-    from vhlo_tools.report.fingerprinting import Identity
-    from vhlo_tools.report.model import Answer, Scope, Verdict
+    from vhlo_tools.reporting.fingerprinting import Identity
+    from vhlo_tools.reporting.model import Answer, Scope, Verdict
 
 __all__ = ["sarif_report"]
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree
 
 from vhlo_tools.printable import printable_lines
-from vhlo_tools.report.text import verdict_lines
+from vhlo_tools.reporting.text import verdict_lines
 
 if TYPE_CHECKING:
-    from vhlo_tools.report.model import Answer, Scope, Verdict
+    from vhlo_tools.reporting.model import Answer, Scope, Verdict
 
 __all__ = ["junit_report"]
 

@@ -11,13 +11,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.printable import printable_lines
-from vhlo_tools.report.fingerprinting import fingerprints, identity_of
-from vhlo_tools.report.places import path_from, source_path
+from vhlo_tools.reporting.fingerprinting import fingerprints, identity_of
+from vhlo_tools.reporting.places import path_from, source_path
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
-    from vhlo_tools.report.fingerprinting import Identity
-    from vhlo_tools.report.model import Answer, Scope, Verdict
+    from vhlo_tools.reporting.fingerprinting import Identity
+    from vhlo_tools.reporting.model import Answer, Scope, Verdict
 
 __all__ = ["gitlab_report"]
 

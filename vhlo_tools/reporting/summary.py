@@ -11,7 +11,7 @@ from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
-    from vhlo_tools.report.model import Answer, State
+    from vhlo_tools.reporting.model import Answer, State
 
 __all__ = ["Summary"]
 
@@ -52,7 +52,7 @@ class Summary:
 
     def statistics(self) -> list[dict[str, str | int]]:
         """Return the findings by feature, the most frequent ones first, each with its count, level and title."""
-        from vhlo_tools.report.sarif_rules import title_of  # imported here because few reports need it
+        from vhlo_tools.reporting.sarif_rules import title_of  # imported here because few reports need it
 
         return [
             {"count": count, "level": level, "feature": feature, "title": title_of(self.samples[feature])}

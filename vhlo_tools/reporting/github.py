@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.printable import printable, printable_lines
-from vhlo_tools.report.places import path_from, source_path
+from vhlo_tools.reporting.places import path_from, source_path
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
-    from vhlo_tools.report.model import Answer, Scope, Verdict
+    from vhlo_tools.reporting.model import Answer, Scope, Verdict
 
 __all__ = ["github_report"]
 

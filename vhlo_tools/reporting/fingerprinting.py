@@ -13,7 +13,7 @@ from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
-    from vhlo_tools.report.model import Question
+    from vhlo_tools.reporting.model import Question
 
 __all__ = ["Identity", "fingerprints", "identity_of"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.findings import SHOWN_PLACES, group_findings
 from vhlo_tools.printable import printable_lines
-from vhlo_tools.report.model import STATES
-from vhlo_tools.report.summary import Summary
+from vhlo_tools.reporting.model import STATES
+from vhlo_tools.reporting.summary import Summary
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
-    from vhlo_tools.report.model import Answer, Question, Scope, State, Verdict
+    from vhlo_tools.reporting.model import Answer, Question, Scope, State, Verdict
 
 __all__ = ["finding_lines", "text_report", "verdict_lines", "wrapped"]
 
