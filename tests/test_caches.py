@@ -48,6 +48,24 @@ def test_what_was_added_is_there_for_other_processes_too(digests: DigestSet) -> 
     assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "True\n"
 
 
+def test_what_several_processes_add_at_once_is_there(digests: DigestSet) -> None:
+    script = (
+        "import hashlib, sys; from pathlib import Path; from vhlo_tools.caches import DigestSet; sys.stdin.read(1); "
+        "[DigestSet(Path(sys.argv[1]), 'known').add(hashlib.sha256(f'{sys.argv[2]} {number}'.encode()).digest()) "
+        "for number in range(200)]"
+    )
+    adding = [
+        subprocess.Popen([sys.executable, "-c", script, str(digests.folder), name], stdin=subprocess.PIPE)
+        for name in "abcd"
+    ]
+    # None begins before all have been told to.
+    for process in adding:
+        assert process.stdin is not None
+        process.stdin.close()
+    assert [process.wait() for process in adding] == [0, 0, 0, 0]
+    assert all(digest(f"{name} {number}") in digests for name in "abcd" for number in range(200))
+
+
 def test_only_the_user_can_read_and_write_what_is_made(digests: DigestSet) -> None:
     digests.add(digest("a"))
     assert digests.folder.stat().st_mode & 0o777 == 0o700

@@ -63,14 +63,9 @@ def test_only_old_jaxlibs_are_kept_from_numpy_2() -> None:
     assert PackageRelease.parse("jaxlib==0.4.26").requirements() == ["jaxlib==0.4.26", "msgspec"]
 
 
-def test_the_cache_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_environments_have_a_folder_in_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("VHLO_TOOLS_CACHE", str(tmp_path))
     assert environments_folder() == tmp_path / "environments"
-    monkeypatch.delenv("VHLO_TOOLS_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert environments_folder() == tmp_path / "vhlo-tools" / "environments"
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, by its specification
-    assert environments_folder().is_absolute()
 
 
 @pytest.mark.releases

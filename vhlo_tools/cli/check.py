@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from vhlo_tools import api
+from vhlo_tools.caches import NO_CACHE
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo, has_colours
 from vhlo_tools.cli.helping import command
@@ -103,7 +104,7 @@ def _settings_options(function: _F) -> _F:
             click.option(
                 "--no-cache",
                 is_flag=True,
-                envvar="VHLO_TOOLS_NO_CACHE",
+                envvar=NO_CACHE,
                 help="Neither use nor keep findings of other runs.",
             ),
             click.option("-q", "--quiet", is_flag=True, help="Print findings only, in text."),

@@ -68,7 +68,7 @@ HELP: Final[Mapping[str, Help]] = {
     "inspect": Help("vhlo inspect keras_mlp.mlirbc"),
     "manifest": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest verify keras_mlp.mlirbc"),
     "manifest show": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest show keras_mlp.mlirbc"),
-    "manifest sign": Help("vhlo manifest sign keras_mlp.mlirbc --key key.pem"),
+    "manifest sign": Help("vhlo manifest sign keras_mlp.mlirbc --private-key key.pem"),
     "manifest verify": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest verify keras_mlp.mlirbc"),
     "manifest write": Help("vhlo manifest write keras_mlp.mlirbc"),
     "constants": Help("vhlo constants list keras_mlp.mlirbc"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -19,6 +21,7 @@ import pytest
 from corpus import EXAMPLES, FEATURES
 
 import vhlo_tools as vt
+from vhlo_tools.cli.help_texts import HELP
 from vhlo_tools.cli.main import main
 from vhlo_tools.findings import Finding
 from vhlo_tools.migration import MIGRATION_TABLE, MigrationRecord, summarize_results
@@ -72,6 +75,13 @@ def test_counts_are_those_of_the_records(tmp_path: Path) -> None:
     assert summary.seconds.total == pytest.approx(sum(seconds))
     assert summary.seconds.median == pytest.approx(statistics.median(seconds), rel=0.02)
     assert [each for each, _ in summary.seconds.slowest] == sorted(seconds)[:-6:-1]
+
+
+def test_the_example_of_its_help_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shutil.copytree(EXAMPLES, tmp_path / "examples"))
+    # The first command's answer about the store is no.
+    codes = [main(shlex.split(line)[1:]) for line in HELP["store report"].example.splitlines()]
+    assert codes == [1, 0]
 
 
 def test_reports_of_both_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
