@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import sys
@@ -18,7 +17,8 @@ __all__ = ["NO_CACHE", "DigestSet", "cache_folder"]
 #: The variable with which nothing is kept.
 NO_CACHE: Final = "VHLO_TOOLS_NO_CACHE"
 
-_SIZE: Final = hashlib.sha256().digest_size
+# Of SHA-256.
+_SIZE: Final = 32
 
 # A set that has grown beyond this, in bytes, keeps its newer half.
 _LARGEST: Final = 1 << 20

@@ -30,7 +30,7 @@ def test_inspect(artifact: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert described["path"] == str(artifact)
     for path in EXAMPLES.iterdir():
         if path.suffix in (".mlir", ".bc", ".jax_export"):
-            assert main(["inspect", str(path)]) == 0
+            assert main(["inspect", "--all", str(path)]) == 0
     out = capsys.readouterr().out
     assert "kind:                jax-export" in out
     assert "  gather_scatter_batching_dims, since 1.1.0: " in out
@@ -45,10 +45,47 @@ def test_inspect_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         " func.return %c : tensor<4xf32> }"
     )
     assert main(["serialize", str(program), "-o", path]) == 0
-    assert main(["inspect", path]) == 0
+    assert main(["inspect", path, "--all"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["vhlo.broadcast_in_dim_v1:", "1"] in lines
     assert ["@main(tensor<4xf32>,", "tensor<f32>)", "->", "(tensor<4xf32>)"] in lines
     assert ["aliases:", "output", "{0}", "with", "parameter", "0", "(may-alias)"] in lines
     assert ["donors:", "parameter", "1"] in lines
     assert ["largest:", "none"] in lines
+
+
+OUTLINES = {
+    "keras_mlp.mlirbc": """\
+  is       portable artifact of StableHLO 1.0.0 (bytecode version 6), 4,358 bytes
+  read by  StableHLO 0.15.0 and newer (jaxlib==0.4.21, 2023-12-04, was the first); can be rewritten for 0.9.0 and newer
+  takes    1 argument: tensor<2x6xf32>
+  gives    1 result: tensor<2x3xf32>
+  holds    181 ops in 3 functions: 50 constant, 33 multiply, 30 add, 24 broadcast_in_dim and 14 more; \
+50 constants of 924 bytes
+""",
+    "transformer_step.mlir": "  is  MLIR text, 1,035 lines, 83,100 bytes\n",
+}
+
+
+@pytest.mark.parametrize("name", OUTLINES)
+def test_it_begins_with_what_matters(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLES)
+    assert main(["inspect", name]) == 0
+    assert capsys.readouterr().out == f"{name}\n{OUTLINES[name]}"
+
+
+def test_aliases_are_said_where_they_are_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, path = tmp_path / "in.mlir", str(tmp_path / "out.mlirbc")
+    program.write_text(
+        "func.func @main(%a: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %b: tensor<f32> {jax.buffer_donor = true})"
+        " -> tensor<4xf32> { %c = stablehlo.tan %a : tensor<4xf32> func.return %c : tensor<4xf32> }"
+    )
+    assert main(["serialize", str(program), "--target", "1.4.0", "-o", path]) == 0
+    assert main(["inspect", path]) == 0
+    _, _, reads, takes, gives, holds = capsys.readouterr().out.splitlines()
+    assert " because of tan; can be rewritten for 1.4.0 and newer, with expansions for 0.9.0 and newer" in reads
+    assert takes.endswith(" 2 arguments: tensor<4xf32>, tensor<f32>; donated: 1")
+    assert gives.endswith(" 1 result: tensor<4xf32>; aliased: {0} with parameter 0")
+    assert holds.endswith(" 1 op in 1 function: 1 tan; no constants")

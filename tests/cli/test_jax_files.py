@@ -60,13 +60,13 @@ def test_strip_gives_back_such_a_file(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_inspect_shows_how_it_is_called(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", str(LOSS)]) == 0
+    assert main(["inspect", "-a", str(LOSS)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "in tree:             (({'hidden': f32[6,4], 'output': f32[4]}, f32[8,6], f32[8]), {})" in lines
     assert "  args[0]['output']: f32[4], number 1 of main" in lines
     assert lines.count("vjp:") == 2
     assert "    result[4]: f32[8], number 4 of main" not in lines
-    assert main(["inspect", str(EXAMPLES / "jax_store" / "evaluate.jax_export")]) == 0
+    assert main(["inspect", "-a", str(EXAMPLES / "jax_store" / "evaluate.jax_export")]) == 0
     assert "  args[1]: u32[2], dropped" in capsys.readouterr().out.splitlines()
     assert main(["inspect", str(EXAMPLES / "jax_store" / "gelu.jax_export"), "--output-format", "json"]) == 0
     described = json.loads(capsys.readouterr().out)

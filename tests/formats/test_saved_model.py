@@ -105,6 +105,9 @@ def test_a_folder_is_told_by_what_is_in_it(saved: Path, tmp_path: Path) -> None:
 
 def test_inspect_shows_it(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(saved)]) == 0
+    said = "  takes  2 inputs: n: int64[], x: float32[?, 4] (serving_default)\n"
+    assert said in capsys.readouterr().out
+    assert main(["inspect", str(saved), "--all"]) == 0
     text = capsys.readouterr().out
     assert "saved-model" in text
     assert "  serving_default(n: int64[], x: float32[?, 4]) -> (any: type 99 of any shape, y: bfloat16[0])\n" in text

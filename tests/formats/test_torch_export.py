@@ -118,7 +118,8 @@ def test_without_torch(command: str, tmp_path: Path) -> None:
 def test_inspect_needs_no_torch() -> None:
     result = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, "inspect", str(FILE)], capture_output=True, text=True)
     assert (result.returncode, result.stderr) == (0, "")
-    assert "torch-export" in result.stdout
+    assert "model exported by torch.export, 78,339 bytes\n" in result.stdout
+    assert "22 weights, 10,552 bytes\n" in result.stdout
 
 
 def test_the_integration_imports_without_torch() -> None:

@@ -164,7 +164,12 @@ def test_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     proto = tmp_path / "increment.pb"
     assert main(["deserialize", str(artifact), "--emit", "hlo-proto", "-o", str(proto)]) == 0
     assert main(["inspect", str(proto)]) == 0
-    assert "hlo-proto" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:] == [
+        f"  is     HLO as protocol buffer, {proto.stat().st_size} bytes",
+        "  takes  1 parameter: f32[]",
+        "  gives  f32[]; aliased: {} with parameter 0",
+    ]
     assert main(["check", str(proto), "--target", "1.0.0"]) == 0
 
 

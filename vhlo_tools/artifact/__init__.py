@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact.jax_container import JaxContainer
     from vhlo_tools.artifact.jax_readers import container_findings, first_writer
     from vhlo_tools.artifact.making import Making, given_options
+    from vhlo_tools.artifact.outlining import Line, outline
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
@@ -23,5 +24,6 @@ else:
             "jax_container": ("JaxContainer",),
             "jax_readers": ("container_findings", "first_writer"),
             "making": ("Making", "given_options"),
+            "outlining": ("Line", "outline"),
         },
     )

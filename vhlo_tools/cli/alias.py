@@ -90,8 +90,7 @@ def show(source: str, calls: bool, provider: str | None, output_format: str) -> 
         options.echo_json(alias_text.as_json(program, signature) | {"unknown": [each.feature for each in unknown]})
         return
     options.report_findings(unknown)
-    for line in alias_text.table(program, signature):
-        echo(line)
+    alias_text.show_aliases(program, signature)
 
 
 @alias.command()

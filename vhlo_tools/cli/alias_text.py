@@ -1,14 +1,20 @@
-"""The output of ``vhlo alias``: the aliases of a program as JSON, and as a table."""
+"""The output of ``vhlo alias``: the aliases of a program as JSON, and as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 from vhlo_tools.aliasing import Alias, ProgramAliases, Shape, format_index, subshape
+from vhlo_tools.cli.display import Column, show_table
+from vhlo_tools.cli.echo import echo
 from vhlo_tools.formats import JaxSignature
 
-__all__ = ["as_json", "table"]
+__all__ = ["as_json", "show_aliases"]
+
+_OUTPUT: Final = (Column("output", whole=True), Column("parameter", whole=True))
+_CALLER: Final = (Column("argument", whole=True),)
+_VALUE: Final = (Column("shape"), Column("kind", style="cyan", whole=True), Column("written on"), Column("name"))
 
 
 def as_json(program: ProgramAliases, signature: JaxSignature | None) -> dict[str, Any]:
@@ -83,18 +89,20 @@ def _text(shape: Shape | None) -> str | None:
     return None if shape is None else str(shape)
 
 
-def table(program: ProgramAliases, signature: JaxSignature | None) -> Iterator[str]:
-    """Yield the aliases of a program as lines of a table; arguments as for :func:`as_json`."""
+def show_aliases(program: ProgramAliases, signature: JaxSignature | None) -> None:
+    """Print the aliases of a program as a table, and those of its calls; arguments as for :func:`as_json`."""
     described = as_json(program, signature)
-    rows = [("output", "parameter", *(["argument"] if signature else []), "shape", "kind", "written on", "name")]
-    for each in described["aliases"]:
-        rows.append(_row(each, format_index(each["output_index"]), each["kind"]))
-    for each in described["donors"]:
-        rows.append(_row(each, "", "donor"))
-    if len(rows) > 1:
-        yield from _columns(rows)
+    rows = [_row(each, format_index(each["output_index"]), each["kind"]) for each in described["aliases"]]
+    rows += [_row(each, "", "donor") for each in described["donors"]]
+    if rows:
+        show_table([*_OUTPUT, *(_CALLER if signature else ()), *_VALUE], rows)
     else:
-        yield "no aliases, no donors" if program.function else "no function main, so no aliases, no donors"
+        echo("no aliases, no donors" if program.function else "no function main, so no aliases, no donors")
+    for line in _calls(described):
+        echo(line)
+
+
+def _calls(described: dict[str, Any]) -> Iterator[str]:
     for call in described["calls"]:
         yield f"{call['path']}, {call['target']}{':' if call['aliases'] else ': no aliases'}"
         for entry in call["aliases"]:
@@ -109,9 +117,3 @@ def _row(each: dict[str, Any], output: str, kind: str) -> tuple[str, ...]:
     if "caller_argument" in each:
         caller = ["" if each["caller_argument"] is None else str(each["caller_argument"])]
     return (output, parameter, *caller, each["shape"] or "none", kind, each["form"], each["name"] or "")
-
-
-def _columns(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -16,6 +16,7 @@ import click
 from vhlo_tools import api
 from vhlo_tools.caches import NO_CACHE
 from vhlo_tools.cli import options
+from vhlo_tools.cli.display import window_width
 from vhlo_tools.cli.echo import echo, has_colours
 from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.progress import shown_progress
@@ -331,13 +332,14 @@ class _Run:
         listing = gate.listing(gate.settings.paths)
         if not listing.head():
             _say("no programs to check: all are excluded")
-        colour = output is None and has_colours()
+        shown = output is None
+        colour, width = shown and has_colours(), window_width() if shown else None
         if against is None:
             # Others begin while files are being found; here, their number says how many processes are worth while.
             found = listing if self.executor is not None else None
             listed = [] if found is not None else list(listing)
             files = found or [each.path for each in listed]
-            scope = replace(gate.scope(files), quiet=quiet, colour=colour)
+            scope = replace(gate.scope(files), quiet=quiet, colour=colour, width=width)
             if found is None and not self.is_told and gate.is_brief(listed):
                 return self._written(scope, gate.brief_answers(listed), output, renderer)
             # Imported here because a brief run does without.
@@ -352,7 +354,7 @@ class _Run:
         with Revision(against) as revision:
             changes = changes_since(revision, paths)
             changed = [each.path for each in changes]
-            scope = replace(gate.scope(paths), quiet=quiet, colour=colour)
+            scope = replace(gate.scope(paths), quiet=quiet, colour=colour, width=width)
             scope = replace(scope, paths=changed, against=against, unchanged=len(paths) - len(changed))
             answers = gate.answers_against(
                 revision,

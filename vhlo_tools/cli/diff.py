@@ -12,6 +12,7 @@ import click
 
 from vhlo_tools import api
 from vhlo_tools.cli import options
+from vhlo_tools.cli.display import Column, show_table, window_width
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import command
 from vhlo_tools.differencing import DIFFERENCE_KINDS, Difference, DifferenceKind
@@ -69,16 +70,37 @@ def diff(
         return 2
     if output_format == "json":
         options.echo_json({"equal": not found, "differences": [asdict(each) for each in found]})
-    else:
+    elif window_width() is None:
         for line in _lines(found):
             echo(printable(line))
+    else:
+        _show(found, name, other_name)
     return 1 if found else 0
+
+
+def _show(found: Sequence[Difference], name: str, other_name: str) -> None:
+    """Print differences side by side, on a terminal."""
+    columns = (Column(""), Column(name, style="red"), Column(other_name, style="green"))
+    for kind, differences in groupby(found, key=lambda each: each.kind):
+        group = list(differences)
+        rows = [(each.path, each.before or "", each.after or "") for each in group[:_SHOWN]]
+        show_table(columns, rows, title=_heading(kind, group), indent=2)
+        if len(group) > _SHOWN:
+            echo(_rest(group))
+
+
+def _heading(kind: str, group: Sequence[Difference]) -> str:
+    return f"{kind}: {len(group)} difference{'s' if len(group) > 1 else ''}"
+
+
+def _rest(group: Sequence[Difference]) -> str:
+    return f"  and {len(group) - _SHOWN} more in --output-format json"
 
 
 def _lines(found: Sequence[Difference]) -> Iterator[str]:
     for kind, differences in groupby(found, key=lambda each: each.kind):
         group = list(differences)
-        yield f"{kind}: {len(group)} difference{'s' if len(group) > 1 else ''}"
+        yield _heading(kind, group)
         for each in group[:_SHOWN]:
             if each.path:
                 yield f"  {each.path}"
@@ -92,4 +114,4 @@ def _lines(found: Sequence[Difference]) -> Iterator[str]:
                         break_on_hyphens=False,
                     )
         if len(group) > _SHOWN:
-            yield f"  and {len(group) - _SHOWN} more; --output-format json has all"
+            yield _rest(group)

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
+
 from vhlo_tools.aliasing import format_index
-from vhlo_tools.artifact import inspect_bytes, inspect_folder
+from vhlo_tools.artifact import inspect_bytes, inspect_folder, outline
 from vhlo_tools.cli import options
+from vhlo_tools.cli.display import show_facts
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import command
 from vhlo_tools.dialect import newest_version
@@ -25,12 +28,16 @@ _MISSING = dict.fromkeys(("parameters", "result"), "unknown: the text has no ent
 
 @command()
 @options.input_argument("FILE")
+@click.option("-a", "--all", "details", is_flag=True, help="Show ops, types, functions, sections and features too.")
 @options.input_manifest_options
 @options.format_option
-def inspect(source: str, manifest: str | None, require_manifest: bool, no_manifest: bool, output_format: str) -> None:
-    """Show the kind and contents of FILE, or of a SavedModel folder, of any version, from its bytes alone.
+def inspect(
+    source: str, details: bool, manifest: str | None, require_manifest: bool, no_manifest: bool, output_format: str
+) -> None:
+    """Show who can read FILE, what it takes and gives, and what is in it, from its bytes alone.
 
-    Where a manifest lies beside FILE, they are compared; exit code 2 if they differ.
+    It may be of any version, and a SavedModel folder. Where a manifest lies beside FILE, they are compared; exit
+    code 2 if they differ.
     """
     choice = options.choose_manifest(manifest, required=require_manifest, ignored=no_manifest)
     where = None if source == options.STANDARD else place(source)
@@ -52,7 +59,11 @@ def inspect(source: str, manifest: str | None, require_manifest: bool, no_manife
     else:
         # Few files have one.
         shown = {key: value for key, value in description.items() if (key, value) != ("manifest", "none")}
-        echo("\n".join(map(printable, _lines(shown))))
+        if details:
+            echo("\n".join(map(printable, _lines(shown))))
+        else:
+            compared = [("manifest", shown["manifest"])] if "manifest" in shown else []
+            show_facts(shown["path"], [*outline(shown), *compared])
     checked.require()
 
 

@@ -112,6 +112,7 @@ class Scope:
         unchanged: The number of programs that are as they were at the revision, and are not checked.
         quiet: Whether text has findings alone: no programs without, no table, no summary.
         colour: Whether text has colours, as escape sequences of terminals.
+        width: The columns of the terminal that text is for, in which a table has to fit; ``None`` for no terminal.
     """
 
     paths: Sequence[str]
@@ -122,6 +123,7 @@ class Scope:
     unchanged: int = 0
     quiet: bool = False
     colour: bool = False
+    width: int | None = None
 
     @property
     def knows(self) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.findings import SHOWN_PLACES, group_findings
-from vhlo_tools.printable import printable_lines
+from vhlo_tools.printable import printable, printable_lines
 from vhlo_tools.reporting.model import STATES
 from vhlo_tools.reporting.summary import Summary
 
@@ -105,17 +107,44 @@ def _reasons(answers: Iterable[Answer], *, brief: bool) -> Iterator[str]:
 
 
 def _table(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    heads = [str(question) for question in scope.questions]
-    width = max([len("program"), *(len(path) for path in scope.paths)])
-    yield "  ".join(["program".ljust(width), *heads])
+    heads = ["program", *(str(question) for question in scope.questions)]
     kept = []
-    for answer in answers:
-        if answer.error is not None or any(each.new or each.known or each.allowed for each in answer.verdicts):
-            kept.append(answer)
-        row = [_cell(answer, question).ljust(len(head)) for question, head in zip(scope.questions, heads, strict=True)]
-        yield "  ".join([answer.path.ljust(width), *row]).rstrip()
+
+    def rows() -> Iterator[list[str]]:
+        for answer in answers:
+            if answer.error is not None or any(each.new or each.known or each.allowed for each in answer.verdicts):
+                kept.append(answer)
+            yield [answer.path, *(_cell(answer, question) for question in scope.questions)]
+
+    longest = max(map(len, scope.paths), default=0)
+    yield from _columns(heads, rows(), longest) if scope.width is None else _fitted(heads, rows(), scope.width)
     yield ""
     yield from _reasons(kept, brief=True)
+
+
+def _columns(heads: Sequence[str], rows: Iterable[Sequence[str]], longest: int) -> Iterator[str]:
+    """Yield a table, each row when it is there; ``longest`` is the length of its longest first cell."""
+    widths = [max(len(heads[0]), longest), *map(len, heads[1:])]
+    for row in chain([heads], rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _fitted(heads: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> Iterator[str]:
+    """Yield a table whose cells are broken so that it fits a width."""
+    # Imported here because few reports are for a terminal.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head in heads:
+        table.add_column(Text(head), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    console = Console(width=width, file=StringIO(), color_system=None)
+    console.print(table)
+    assert isinstance(console.file, StringIO)
+    yield from (line.rstrip() for line in console.file.getvalue().splitlines())
 
 
 def _cell(answer: Answer, question: Question) -> str:
