@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode.entries import Entry, EntryTable
     from vhlo_tools.bytecode.file import File, decode, encode, encode_chunks, without_collection
     from vhlo_tools.bytecode.ir_format import OPTIONAL_LOCATIONS_SINCE
-    from vhlo_tools.bytecode.paths import Places, attributes_of, function_types, program_name
+    from vhlo_tools.bytecode.paths import Frame, Places, attributes_of, function_types, program_name
     from vhlo_tools.bytecode.printing import Printer, inherent_attributes, print_program
     from vhlo_tools.bytecode.program import (
         Block,
@@ -91,7 +91,7 @@ else:
                 "blocks_in",
                 "heads_in",
             ),
-            "paths": ("Places", "attributes_of", "function_types", "program_name"),
+            "paths": ("Frame", "Places", "attributes_of", "function_types", "program_name"),
             "printing": ("Printer", "inherent_attributes", "print_program"),
             "properties": ("Properties", "attributes_in"),
             "reader": ("ByteReader",),

@@ -5,19 +5,36 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
-from vhlo_tools.bytecode import File, Head, Operation, Place
+from vhlo_tools.bytecode import File, Head, Operation, Place, Value
 from vhlo_tools.bytecode.printing import inherent_attributes
 from vhlo_tools.findings import SourceLocation
 
-__all__ = ["Places", "attributes_of", "function_types", "program_name"]
+__all__ = ["Frame", "Places", "attributes_of", "function_types", "program_name"]
 
 _DEEPEST: Final = 1000
+# Of the frames of a stack, of names and stacks within one another, and of locations fused into one.
+_MOST_FRAMES: Final = 100
+_MOST_NESTED: Final = 16
+_MOST_FUSED: Final = 16
 # Functions are ops of another dialect in StableHLO programs.
 _PROGRAM_NAMES: Final = {"func": "func.func", "call": "func.call", "return": "func.return"}
+_LINES: Final = ("file_line_col", "file_line_col_range")
 # The parts of a location in the order in which MLIR prints them: for a call site, the callee comes first.
 _PARTS: Final = {"callsite": ("callee", "caller"), "fused": ("locations",), "name": ("child",)}
+
+
+class Frame(NamedTuple):
+    """One call on the way to an op, in the user's source.
+
+    Attributes:
+        location: The line.
+        function: The function that the line is in, as the producer recorded it; empty if it did not.
+    """
+
+    location: SourceLocation
+    function: str = ""
 
 
 def attributes_of(file: File, op: Operation | Head) -> Mapping[str, int]:
@@ -79,6 +96,10 @@ class Places:
         self._file = file
         self._name = name
         self._sources: dict[int, SourceLocation | None] = {}
+        self._stacks: dict[int, tuple[Frame, ...]] = {}
+        # The locations that are nothing but a line.
+        self._single: set[int] = set()
+        self._files: dict[int, str] = {}
         self._names: dict[int, str] = {}
         # An op, and the beginning of the paths of all ops in its region.
         self._region: tuple[Place | None, str] = (None, "")
@@ -106,18 +127,74 @@ class Places:
             if value is None or index in seen:
                 continue
             seen.add(index)
-            if value.name in ("file_line_col", "file_line_col_range"):
-                if value.name == "file_line_col":
-                    line, column = value.field("line"), value.field("column")
-                else:
-                    line, column = (*value.field("lines_and_columns"), 0, 0)[:2]
-                file = self._file.text(value.field("file")) or ""
-                if line:
-                    return SourceLocation(self._name if file in ("-", "<stdin>", "") else file, line, column)
+            if value.name in _LINES and (source := self._line(value)) is not None:
+                return source
             for part in reversed(_PARTS.get(value.name, ())):
                 held = value.field(part)
                 pending += reversed(held) if isinstance(held, tuple) else (held,)
         return None
+
+    def _line(self, value: Value) -> SourceLocation | None:
+        """Return the line of a location that is nothing else."""
+        if value.name == "file_line_col":
+            line, column = value.field("line"), value.field("column")
+        else:
+            line, column = (*value.field("lines_and_columns"), 0, 0)[:2]
+        held = value.field("file")
+        if held not in self._files:
+            self._files[held] = self._file.text(held) or ""
+        file = self._files[held]
+        return SourceLocation(self._name if file in ("-", "<stdin>", "") else file, line, column) if line else None
+
+    def frames(self, location: int) -> tuple[Frame, ...]:
+        """Return the stack of calls in a location, the op's own line first; empty if it has no lines.
+
+        Of locations that several ops were fused from, the first with lines counts. Stacks beyond a depth that no
+        program of people has are cut at their outer end.
+        """
+        return self._frames(location, 0)
+
+    def _frames(self, location: int, depth: int) -> tuple[Frame, ...]:
+        # Callers are shared by many locations, and stacks are long: from one to the next without recursion.
+        chain: list[tuple[int, int]] = []
+        while location not in self._stacks and len(chain) < _MOST_FRAMES:
+            value = self._file.decode("attribute", location)
+            if value is None or value.name != "callsite":
+                self._stacks[location] = self._own_frames(location, value, depth)
+                break
+            chain.append((location, value.field("callee")))
+            location = value.field("caller")
+        found = self._stacks.get(location, ())
+        for call, callee in reversed(chain):
+            inner = self._frames(callee, depth + 1) if depth < _MOST_NESTED else ()
+            found = self._stacks[call] = (*inner, *found)[:_MOST_FRAMES]
+        return found
+
+    def _own_frames(self, location: int, value: Value | None, depth: int) -> tuple[Frame, ...]:
+        if value is None or depth > _MOST_NESTED:
+            return ()
+        if value.name == "name":
+            child = value.field("child")
+            found = self._frames(child, depth + 1)
+            if len(found) == 1 and child in self._single:
+                # What a line is of: frameworks write the function.
+                return (Frame(found[0].location, self._file.text(value.field("name")) or ""),)
+            return found
+        if value.name == "fused":
+            stacks = (self._frames(each, depth + 1) for each in value.field("locations")[:_MOST_FUSED])
+            return next((stack for stack in stacks if stack), ())
+        source = self._line(value) if value.name in _LINES else None
+        if source is None:
+            return ()
+        self._single.add(location)
+        return (Frame(source),)
+
+    def label(self, location: int) -> str | None:
+        """Return the name that a location gives to the op, such as JAX's stack of names; ``None`` if it gives none."""
+        value = self._file.decode("attribute", location)
+        if value is not None and value.name == "fused" and value.field("locations"):
+            value = self._file.decode("attribute", value.field("locations")[0])
+        return self._file.text(value.field("name")) if value is not None and value.name == "name" else None
 
     def path(self, place: Place) -> str:
         """Return the path of an op in the program, from its function inwards."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
         expansion_flag,
         expansion_policy,
     )
-    from vhlo_tools.compat.requirements import FeatureCount, Requirements, Unknown
+    from vhlo_tools.compat.requirements import FeatureCount, OpFeature, Requirements, Unknown
     from vhlo_tools.compat.structures import Structures
     from vhlo_tools.compat.target_grammar import Library, Target, newest_released_by, resolve_target
 else:
@@ -28,7 +28,7 @@ else:
                 "expansion_flag",
                 "expansion_policy",
             ),
-            "requirements": ("FeatureCount", "Requirements", "Unknown"),
+            "requirements": ("FeatureCount", "OpFeature", "Requirements", "Unknown"),
             "structures": ("Structures",),
             "target_grammar": ("Library", "Target", "newest_released_by", "resolve_target"),
         },

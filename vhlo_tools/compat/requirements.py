@@ -6,7 +6,7 @@ The rules are those of the specification; only the bytes are examined.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -27,7 +27,7 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.bytecode import File
+    from vhlo_tools.bytecode import File, Head, Operation
     from vhlo_tools.compat.allowed_expansions import ExpansionPolicy
     from vhlo_tools.compat.uses import Use
     from vhlo_tools.dialect import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         Feature,
     )
 
-__all__ = ["FeatureCount", "Requirements", "Unknown"]
+__all__ = ["FeatureCount", "OpFeature", "Requirements", "Unknown"]
 
 _ORDER: Final = {"error": 0, "warning": 1, "note": 2}
 
@@ -53,6 +53,22 @@ class FeatureCount:
     id: str
     introduced: Version
     count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpFeature:
+    """A feature in an op.
+
+    Attributes:
+        id: The id of the feature, or what stands for one.
+        introduced: The version that introduced it.
+        unknown: Whether the specification does not have it; ``introduced`` is then the newest version that may have
+            introduced it.
+    """
+
+    id: str
+    introduced: Version
+    unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +229,20 @@ class Requirements:
                 )
             )
         return _sorted(found)
+
+    def op_features(self, op: Operation, operands: Sequence[int]) -> tuple[OpFeature, ...]:
+        """Return the features in one op, oldest first; without those of its location, and of what is inside it.
+
+        Args:
+            op: An op of the file.
+            operands: The types of its operands, as indices into the table of types.
+        """
+        found = {OpFeature(use.feature, use.since, use.unknown) for use in self._survey.needs(op, operands)}
+        return tuple(sorted(found, key=lambda each: (each.introduced, each.id)))
+
+    def may_have_features(self, head: Head) -> bool:
+        """Return whether ops with a head may have :meth:`op_features`; cheap, as only tables are examined."""
+        return self._survey.may_need(head)
 
     @cached_property
     def notes(self) -> tuple[Finding, ...]:

@@ -7,7 +7,7 @@ what a reader of these bytes must support.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from vhlo_tools.bytecode import (
     Block,
     File,
     Head,
+    Operation,
     Place,
     Places,
     blocks_in,
@@ -211,6 +212,21 @@ class Survey:
         return any(name.since > version.minor_release for name in others) or any(
             use.matters_at(version) for use in self.summary[0]
         )
+
+    def needs(self, op: Operation, operands: Sequence[int]) -> tuple[Use, ...]:
+        """Return the uses in one op that matter to the conversion, without places.
+
+        Args:
+            op: The op.
+            operands: The types of its operands.
+        """
+        values = [*operands]
+        alone = replace(op, operands=tuple(range(len(values))))
+        return self._found_in(Place(alone, 0, 0, None), self.op_names[op.name], values)[0]
+
+    def may_need(self, head: Head) -> bool:
+        """Return whether ops with a head may have uses that matter, judging by the tables."""
+        return self.op_names[head.name].look or self._young
 
     def _found_in(self, place: Place, facts: OpFacts, values: list[int]) -> Found:
         op = place.op

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from vhlo_tools.bytecode import Head, Operation, Printer, Value, digest, element_texts, entry_name, program_name
+from vhlo_tools.bytecode import File, Head, Operation, Printer, Value, digest, element_texts, entry_name, program_name
 from vhlo_tools.dialect import known_dialects
-from vhlo_tools.differencing.value_numbering import FileNumbering
-from vhlo_tools.mapping import view
+from vhlo_tools.differencing.value_numbering import FileNumbering, ValueNumbering
+from vhlo_tools.mapping import View, view
 
 __all__ = ["Describer", "shortened"]
 
@@ -29,13 +29,21 @@ class Describer:
 
     Args:
         numbering: The contents of the file.
+        digests: Whether to tell large constants apart by digests, for which they are read; their sizes are shown
+            without.
     """
 
-    def __init__(self, numbering: FileNumbering) -> None:
+    def __init__(self, numbering: FileNumbering, *, digests: bool = True) -> None:
         self._numbering = numbering
+        self._digests = digests
         self._file = numbering.file
         self._printer = Printer(numbering.file)
         self._types: dict[int, str] = {}
+
+    @classmethod
+    def of_one(cls, file: File) -> Describer:
+        """Return a describer of a file that is compared with no other, and of which no constant is read."""
+        return cls(FileNumbering(file, ValueNumbering()), digests=False)
 
     def type(self, index: int) -> str:
         """Return a type in StableHLO syntax, or in VHLO syntax if that has no short form."""
@@ -100,7 +108,7 @@ class Describer:
             return f"{{{self._joined(held.items(), depth)}}}"
         if len(self._file.attributes[index].data) > _LONGEST_ENTRY:
             data = view(self._file.attributes[index].data)
-            return f"{self.kind(index)}, {len(data)} bytes, sha256 {digest(data)[:_DIGITS]}"
+            return f"{self.kind(index)}, {self._identity(data)}"
         if value is not None and value.name == "type_v1":
             return self.type(value.field("value"))
         if value is not None and value.dialect not in known_dialects():
@@ -137,13 +145,21 @@ class Describer:
 
     def _tensor(self, value: Value) -> str:
         text, shape, element = self._printer.builtin_tensor(value.field("type"))
+        whole = view(value.field("data"))
+        if not self._digests and len(whole) > _LONGEST_ENTRY:
+            # Finding its shortest form would read it.
+            return f"{text}, {len(whole)} bytes"
         data = self._numbering.elements(value)
         number = math.prod(shape) if len(shape) <= _DEEPEST else -1
         shown = element_texts(data, element, _MOST_ELEMENTS)
         if shown is None or number < 0:
-            return f"{text}, {len(data)} bytes, sha256 {digest(data)[:_DIGITS]}"
+            return f"{text}, {self._identity(data)}"
         body = shown[0] if len(shown) == 1 and (number > 1 or not shape) else f"[{', '.join(shown)}]" if shown else ""
         return f"dense<{body}> : {text}"
+
+    def _identity(self, data: View) -> str:
+        size = f"{len(data)} bytes"
+        return f"{size}, sha256 {digest(data)[:_DIGITS]}" if self._digests else size
 
 
 def shortened(text: str) -> str:

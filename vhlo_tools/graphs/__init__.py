@@ -1,0 +1,28 @@
+"""The graph of a program: its ops, what they pass to each other, where they come from, and a tree that folds them.
+
+All of it is read from the bytes of an artifact. Ops and values are numbers, and what is known of them stands in
+columns, so that a million ops take seconds; texts are made for what is asked about.
+
+>>> from vhlo_tools.graphs import program_graph
+>>> graph = program_graph(artifact)  # doctest: +SKIP
+>>> [graph.name(op) for op in range(len(graph))]  # doctest: +SKIP
+['builtin.module', 'func.func', 'stablehlo.add', 'func.return']
+"""
+
+from typing import TYPE_CHECKING
+
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.graphs.columns import BlockSpan, Columns
+    from vhlo_tools.graphs.folding import MOST_MEMBERS, Group, GroupKind
+    from vhlo_tools.graphs.graph import Edge, Node, OpName, ProgramGraph, Value, program_graph
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "columns": ("BlockSpan", "Columns"),
+            "folding": ("Group", "GroupKind", "MOST_MEMBERS"),
+            "graph": ("Edge", "Node", "OpName", "ProgramGraph", "Value", "program_graph"),
+        },
+    )

@@ -1,0 +1,158 @@
+"""The ops and values of a program as numbers in columns, gathered from all of its blocks.
+
+Ops of a block are numbered one after the other, before those in their regions, so that a block is a range. Values are
+numbered region by region: the arguments and results of each block, in order.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from vhlo_tools.bytecode import Block, Head, Region
+
+__all__ = ["BlockSpan", "Columns"]
+
+
+class BlockSpan(NamedTuple):
+    """A block of a program.
+
+    Attributes:
+        start: The number of its first op.
+        stop: The number after that of its last op.
+        op: The op whose region has it; ``None`` at the top.
+        region: The number of that region among those of the op.
+        number: Its number in the region.
+        first_argument: The value that is its first argument; the others follow.
+        arguments: The number of its arguments.
+    """
+
+    start: int
+    stop: int
+    op: int | None
+    region: int
+    number: int
+    first_argument: int
+    arguments: int
+
+    @property
+    def ops(self) -> range:
+        """The numbers of its ops."""
+        return range(self.start, self.stop)
+
+
+class Columns:
+    """The ops and values of a program.
+
+    Args:
+        program: The block that holds the module.
+
+    Attributes:
+        kinds: What ops have in common: name, attributes, types.
+        heads: The kind of each op.
+        locations: The index of the location of each op in the table of attributes.
+        operands: The values that all ops use, one op after the other.
+        first_operands: Where the operands of each op begin in :attr:`operands`; one more than there are ops.
+        first_results: The value that is the first result of each op, if it has any; the others follow.
+        value_types: The index of the type of each value.
+        blocks: The blocks; those in regions of an op come after the block of the op.
+        regions: The number of regions of each op that has any.
+        successors: The blocks, by their numbers in the region, that an op passes control to, where it does.
+    """
+
+    __slots__ = (
+        "_numbers",
+        "_starts",
+        "blocks",
+        "first_operands",
+        "first_results",
+        "heads",
+        "kinds",
+        "locations",
+        "operands",
+        "regions",
+        "successors",
+        "value_types",
+    )
+
+    def __init__(self, program: Block) -> None:
+        self.kinds: list[Head] = []
+        self.heads = array("I")
+        self.locations = array("I")
+        self.operands = array("I")
+        self.first_operands = array("I", [0])
+        self.first_results = array("I")
+        self.value_types = array("I")
+        self.blocks: list[BlockSpan] = []
+        self.regions: dict[int, int] = {}
+        self.successors: dict[int, tuple[int, ...]] = {}
+        self._numbers: dict[Head, int] = {}
+        self._region(Region([program]), [], None, 0)
+        self._starts = [block.start for block in self.blocks]
+
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def operands_of(self, op: int) -> Sequence[int]:
+        """Return the values that an op uses."""
+        return self.operands[self.first_operands[op] : self.first_operands[op + 1]]
+
+    def results_of(self, op: int) -> range:
+        """Return the values that an op gives."""
+        first = self.first_results[op]
+        return range(first, first + len(self.kinds[self.heads[op]].results))
+
+    def block_of(self, op: int) -> int:
+        """Return the number of the block that an op is in."""
+        # Of empty blocks, which begin where the next one does, the last is found that is not empty.
+        return bisect_right(self._starts, op) - 1
+
+    def _region(self, region: Region, scope: list[int], parent: int | None, number: int) -> None:
+        """Number what is in a region, whose ops see the values of ``scope``."""
+        outer = len(scope)
+        spans = [self._block(block, scope, parent, number, index) for index, block in enumerate(region.blocks)]
+        for block in region.blocks:
+            rows = block.rows
+            # A value may be used before the block that gives it.
+            self.operands.extend([scope[local] for local in rows.operands])
+        for block, span in zip(region.blocks, spans, strict=True):
+            extras = block.rows.extras
+            for position in sorted(extras):
+                extra, op = extras[position], span.start + position
+                if extra.successors:
+                    self.successors[op] = extra.successors
+                if extra.regions:
+                    self.regions[op] = len(extra.regions)
+                inner = [] if extra.isolated else scope
+                for index, each in enumerate(extra.regions):
+                    self._region(each, inner, op, index)
+        del scope[outer:]
+
+    def _block(self, block: Block, scope: list[int], parent: int | None, region: int, index: int) -> BlockSpan:
+        rows, types = block.rows, self.value_types
+        start, first = len(self.heads), len(types)
+        types.extend([argument.type for argument in block.arguments])
+        heads = [self._number(head) for head in rows.kinds_of_ops]
+        self.heads.extend(heads)
+        self.locations.extend(rows.locations)
+        value, use = len(types), self.first_operands[-1]
+        for head in rows.kinds_of_ops:
+            self.first_results.append(value)
+            value += len(head.results)
+            use += head.operands
+            self.first_operands.append(use)
+        types.extend(chain.from_iterable([self.kinds[head].results for head in heads]))
+        scope.extend(range(first, len(types)))
+        span = BlockSpan(start, len(self.heads), parent, region, index, first, len(block.arguments))
+        self.blocks.append(span)
+        return span
+
+    def _number(self, head: Head) -> int:
+        found = self._numbers.get(head)
+        if found is None:
+            found = self._numbers[head] = len(self.kinds)
+            self.kinds.append(head)
+        return found
