@@ -29,6 +29,7 @@ FINDING = Finding("tan", "error", "op", "it has tan", op="stablehlo.tan", locati
 ERRORS: list[Exception] = [
     vt.VhloToolsError("a"),
     vt.InvalidVersionError("a"),
+    vt.LayoutError("a"),
     vt.UnknownTargetError("a"),
     vt.InvalidSpecificationError("a"),
     vt.ProviderError("a"),

@@ -32,6 +32,7 @@ __all__ = [
     "InvalidSpecificationError",
     "InvalidUrlError",
     "InvalidVersionError",
+    "LayoutError",
     "MalformedArtifactError",
     "ManifestError",
     "MigrationError",
@@ -83,6 +84,10 @@ class ProviderError(VhloToolsError):
 
 class MissingExtraError(VhloToolsError, ImportError):
     """A framework that an integration needs is not installed; the message names the extra that installs it."""
+
+
+class LayoutError(VhloToolsError):
+    """A graph cannot be laid out for a picture; the message says why, and what can be drawn instead."""
 
 
 class ReleaseEnvironmentError(VhloToolsError):

@@ -21,6 +21,7 @@ __all__ = [
     "Diagnostic",
     "Finding",
     "FindingKind",
+    "Findings",
     "Level",
     "SourceLocation",
     "finding_as_json",
@@ -124,9 +125,33 @@ class Finding:
         return _with_count(self.text, self.count)
 
     @property
+    def where(self) -> str:
+        """The line in the user's source if it is known, and the path of the op otherwise."""
+        return str(self.location or self.path or "")
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return Findings([self])._repr_html_()
+
+    @property
     def text(self) -> str:
         """The message with its location, without the count."""
         return f"{self.location}: {self.message}" if self.location else self.message
+
+
+class Findings(list[Finding]):
+    """A list of findings, which a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        # Imported here, as it is for notebooks alone.
+        from vhlo_tools.markup import table
+
+        rows = (
+            (found.level, found.feature, found.introduced, found.message, found.where, found.count, found.remedy)
+            for found in self
+        )
+        heads = ("level", "feature", "introduced", "message", "where", "count", "remedy")
+        return table("findings", heads, rows) if self else "<p>no findings</p>"
 
 
 #: The feature of a finding about ops whose attributes are encoded as bytes in an unknown form.

@@ -157,6 +157,19 @@ class AliasConfig:
             return NotImplemented
         return (self.signature, self.aliases, self.donors) == (other.signature, other.aliases, other.donors)
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the aliases and donors, each with its shape."""
+        from vhlo_tools.markup import table
+
+        parameters = self._signature.parameters
+        aliases = ((format_index(each.output_index), _input(each), str(each.kind)) for each in self.aliases)
+        donors = (("", _input(each), "donor") for each in self.donors)
+        rows = (
+            (output, number, format_index(index), subshape(parameters[number], index), kind)
+            for output, (number, index), kind in (*aliases, *donors)
+        )
+        return table("aliases", ("output", "parameter", "index", "shape", "kind"), rows)
+
     # Mutable, and so not hashable.
     __hash__ = None  # type: ignore[assignment]
 
@@ -284,3 +297,7 @@ _SHOWN: Final = 80
 def _shown(shape: object) -> str:
     text = str(shape)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _input(entry: Alias | Donor) -> tuple[int, ShapeIndex]:
+    return entry.parameter_number, entry.parameter_index

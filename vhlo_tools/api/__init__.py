@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.api.frontends import export_model
     from vhlo_tools.api.golden_suites import check_golden, record_golden
+    from vhlo_tools.api.graphs import GRAPH_LANGUAGES, GraphLanguage, draw_graph
     from vhlo_tools.api.parallel import load_parallel_executable, run_parallel
     from vhlo_tools.api.proofs import Prover
     from vhlo_tools.api.releases import confirm, downloads, install_releases, matrix
@@ -68,6 +69,7 @@ else:
             ),
             "frontends": ("export_model",),
             "golden_suites": ("check_golden", "record_golden"),
+            "graphs": ("GRAPH_LANGUAGES", "GraphLanguage", "draw_graph"),
             "parallel": ("load_parallel_executable", "run_parallel"),
             "proofs": ("Prover",),
             "releases": ("confirm", "downloads", "install_releases", "matrix"),

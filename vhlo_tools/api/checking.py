@@ -12,6 +12,7 @@ from vhlo_tools.api.library_answers import findings_with_library, reader_finding
 from vhlo_tools.artifact import Artifact, container_findings
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError
+from vhlo_tools.findings import Findings
 from vhlo_tools.formats import identify, read_bytes
 from vhlo_tools.manifests import manifest_finding, require_manifest
 from vhlo_tools.mapping import digest_of
@@ -253,7 +254,7 @@ def check(
     resolved = resolve_target(str(target), as_of=as_of, provider=options.get("provider"))
     source = identify(program, options.get("name"))
     checked = prepare_check(source, **options)
-    return [*_manifest_findings(source), *checked.findings(resolved.version)]
+    return Findings([*_manifest_findings(source), *checked.findings(resolved.version)])
 
 
 def _manifest_findings(source: Source) -> list[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.api.frontends import as_artifact, as_program
-from vhlo_tools.differencing import DIFFERENCE_KINDS, Difference
+from vhlo_tools.differencing import DIFFERENCE_KINDS, Difference, Differences
 from vhlo_tools.errors import UnsupportedFeatureError
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def diff(
         except UnsupportedFeatureError:
             # Ops that VHLO has removed, or attributes that only the library can convert.
             found += _diff_programs(sources, artifacts, names, provider, locations=locations, trusted=trusted)
-    return [each for each in found if each.kind not in ignored]
+    return Differences([each for each in found if each.kind not in ignored])
 
 
 def _diff_programs(

@@ -388,6 +388,17 @@ class Artifact:
     def __repr__(self) -> str:
         return f"<Artifact {self.name!r}: StableHLO {self.version}, {len(self)} bytes>"
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: who can read it, what it takes and gives, and what is in it."""
+        # Imported here, as these are for notebooks alone.
+        from vhlo_tools.artifact.inspection import outline_of
+        from vhlo_tools.markup import facts
+
+        try:
+            return facts(self.name, outline_of(self))
+        except MalformedArtifactError as error:
+            return facts(self.name, [("is", repr(self)), ("damaged", error)])
+
 
 class _Moved(Artifact):
     """An artifact in pieces, which are joined only when its bytes are needed."""

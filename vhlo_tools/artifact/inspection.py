@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
+from vhlo_tools.artifact.outlining import Line, outline
 from vhlo_tools.bytecode import decode
 from vhlo_tools.errors import AliasError, InvalidProgramError
 from vhlo_tools.formats import (
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         SavedSignature,
     )
 
-__all__ = ["inspect_bytes", "inspect_folder"]
+__all__ = ["inspect_bytes", "inspect_folder", "outline_of"]
 
 
 def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
@@ -73,8 +74,21 @@ def _of_signature(signature: SavedSignature) -> dict[str, Any]:
     }
 
 
+def outline_of(artifact: Artifact) -> Iterator[Line]:
+    """Yield the lines of an artifact's outline.
+
+    Raises:
+        MalformedArtifactError: If it is damaged.
+    """
+    kind = str(Kind.PORTABLE_ARTIFACT)
+    return outline({"kind": kind, "size": len(artifact), **_described(artifact)})
+
+
 def _of_artifact(data: Buffer, name: str) -> dict[str, Any]:
-    artifact = Artifact(data, name=name)
+    return _described(Artifact(data, name=name))
+
+
+def _described(artifact: Artifact) -> dict[str, Any]:
     inventory = asdict(artifact.inventory())
     return {
         "version": str(artifact.version),

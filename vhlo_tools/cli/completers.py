@@ -248,6 +248,18 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
 NOTHING: Final = frozenset(
     (
         *("aliases", "as_of", "attributes", "backup_suffix", "brought", "call", "cases", "dask", "donated", "donors"),
-        *("function", "handlers", "kinds", "name", "only", "ops", "probe_function", "probe_ops", "signature", "types"),
+        *(
+            "function",
+            "handlers",
+            "kinds",
+            "max_nodes",
+            "name",
+            "only",
+            "ops",
+            "probe_function",
+            "probe_ops",
+            "signature",
+        ),
+        "types",
     )
 )

@@ -30,6 +30,7 @@ HELP: Final[Mapping[str, Help]] = {
         "vhlo serialize saxpy.mlir --target jaxlib==0.4.31 -o saxpy.mlirbc",
         ("output", "target", "expand", "weights", "signature", "strip_debug_info", "with_manifest", "force"),
     ),
+    "graph": Help("vhlo graph keras_mlp.mlirbc --function _where -o where.dot"),
     "deserialize": Help("vhlo deserialize keras_mlp.mlirbc -o keras_mlp.mlir"),
     "retarget": Help(
         "vhlo retarget keras_mlp.mlirbc --target 1.4.0 -o older.mlirbc",

@@ -29,6 +29,7 @@ _GROUPS = {
         "inspect": "Show the format and contents of a file.",
         "serialize": "Write a program as a portable artifact.",
         "deserialize": "Convert an artifact to a program.",
+        "graph": "Write the graph of a program as DOT, Mermaid or SVG.",
         "retarget": "Retarget an artifact to an older or newer version.",
         "strip": "Remove the source locations of an artifact.",
         "alias": "Show, change and check input-output aliases.",
@@ -92,6 +93,12 @@ class _Lazy(Group):
         # That of a group imports every command.
         items = [CompletionItem(name, help=said) for name, said in _COMMANDS.items() if name.startswith(incomplete)]
         return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # A line for the options that every program has leaves the screen to the commands.
+        formatter.write_paragraph()
+        formatter.write(f"Options: {', '.join(name for each in self.get_params(ctx) for name in each.opts)}\n")
+        self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # Those of all sections stand below each other.

@@ -125,6 +125,19 @@ class Requirements:
                 counts[use.what, use.kind] += count
         return tuple(Unknown(*key, count) for key, count in sorted(counts.items()))
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the versions, and the features that they come from."""
+        from vhlo_tools.markup import facts, table
+
+        versions = [
+            (words, getattr(self, words.replace(" ", "_")))
+            for words in ("readable since", "downgradable to", "expandable to")
+        ]
+        features = [(each.id, each.introduced, each.count) for each in self.features]
+        unknown = [(each.name, "unknown to vhlo_tools", each.count) for each in self.unknown]
+        shown = table("features", ("feature", "introduced", "count"), [*features, *unknown])
+        return facts("requirements", versions) + (shown if features or unknown else "")
+
     @property
     def reach(self) -> str:
         """The oldest version at which the program can be written, as a clause."""

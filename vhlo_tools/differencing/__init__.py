@@ -7,13 +7,13 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.differencing.artifacts import diff_artifacts
     from vhlo_tools.differencing.describing import Describer
-    from vhlo_tools.differencing.difference import DIFFERENCE_KINDS, Difference, DifferenceKind
+    from vhlo_tools.differencing.difference import DIFFERENCE_KINDS, Difference, DifferenceKind, Differences
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
             "artifacts": ("diff_artifacts",),
             "describing": ("Describer",),
-            "difference": ("DIFFERENCE_KINDS", "Difference", "DifferenceKind"),
+            "difference": ("DIFFERENCE_KINDS", "Difference", "DifferenceKind", "Differences"),
         },
     )

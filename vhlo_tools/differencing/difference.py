@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["DIFFERENCE_KINDS", "Difference", "DifferenceKind"]
+__all__ = ["DIFFERENCE_KINDS", "Difference", "DifferenceKind", "Differences"]
 
 DifferenceKind = Literal[
     "version",
@@ -52,3 +52,14 @@ class Difference:
         if self.after is None:
             return f"{where}removed {self.before}"
         return f"{where}{self.before} -> {self.after}"
+
+
+class Differences(list[Difference]):
+    """A list of differences, which a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        # Imported here, as it is for notebooks alone.
+        from vhlo_tools.markup import table
+
+        rows = ((each.kind, each.path, each.before, each.after) for each in self)
+        return table("differences", ("kind", "where", "before", "after"), rows) if self else "<p>no differences</p>"

@@ -15,14 +15,22 @@ from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from vhlo_tools.graphs.columns import BlockSpan, Columns
+    from vhlo_tools.graphs.dot import dot_lines
     from vhlo_tools.graphs.folding import MOST_MEMBERS, Group, GroupKind
     from vhlo_tools.graphs.graph import Edge, Node, OpName, ProgramGraph, Value, program_graph
+    from vhlo_tools.graphs.mermaid import mermaid_lines
+    from vhlo_tools.graphs.picturing import MOST_BOXES, Arrow, Box, BoxKind, Picture, picture_of
+    from vhlo_tools.graphs.svg import svg_lines
 else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
             "columns": ("BlockSpan", "Columns"),
+            "dot": ("dot_lines",),
             "folding": ("Group", "GroupKind", "MOST_MEMBERS"),
             "graph": ("Edge", "Node", "OpName", "ProgramGraph", "Value", "program_graph"),
+            "mermaid": ("mermaid_lines",),
+            "picturing": ("Arrow", "Box", "BoxKind", "MOST_BOXES", "Picture", "picture_of"),
+            "svg": ("svg_lines",),
         },
     )

@@ -64,6 +64,7 @@ class Columns:
     """
 
     __slots__ = (
+        "_inside",
         "_numbers",
         "_starts",
         "blocks",
@@ -92,6 +93,10 @@ class Columns:
         self._numbers: dict[Head, int] = {}
         self._region(Region([program]), [], None, 0)
         self._starts = [block.start for block in self.blocks]
+        self._inside: dict[int, list[BlockSpan]] = {}
+        for block in self.blocks:
+            if block.op is not None:
+                self._inside.setdefault(block.op, []).append(block)
 
     def __len__(self) -> int:
         return len(self.heads)
@@ -104,6 +109,10 @@ class Columns:
         """Return the values that an op gives."""
         first = self.first_results[op]
         return range(first, first + len(self.kinds[self.heads[op]].results))
+
+    def blocks_in(self, op: int) -> Sequence[BlockSpan]:
+        """Return the blocks in the regions of an op, in order."""
+        return self._inside.get(op, ())
 
     def block_of(self, op: int) -> int:
         """Return the number of the block that an op is in."""

@@ -61,6 +61,13 @@ class MigrationSummary:
         work = self.sizes["move"] + _EVERY_FILE * self.files["move"]
         return self._seconds / self._sampled * work / jobs
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the files and bytes of each status."""
+        from vhlo_tools.markup import table
+
+        rows = [(status, self.files[status], self.sizes[status]) for status in STATUSES if self.files[status]]
+        return table("migration", ("status", "files", "bytes"), rows)
+
     def as_json(self) -> dict[str, object]:
         """Return the summary as a JSON object."""
         return {

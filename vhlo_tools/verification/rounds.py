@@ -102,6 +102,19 @@ class VerificationReport:
         if not self.passed:
             raise VerificationError(str(self))
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the verdict, and each output of the rounds that say something."""
+        from vhlo_tools.markup import table
+
+        rows = (
+            (each.inputs, f"{output.place}{donated}", output.dtype, output.max_ulp, output.max_absolute, output)
+            for each in self._shown()
+            for outputs, donated in ((each.outputs, ""), (each.donated, ", donated"))
+            for output in outputs
+        )
+        heads = ("inputs", "output", "dtype", "max ulp", "max absolute", "said")
+        return table(str(self).splitlines()[0], heads, rows)
+
     def _shown(self) -> Iterator[Round]:
         """Yield the first round, and each later one with greater differences: others say nothing new."""
         most = -1

@@ -1,0 +1,110 @@
+"""Places for the boxes of a picture, by the Eclipse Layout Kernel: elkjs, run by V8 in this process.
+
+What elkjs takes and gives is JSON. It has no access to files or to the network: V8 alone has neither.
+Source: the documentation of elkjs, and the options of «ELK Layered».
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from vhlo_tools.errors import LayoutError, MissingExtraError
+from vhlo_tools.graphs.picturing import Box, Picture
+
+__all__ = ["LINE_HEIGHT", "elk_graph", "lay_out"]
+
+#: Of text of 10 pixels in a font of fixed width.
+_CHARACTER: Final = 6.1
+LINE_HEIGHT: Final = 13.0
+_MARGIN: Final = 8.0
+#: What a layout may take, in seconds: one of a thousand boxes takes one.
+_SECONDS: Final = 300.0
+
+_FEWER: Final = "draw a function of it, or fewer boxes"
+
+_OPTIONS: Final = {
+    "elk.algorithm": "layered",
+    "elk.direction": "DOWN",
+    "elk.hierarchyHandling": "INCLUDE_CHILDREN",
+    "elk.layered.considerModelOrder.strategy": "NODES_AND_EDGES",
+    "elk.json.shapeCoords": "ROOT",
+    "elk.json.edgeCoords": "ROOT",
+    "elk.spacing.nodeNode": "14",
+    "elk.layered.spacing.nodeNodeBetweenLayers": "26",
+}
+# As a worker elkjs gets messages and posts answers; V8 alone has neither.
+_AROUND: Final = """
+var answers = {}, self = globalThis;
+self.postMessage = (answer) => { answers[answer.id] = answer; };
+"""
+_RUN: Final = """
+onmessage({data: {id: 0, cmd: "register", algorithms: ["layered"]}});
+onmessage({data: {id: 1, cmd: "layout", graph: JSON.parse(GRAPH), layoutOptions: {}, options: {}}});
+JSON.stringify(answers[1]);
+"""
+
+
+def elk_graph(picture: Picture) -> dict[str, Any]:
+    """Return a picture as what elkjs takes: boxes with their sizes in pixels, and arrows."""
+    edges = [
+        {"id": f"arrow{number}", "sources": [arrow.source], "targets": [arrow.target]}
+        for number, arrow in enumerate(picture.arrows)
+    ]
+    return {"id": "picture", "layoutOptions": _OPTIONS, "children": [_elk_box(picture.root)], "edges": edges}
+
+
+def lay_out(picture: Picture, elkjs: str) -> Mapping[str, Any]:
+    """Return what elkjs makes of :func:`elk_graph`: the same with ``x`` and ``y``, and bends of arrows.
+
+    Args:
+        picture: The picture.
+        elkjs: The source text of its worker, ``elk-worker.min.js``.
+
+    Raises:
+        MissingExtraError: If the extra ``svg`` is not installed.
+        LayoutError: If elkjs fails, or takes longer than minutes.
+    """
+    try:
+        from py_mini_racer import JSEvalException, JSTimeoutException, MiniRacer
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "a picture of a graph needs mini-racer, which is not installed: pip install 'vhlo-tools[svg]'; "
+            "or write the graph as DOT or Mermaid, and let Graphviz or Mermaid draw it"
+        ) from error
+    context = MiniRacer()
+    graph = json.dumps(json.dumps(elk_graph(picture)))
+    try:
+        context.eval(_AROUND)
+        context.eval(elkjs)
+        answer = json.loads(str(context.eval(_RUN.replace("GRAPH", graph), timeout_sec=_SECONDS)))
+    except JSTimeoutException as error:
+        raise LayoutError(f"elkjs did not lay out the graph within {_SECONDS:g} seconds; {_FEWER}") from error
+    except JSEvalException as error:
+        raise LayoutError(f"elkjs failed on the graph: {error}; {_FEWER}") from error
+    finally:
+        context.close()
+    if "error" in answer:
+        raise LayoutError(f"elkjs refused the graph: {answer['error'].get('message')}; {_FEWER}")
+    placed: Mapping[str, Any] = answer["data"]
+    return placed
+
+
+def _elk_box(root: Box) -> dict[str, Any]:
+    """Return a box with all in it; without recursion, because regions may be deep."""
+    made: dict[str, dict[str, Any]] = {}
+    for box in reversed(list(root.walk())):
+        width = _CHARACTER * max(map(len, box.lines)) + 2 * _MARGIN
+        if box.kind == "unfolded":
+            # The name stands above what is in it.
+            top = LINE_HEIGHT * len(box.lines) + _MARGIN
+            options = {
+                "elk.padding": f"[top={top},left={_MARGIN},bottom={_MARGIN},right={_MARGIN}]",
+                "elk.nodeSize.constraints": "MINIMUM_SIZE",
+                "elk.nodeSize.minimum": f"({width},{top + 2 * _MARGIN})",
+            }
+            made[box.id] = {"id": box.id, "layoutOptions": options, "children": [made[each.id] for each in box.members]}
+        else:
+            made[box.id] = {"id": box.id, "width": width, "height": LINE_HEIGHT * len(box.lines) + _MARGIN}
+    return made[root.id]

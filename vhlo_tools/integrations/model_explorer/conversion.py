@@ -1,0 +1,210 @@
+"""The graph of a program as graphs of Model Explorer: one for each function.
+
+Source: ``graph_builder.py`` of ai-edge-model-explorer, which says what each field means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from vhlo_tools.bytecode import Printer, attributes_of
+from vhlo_tools.graphs import Group, ProgramGraph
+from vhlo_tools.integrations.extras import require_extra
+from vhlo_tools.printable import printable
+
+if TYPE_CHECKING:
+    from vhlo_tools.graphs import Value
+
+__all__ = ["PURPOSE", "Form", "argument_id", "functions", "graph_id", "model_graphs", "op_id"]
+
+Form = Literal["stablehlo", "vhlo"]
+
+PURPOSE: Final = "showing a program in Model Explorer"
+#: The title of a program's graphs in each form.
+_TITLES: Final[Mapping[Form, str]] = {"stablehlo": "StableHLO", "vhlo": "VHLO"}
+# Of an attribute that is shown whole as VHLO, in bytes of the file.
+_LONGEST: Final = 256
+# A namespace is a path: names in it, such as those of files, must not have its separator.
+_SLASH: Final = "\N{DIVISION SLASH}"
+
+
+def model_graphs(graph: ProgramGraph, form: Form = "stablehlo") -> Any:
+    """Return a program as a ``GraphCollection`` of Model Explorer, with a graph for each function.
+
+    Groups are those of :mod:`vhlo_tools.graphs`: regions and source lines. A call leads to the graph of its function.
+
+    Args:
+        graph: The program.
+        form: ``stablehlo``: names, types and attributes as in StableHLO programs; ``vhlo``: as in the file.
+
+    Raises:
+        MalformedArtifactError: If the file is damaged.
+        MissingExtraError: If Model Explorer is not installed.
+    """
+    require_extra("model-explorer", PURPOSE, "model_explorer")
+    from model_explorer import graph_builder
+
+    texts = _StableHlo(graph) if form == "stablehlo" else _Vhlo(graph)
+    known = {graph_id(each) for each in functions(graph)}
+    graphs = [_Function(graph, each, texts, known).graph() for each in functions(graph)]
+    return graph_builder.GraphCollection(label=_TITLES[form], graphs=graphs)
+
+
+def functions(graph: ProgramGraph) -> Iterator[Group]:
+    """Yield the functions of a program; of one that has none, all of it."""
+    found = [each for each in graph.groups.walk() if each.kind == "function"]
+    yield from found or [graph.groups]
+
+
+def graph_id(function: Group) -> str:
+    """Return the name of the graph of a function."""
+    return function.label
+
+
+def op_id(op: int) -> str:
+    """Return the id of the node of an op."""
+    return f"op{op}"
+
+
+def argument_id(value: int) -> str:
+    """Return the id of the node of an argument of a block."""
+    return f"value{value}"
+
+
+class _StableHlo:
+    """Names, types and attributes as in programs."""
+
+    def __init__(self, graph: ProgramGraph) -> None:
+        self._graph = graph
+
+    def name(self, op: int) -> str:
+        return self._graph.name(op)
+
+    def type(self, value: int) -> str:
+        return self._graph.type(value)
+
+    def attributes(self, op: int) -> Mapping[str, str]:
+        return self._graph.attributes(op)
+
+
+class _Vhlo(_StableHlo):
+    """Names, types and attributes as in the file; of large constants only type and size."""
+
+    def __init__(self, graph: ProgramGraph) -> None:
+        super().__init__(graph)
+        self._file = graph.artifact.file
+        self._printer = Printer(self._file)
+
+    def name(self, op: int) -> str:
+        return self._graph.op_name(op).artifact
+
+    def type(self, value: int) -> str:
+        return printable(self._printer.type(self._graph.columns.value_types[value]))
+
+    def attributes(self, op: int) -> Mapping[str, str]:
+        short = self._graph.attributes(op)
+        held = attributes_of(self._file, self._graph.columns.kinds[self._graph.columns.heads[op]])
+        return {
+            printable(name): (
+                short[printable(name)]
+                if len(self._file.attributes[index].data) > _LONGEST
+                else printable(self._printer.attribute(index))
+            )
+            for name, index in held.items()
+        }
+
+
+class _Function:
+    def __init__(self, graph: ProgramGraph, function: Group, texts: _StableHlo, known: set[str]) -> None:
+        from model_explorer import graph_builder
+
+        self._builder = graph_builder
+        self._graph = graph
+        self._root = function
+        self._texts = texts
+        self._known = known
+        self._nodes: list[Any] = []
+        self._about: dict[str, dict[str, str]] = {}
+
+    def graph(self) -> Any:
+        """Return the graph of the function."""
+        pending: list[tuple[Group, str]] = [(self._root, "")]
+        while pending:
+            group, namespace = pending.pop()
+            self._about[namespace] = {"ops": f"{group.size:,}"}
+            if group.op is not None and namespace:
+                # What the op of a group says stands beside its regions.
+                self._op(group.op, namespace)
+            if group.op is not None:
+                self._arguments(group.op, namespace)
+            for number, member in enumerate(group.members):
+                if isinstance(member, Group):
+                    # Numbered, for groups of one name are not one group.
+                    name = f"{member.label.replace('/', _SLASH)} ({number})"
+                    pending.append((member, f"{namespace}/{name}" if namespace else name))
+                else:
+                    self._op(member, namespace)
+        return self._builder.Graph(id=graph_id(self._root), nodes=self._nodes, groupNodeAttributes=self._about)
+
+    def _arguments(self, op: int, namespace: str) -> None:
+        for span in self._graph.columns.blocks_in(op):
+            of_region = f" of region {span.region}" if span.region else ""
+            for position in range(span.arguments):
+                value = span.first_argument + position
+                self._nodes.append(
+                    self._builder.GraphNode(
+                        id=argument_id(value),
+                        label=f"argument {position}{of_region}",
+                        namespace=namespace,
+                        outputsMetadata=self._outputs([value]),
+                    )
+                )
+
+    def _op(self, op: int, namespace: str) -> None:
+        builder, graph = self._builder, self._graph
+        attributes = self._texts.attributes(op)
+        operands = [graph.value(value) for value in graph.columns.operands_of(op)]
+        callee = attributes.get("callee", "").strip('"@')
+        self._nodes.append(
+            builder.GraphNode(
+                id=op_id(op),
+                label=self._texts.name(op),
+                namespace=namespace,
+                subgraphIds=[f"@{callee}"] if f"@{callee}" in self._known else [],
+                attrs=[builder.KeyValue(key, value) for key, value in (*attributes.items(), *self._facts(op))],
+                incomingEdges=[self._edge(each, number) for number, each in enumerate(operands)],
+                outputsMetadata=self._outputs(graph.columns.results_of(op)),
+            )
+        )
+
+    def _facts(self, op: int) -> Iterator[tuple[str, str]]:
+        """Yield what is known of an op beside its attributes."""
+        introduced = self._graph.introduced(op)
+        yield "introduced in", str(introduced) if introduced else "unknown to vhlo_tools"
+        label, stack = self._graph.label(op), self._graph.stack(op)
+        if label:
+            yield "named", label
+        if stack:
+            yield "source", str(stack[0].location)
+
+    def _edge(self, operand: Value, number: int) -> Any:
+        source = argument_id(operand.number) if operand.op is None else op_id(operand.op)
+        return self._builder.IncomingEdge(
+            sourceNodeId=source,
+            sourceNodeOutputId=str(operand.position if operand.op is not None else 0),
+            targetNodeInputId=str(number),
+        )
+
+    def _outputs(self, values: range | list[int]) -> list[Any]:
+        builder = self._builder
+        return [
+            builder.MetadataItem(
+                id=str(number),
+                attrs=[
+                    builder.KeyValue("tensor_shape", self._texts.type(value)),
+                    builder.KeyValue("__tensor_tag", f"%{value}"),
+                ],
+            )
+            for number, value in enumerate(values)
+        ]

@@ -1,0 +1,146 @@
+"""The extension that Model Explorer loads: it takes the module ``main`` of what ``--extensions`` names.
+
+Two adapters show an artifact as StableHLO and as VHLO; providers of node data colour the nodes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from model_explorer import (
+    Adapter,
+    AdapterMetadata,
+    GetConfigEditorsResult,
+    ModelExplorerGraphs,
+    NodeDataProvider,
+    NodeDataProviderMetadata,
+    NodeDataProviderResult,
+)
+from model_explorer.config_editor import TextInputConfigEditor
+from model_explorer.node_data_provider import NodeDataProviderFilter
+
+from vhlo_tools.artifact import Artifact
+from vhlo_tools.bindings import get_provider
+from vhlo_tools.compat import resolve_target
+from vhlo_tools.dialect import minimum_version
+from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.graphs import ProgramGraph, program_graph
+from vhlo_tools.integrations.model_explorer.conversion import Form, model_graphs
+from vhlo_tools.integrations.model_explorer.node_data import NodeDataKind, node_data
+
+__all__ = ["NodeData", "StableHloAdapter", "VhloAdapter"]
+
+#: The suffixes of files with artifacts: artifacts themselves, and those of jax.export.
+_SUFFIXES: Final = ["mlirbc", "bc", "vhlo", "jax_export"]
+_STABLEHLO: Final = "vhlo_tools_stablehlo"
+_VHLO: Final = "vhlo_tools_vhlo"
+_TARGET: Final = "target"
+_KINDS: Final[dict[str, NodeDataKind]] = {
+    "vhlo_tools_introductions": "introductions",
+    "vhlo_tools_findings": "findings",
+    "vhlo_tools_aliases": "aliases",
+}
+
+
+@lru_cache(maxsize=4)
+def _graph(path: str, stamp: tuple[int, int]) -> ProgramGraph:
+    """Return the graph of a file; ``stamp``, its time and size, tells that it was replaced."""
+    return program_graph(Artifact.open(path))
+
+
+def _graph_of(path: str) -> ProgramGraph:
+    status = Path(path).stat()
+    return _graph(path, (status.st_mtime_ns, status.st_size))
+
+
+def _converted(path: str, form: Form) -> ModelExplorerGraphs:
+    return {"graphCollections": [model_graphs(_graph_of(path), form)]}
+
+
+class StableHloAdapter(Adapter):  # type: ignore[misc]  # a class of a package without types
+    """Shows an artifact with the names, types and attributes of StableHLO."""
+
+    metadata = AdapterMetadata(
+        id=_STABLEHLO,
+        name="Portable artifact as StableHLO (vhlo_tools)",
+        description="StableHLO portable artifacts of any version, read from their bytes",
+        fileExts=_SUFFIXES,
+    )
+
+    def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
+        """Return the graphs of a file."""
+        return _converted(model_path, "stablehlo")
+
+
+class VhloAdapter(Adapter):  # type: ignore[misc]
+    """Shows an artifact with the names, types and attributes that it has in the file."""
+
+    metadata = AdapterMetadata(
+        id=_VHLO,
+        name="Portable artifact as VHLO (vhlo_tools)",
+        description="StableHLO portable artifacts of any version, as they are in the file",
+        fileExts=_SUFFIXES,
+    )
+
+    def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
+        """Return the graphs of a file."""
+        return _converted(model_path, "vhlo")
+
+
+class NodeData(NodeDataProvider):  # type: ignore[misc]
+    """Computes introductions, findings and aliases for the nodes of a graph."""
+
+    _FILTER = NodeDataProviderFilter(modelFileExts=_SUFFIXES, adapterIds=[_STABLEHLO, _VHLO])
+    metadata: ClassVar = [
+        NodeDataProviderMetadata(
+            id="vhlo_tools_introductions",
+            name="Introductions",
+            description="The StableHLO version that brought each op, with all that it uses",
+            icon="history",
+            filter=_FILTER,
+        ),
+        NodeDataProviderMetadata(
+            id="vhlo_tools_findings",
+            name="Findings for a target",
+            description="What stands in the way of a version or a release",
+            icon="report",
+            filter=_FILTER,
+        ),
+        NodeDataProviderMetadata(
+            id="vhlo_tools_aliases",
+            name="Aliases and donors",
+            description="The outputs that may be written over arguments, and donated arguments",
+            icon="link",
+            filter=_FILTER,
+        ),
+    ]
+
+    def get_config_editors(self, provider_id: str) -> GetConfigEditorsResult:
+        """Return what the user is asked for: the target of findings."""
+        if _KINDS[provider_id] != "findings":
+            return GetConfigEditorsResult(configEditors=[])
+        asked = TextInputConfigEditor(
+            id=_TARGET,
+            label="Target",
+            description="A version, a window or a release: 1.9.0, 12w, jaxlib==0.4.31",
+            required=True,
+            defaultValue=str(minimum_version()),
+        )
+        return GetConfigEditorsResult(configEditors=[asked])
+
+    def run(
+        self, provider_id: str, model_path: str, graph_id: str, config_values: dict[str, Any], graph: Any
+    ) -> NodeDataProviderResult:
+        """Return the data of the nodes of one graph, or what is wrong with the file or the target."""
+        kind = _KINDS[provider_id]
+        try:
+            target = None
+            if kind == "findings":
+                spelling = str(config_values.get(_TARGET) or minimum_version())
+                target = resolve_target(spelling, lambda: get_provider(None).library).version
+            found = node_data(_graph_of(model_path), kind, target=target)
+        except (VhloToolsError, OSError) as error:
+            return NodeDataProviderResult(error=str(error))
+        return NodeDataProviderResult(result=found.get(graph_id))
