@@ -36,7 +36,7 @@ export class Details {
         "p",
         { class: "facts" },
         el("code", {}, graph.artifactName(op)),
-        introduced < 0 ? " · unknown to the data" : ` · needs StableHLO ${graph.version(introduced)}`,
+        introduced < 0 ? " · unknown to the data" : introduced === 0 ? " · in every version" : ` · needs StableHLO ${graph.version(introduced)}`,
       ),
       this.list("Features", graph.features(op).map((id) => this.feature(id))),
       this.list("Operands", graph.operands(op).map((value) => this.operand(value))),

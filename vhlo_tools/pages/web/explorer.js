@@ -194,6 +194,7 @@ export class Explorer {
     const { visible, places, view, area } = this.picture;
     const place = visible && places?.boxes.get(String(visible.shown[op]));
     if (!place) return false;
+    if (view.scale < 0.45) return false;
     const [x, y] = [place.x * view.scale + view.x, place.y * view.scale + view.y];
     return x > 0 && y > 0 && x + place.width * view.scale < area.width && y < area.height - 20;
   }

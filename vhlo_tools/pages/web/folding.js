@@ -2,7 +2,7 @@
 
 /** The most nodes that are unfolded at once. */
 export const MOST_NODES = 1500;
-const FIRST_NODES = 70;
+const FIRST_NODES = 48;
 
 /** The state of the tree of groups, of which the first is always open. */
 export class Folding {

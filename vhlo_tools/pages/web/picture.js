@@ -66,7 +66,7 @@ export class Picture {
         {},
         svg(
           "marker",
-          { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" },
+          { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" },
           svg("path", { d: "M0 0.8 7.4 4 0 7.2z", class: "tip" }),
         ),
       ),
@@ -104,7 +104,7 @@ export class Picture {
     const rest = nodes.filter((each) => !each.classList.contains("open"));
     this.world.replaceChildren(
       svg("g", {}, open),
-      svg("g", { class: "edges" }, edges.flat()),
+      svg("g", { class: "edges" }, edges),
       svg("g", {}, rest),
     );
     this.mark(this.selected);
