@@ -1,5 +1,7 @@
 """Run by hatchling when it builds a wheel: adds what is made from the sources.
 
+What pages contain and npm has, for an sdist and a checkout too: ``scripts/page_assets.py``.
+
 The parsed files of ``dialect_specs/``, as a module. Without it, an installed command would parse them on every run:
 ``vhlo_tools/dialect/snapshot.py`` says more.
 
@@ -39,13 +41,14 @@ class BuildHook(BuildHookInterface[Any]):  # type: ignore[misc]  # a package of 
 
     def dependencies(self) -> list[str]:
         """Return what compiling needs."""
-        return list(self.config["compilers"]) if _is_compiling() else []
+        return list(self.config.get("compilers", ())) if _is_compiling() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add them to the files of a wheel; an editable one reads the checkout, which keeps its own snapshot."""
-        if version == "editable":
-            return
         root = Path(self.root)
+        self._fetch(root)
+        if version == "editable" or self.target_name != "wheel":
+            return
         self._folder = TemporaryDirectory(prefix="vhlo-tools-")
         made = Path(self._folder.name)
         # The package needs no other for this; the environment of a build has none.
@@ -62,8 +65,18 @@ class BuildHook(BuildHookInterface[Any]):  # type: ignore[misc]  # a package of 
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was made for the build."""
-        if version != "editable":
+        if version != "editable" and self.target_name == "wheel":
             self._folder.cleanup()
+
+    def _fetch(self, root: Path) -> None:
+        """Fetch what pages contain, which is packed with the sources; who has no npm builds a package without it."""
+        sys.path.insert(0, str(root / "scripts"))
+        from page_assets import AssetError, ensure_assets
+
+        try:
+            ensure_assets(root)
+        except AssetError as error:
+            self.app.display_warning(f"{error}; the pages of `vhlo report` will have no picture of the graph")
 
 
 def _is_compiling() -> bool:

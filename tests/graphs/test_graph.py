@@ -14,6 +14,7 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.bytecode import Block, Place, visit
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.graphs import MOST_MEMBERS, Group, ProgramGraph, program_graph
+from vhlo_tools.printable import printable
 from vhlo_tools.version import Version
 
 CALLS = """
@@ -104,7 +105,10 @@ def check(data: bytes, name: str) -> None:
     visited: Counter[tuple[str, tuple[str, ...], tuple[str, ...]]] = Counter()
     describe = graph._describer.type
 
+    paths: list[str] = []
+
     def operation(place: Place, values: list[int]) -> None:
+        paths.append(printable(graph._places.path(place)))
         operands = tuple(describe(values[each]) for each in place.op.operands)
         visited[artifact.file.op_name(place.op.name), operands, tuple(map(describe, place.op.results))] += 1
 
@@ -121,6 +125,7 @@ def check(data: bytes, name: str) -> None:
         for op in range(len(graph))
     )
     assert own == visited
+    assert sorted(map(graph.path, range(len(graph)))) == sorted(paths)
     assert sum(1 for _ in graph.edges()) == len(graph.columns.operands)
     groups = [*graph.groups.walk()]
     assert sorted(leaves(graph.groups)) == list(range(len(graph)))
@@ -165,8 +170,8 @@ def test_constants_belong_to_the_line_that_uses_them() -> None:
     lines = [each for each in main.members if isinstance(each, Group)]
     # The first has line 0, which MLIR takes for none.
     assert [(each.kind, each.label, each.size) for each in lines[:2]] == [
-        ("line", "model.py:1:1", 3),
-        ("line", "model.py:2:1", 3),
+        ("line", "model.py:1", 3),
+        ("line", "model.py:2", 3),
     ]
 
 

@@ -21,9 +21,9 @@ GraphLanguage = Literal["dot", "mermaid", "svg"]
 
 def _svg(picture: Picture) -> Iterator[str]:
     # Imported here because the others do without.
-    from vhlo_tools.pages import layout_engine
+    from vhlo_tools.pages import layout_worker
 
-    engine = layout_engine()
+    engine = layout_worker()
     if engine is None:
         raise LayoutError(
             "elkjs, which lays graphs out, is not in this checkout: fetch it with `python scripts/page_assets.py`, "

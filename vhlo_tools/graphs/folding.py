@@ -142,7 +142,8 @@ class _Folder:
                 found += [self.groups.get(op, op) for op in run]
             else:
                 members = self._folded(run, depth + 1, levels + 1)
-                found.append(_group("line", str(frame.location), members, frame=frame))
+                line = f"{printable(frame.location.file)}:{frame.location.line}"
+                found.append(_group("line", line, members, frame=frame))
         return found
 
     def _runs(self, ops: range, depth: int) -> list[tuple[Frame | None, range]]:

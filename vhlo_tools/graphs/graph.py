@@ -196,6 +196,23 @@ class ProgramGraph:
             at = self.parent(at)
         return None
 
+    def path(self, op: int) -> str:
+        """Return the path of an op, as findings have it: ``@main/4:stablehlo.while/1/2:stablehlo.add``."""
+        steps: list[str] = []
+        at: int | None = op
+        while at is not None:
+            symbol = self.symbol(at)
+            if symbol is not None:
+                steps.append(f"@{symbol}")
+                break
+            span = self.columns.blocks[self.columns.block_of(at)]
+            if span.op is not None:
+                steps.append(f"{at - span.start}:{self.name(at)}")
+                if self.symbol(span.op) is None and self.parent(span.op) is not None:
+                    steps.append(str(span.region))
+            at = span.op
+        return "/".join(reversed(steps))
+
     def attributes(self, op: int) -> Mapping[str, str]:
         """Return the attributes of an op as text, by name; of large constants only type and size."""
         kind = self.columns.heads[op]

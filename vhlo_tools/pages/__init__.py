@@ -1,1 +1,19 @@
 """Pages to look at: one HTML file each, which needs no network and shows nothing of a program as markup."""
+
+from typing import TYPE_CHECKING
+
+from vhlo_tools.lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from vhlo_tools.pages.assembly import Page, assembled
+    from vhlo_tools.pages.layout_engine import ELK, has_layout_engine, layout_worker
+    from vhlo_tools.pages.programs import ProgramContents, program_contents
+else:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "assembly": ("Page", "assembled"),
+            "layout_engine": ("ELK", "has_layout_engine", "layout_worker"),
+            "programs": ("ProgramContents", "program_contents"),
+        },
+    )

@@ -1,0 +1,111 @@
+"""A page made of one file: markup, style, scripts and data, which no browser lets ask for anything else.
+
+The scripts are modules, which stand in one element after the other's exports and imports are taken away: they have no
+names in common. The data are JSON, compressed, as text in an element that no browser runs. Nothing of a program is
+markup: scripts put it into the page as text alone, and what is not the page's own the policy forbids to run.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import html
+import json
+import re
+from dataclasses import asdict
+from importlib import resources
+from typing import TYPE_CHECKING, Final, Literal
+
+from vhlo_tools.pages.layout_engine import ELK, layout_worker
+from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.pages.programs import ProgramContents
+
+__all__ = ["Page", "assembled"]
+
+PageKind = Literal["program"]
+
+#: The scripts of each kind of page; each needs only those before it.
+_SCRIPTS: Final[dict[PageKind, tuple[str, ...]]] = {
+    "program": (
+        "elements",
+        "contents",
+        "theme",
+        "folding",
+        "layout",
+        "picture",
+        "tree",
+        "details",
+        "explorer",
+        "timeline",
+        "tables",
+        "program",
+    ),
+}
+_IMPORT: Final = re.compile(r"^import [^;]*;\n", re.MULTILINE)
+_EXPORT: Final = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page.
+
+    Attributes:
+        html: Its text.
+        has_picture: Whether it can draw a graph: whether the library that lays it out was there.
+    """
+
+    html: str
+    has_picture: bool
+
+    def __bytes__(self) -> bytes:
+        return self.html.encode("utf-8")
+
+
+def assembled(kind: PageKind, contents: ProgramContents) -> Page:
+    """Return the page that shows contents.
+
+    Args:
+        kind: The kind of page.
+        contents: What it shows.
+    """
+    script = _script(kind)
+    style = _read("page.css")
+    worker = layout_worker()
+    data = json.dumps(asdict(contents), separators=(",", ":"), ensure_ascii=False)
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}' blob:; style-src '{_hash(style)}'; worker-src blob:; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "policy": policy,
+        "title": html.escape(contents.name),
+        "style": style,
+        "script": script,
+        "data": _packed(data.encode("utf-8", "backslashreplace")),
+        "layout": _packed(worker) if worker else "",
+        "notice": f"{ELK} lays out the graph: {ELK.licence}, {ELK.source}" if worker else "",
+    }
+    template = _read("page.html")
+    return Page(re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template), worker is not None)
+
+
+def _script(kind: PageKind) -> str:
+    """Return the modules of a kind of page as one."""
+    sources = (_read(f"{name}.js") for name in _SCRIPTS[kind])
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", source)) for source in sources)
+
+
+def _read(name: str) -> str:
+    return resources.files("vhlo_tools.pages").joinpath("web", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _packed(data: bytes) -> str:
+    # Without a time, so that the same program gives the same page.
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()

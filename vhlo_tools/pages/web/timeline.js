@@ -1,0 +1,209 @@
+// The time line: versions on an axis, what the program has at the version that brought it, and who reads it.
+
+import { el, section, svg, table } from "./elements.js";
+
+const LEFT = 300;
+const STEP = 27;
+const ROW = 30;
+const RIGHT = 40;
+
+/** Make the section of the time line. */
+export function timeline(contents, { onFeature }) {
+  const lead = contents.newer || sentence(contents);
+  return section(
+    "timeline",
+    "Time line",
+    lead,
+    el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Drawing of the time line" }, drawing(contents)),
+    features(contents, onFeature),
+    releases(contents),
+  );
+}
+
+function sentence({ versions, written, readable_since: since, downgradable_to: down, expandable_to: expand }) {
+  const version = (number) => (number < 0 ? "a version newer than the data" : versions[number][0]);
+  const reach =
+    expand >= 0 && expand < down ? ` Exact expansions take it down to ${version(expand)}.` : "";
+  return (
+    `It was written for StableHLO ${version(written)}. These bytes are read by ${version(since)} and later; ` +
+    `it can be written for ${version(down)} and later.${reach}`
+  );
+}
+
+function drawing(contents) {
+  const { versions } = contents;
+  const packages = [...new Set(contents.releases.map((each) => each.package))];
+  const known = contents.features.filter((each) => each.introduced >= 0);
+  const width = LEFT + STEP * versions.length + RIGHT;
+  const x = (number) => LEFT + STEP * number + STEP / 2;
+  const top = 92;
+  const releasesTop = top + known.length * ROW + (known.length ? 18 : 0);
+  const height = releasesTop + packages.length * 26 + 16;
+  const parts = [...axis(versions, x, top, height), ...marks(contents, x, top, height)];
+  known.forEach((feature, row) => parts.push(...featureRow(feature, x, top + row * ROW + 10, versions)));
+  packages.forEach((name, row) => {
+    const y = releasesTop + row * 26 + 10;
+    parts.push(svg("text", { x: LEFT - 12, y: y + 4, class: "label", "text-anchor": "end" }, name));
+    // Several releases may have one version: it is read if one of them reads.
+    const at = new Map();
+    for (const each of contents.releases) {
+      if (each.package === name && each.stablehlo >= 0) at.set(each.stablehlo, [...(at.get(each.stablehlo) ?? []), each]);
+    }
+    for (const [number, held] of at) {
+      const reads = held.some((each) => each.reads);
+      const names = held.length > 1 ? `${held[0].release} to ${held.at(-1).release}` : held[0].release;
+      parts.push(
+        svg(
+          "circle",
+          { cx: x(number), cy: y, r: 5, class: reads ? "reads" : "refuses" },
+          svg("title", {}, `${name} ${names}: ${reads ? "reads it" : "does not read it"}`),
+        ),
+      );
+    }
+  });
+  return svg(
+    "svg",
+    {
+      class: "timeline",
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      role: "img",
+      "aria-label": "Versions from left to right; features at the version that brought them; releases that read the program. The tables below say the same.",
+    },
+    parts,
+  );
+}
+
+function axis(versions, x, top, height) {
+  const parts = [];
+  let year = "";
+  versions.forEach(([version, day], number) => {
+    parts.push(svg("line", { x1: x(number), x2: x(number), y1: top - 6, y2: height - 12, class: "grid" }));
+    parts.push(
+      svg(
+        "text",
+        { x: 0, y: 0, class: "version", transform: `translate(${x(number) + 4} ${top - 12}) rotate(-60)` },
+        version.replace(/\.0$/, ""),
+        svg("title", {}, `${version}, ${day}`),
+      ),
+    );
+    if (day.slice(0, 4) !== year) {
+      year = day.slice(0, 4);
+      parts.push(svg("text", { x: x(number) - 8, y: 22, class: "year" }, year));
+      parts.push(svg("line", { x1: x(number) - STEP / 2, x2: x(number) - STEP / 2, y1: 10, y2: 34, class: "year" }));
+    }
+  });
+  return parts;
+}
+
+/** Make the bands and lines of the versions that matter: where it can be written, and what it was written for. */
+function marks(contents, x, top, height) {
+  const { versions, written, downgradable_to: down, expandable_to: expand, target } = contents;
+  const last = x(versions.length - 1) + STEP / 2;
+  const band = (from, to, kind, text) => [
+    svg("rect", { x: from, y: 40, width: Math.max(to - from, 0), height: 6, rx: 3, class: kind }, svg("title", {}, text)),
+  ];
+  const line = (number, kind, text) => [
+    svg("line", { x1: x(number), x2: x(number), y1: 36, y2: height - 12, class: `mark ${kind}` }),
+    svg("text", { x: x(number) + 5, y: height - 2, class: `mark ${kind}` }, text),
+  ];
+  return [
+    ...(expand >= 0 && expand < down ? band(x(expand) - STEP / 2, x(down) - STEP / 2, "expandable", "with exact expansions") : []),
+    ...(down >= 0 ? band(x(down) - STEP / 2, last, "reachable", "it can be written for these versions") : []),
+    svg("text", { x: LEFT - 12, y: 47, class: "label", "text-anchor": "end" }, "can be written for"),
+    ...(written >= 0 ? line(written, "written", "written for") : []),
+    ...(target >= 0 && target !== written ? line(target, "target", "target") : []),
+  ];
+}
+
+function featureRow(feature, x, y, versions) {
+  const parts = [
+    svg(
+      "text",
+      { x: LEFT - 12, y: y + 4, class: `label${feature.needed ? "" : " bytes"}`, "text-anchor": "end" },
+      short(feature.title),
+      svg("title", {}, `${feature.title}: ${feature.count} times`),
+    ),
+  ];
+  const at = x(feature.introduced);
+  for (const each of feature.expansions) {
+    if (each.to < 0 || !feature.needed) continue;
+    parts.push(
+      svg(
+        "line",
+        { x1: x(each.to), x2: at, y1: y, y2: y, class: `expansion ${each.effect}` },
+        svg("title", {}, `${each.effect} expansion, down to ${versions[each.to][0]}`),
+      ),
+    );
+  }
+  parts.push(
+    svg("line", { x1: at, x2: x(versions.length - 1) + STEP / 2, y1: y, y2: y, class: `life${feature.needed ? "" : " bytes"}` }),
+    svg(
+      "circle",
+      { cx: at, cy: y, r: 6.5, class: `feature${feature.needed ? "" : " bytes"}` },
+      svg("title", {}, `${feature.title}: since ${versions[feature.introduced][0]}`),
+    ),
+  );
+  return parts;
+}
+
+function short(text) {
+  return text.length > 42 ? `${text.slice(0, 41)}…` : text;
+}
+
+function features(contents, onFeature) {
+  if (!contents.features.length) return el("p", { class: "good" }, "Nothing in it is newer than the oldest version.");
+  const version = (number) => (number < 0 ? "unknown" : contents.versions[number][0]);
+  const rows = contents.features.map((feature) => [
+    el("span", { id: `feature-${feature.id}` }, feature.title, el("code", { class: "id" }, feature.id)),
+    version(feature.introduced),
+    feature.count.toLocaleString("en"),
+    feature.needed ? remedies(feature, version) : "Only these bytes have it: a retarget writes it in the older way.",
+    feature.ops ? el("button", { type: "button", class: "link", onclick: () => onFeature(feature.id) }, "show") : "",
+  ]);
+  return el(
+    "div",
+    { class: "under" },
+    el("h3", {}, "What not every version has"),
+    table("Features", [["Feature", ""], ["Since", ""], ["Count", "number"], ["For older consumers", "wide"], ["Ops", ""]], rows),
+  );
+}
+
+function remedies(feature, version) {
+  const parts = [el("span", { class: "remedy" }, feature.remedy)];
+  for (const each of feature.expansions) {
+    const limits = each.limits ? `; not for ${each.limits}` : "";
+    const given = each.gives_up ? `; gives up ${each.gives_up}` : "";
+    parts.push(
+      el("span", { class: "expands" }, el("b", {}, each.effect), ` expansion down to ${version(each.to)}${limits}${given}`),
+    );
+  }
+  if (feature.inexpressible) parts.push(el("span", { class: "expands" }, `No expansion: ${feature.inexpressible}`));
+  return el("span", {}, parts);
+}
+
+function releases(contents) {
+  const packages = [...new Set(contents.releases.map((each) => each.package))];
+  const rows = packages.map((name) => {
+    const held = contents.releases.filter((each) => each.package === name);
+    const reading = held.filter((each) => each.reads);
+    const newest = held.at(-1);
+    return [
+      name,
+      reading.length ? `${reading[0].release} (${reading[0].date})` : "none",
+      reading.length ? `${reading.at(-1).release} (${reading.at(-1).date})` : "none",
+      newest.reads ? "yes" : el("strong", {}, "no"),
+    ];
+  });
+  return el(
+    "div",
+    { class: "under" },
+    el("h3", {}, "Which releases read it"),
+    table(
+      `Releases as of ${contents.today}`,
+      [["Package", ""], ["Oldest that reads it", ""], ["Newest that reads it", ""], ["The newest release does", ""]],
+      rows,
+    ),
+  );
+}
