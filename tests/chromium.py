@@ -29,7 +29,7 @@ AXE: Final = "axe-core@4.14.1"
 #: Addresses that stay on this machine.
 LOCAL: Final = ("file:", "data:", "blob:", "about:")
 #: No sandbox, for root has none; what is opened are our own pages. No host has an address, whatever a page asks for.
-ARGUMENTS: Final = ("--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND")
+ARGUMENTS: Final = ("--no-sandbox", "--disable-gpu")
 
 
 @dataclass(slots=True)
@@ -53,11 +53,17 @@ class WatchedPage:
 
 
 @contextmanager
-def launched() -> Iterator[Browser]:
-    """Launch Chromium: give the browser, and close it at the end."""
+def launched(*hosts: str) -> Iterator[Browser]:
+    """Launch Chromium: give the browser, and close it at the end.
+
+    Args:
+        hosts: The hosts that pages can reach: servers on this machine; by default none.
+    """
     program = install_chromium()
+    rules = ", ".join(["MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in hosts)])
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=str(program), args=list(ARGUMENTS))
+        arguments = [*ARGUMENTS, f"--host-resolver-rules={rules}"]
+        browser = playwright.chromium.launch(executable_path=str(program), args=arguments)
         try:
             yield browser
         finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from vhlo_tools.errors import LayoutError, MissingExtraError
@@ -73,18 +74,22 @@ def lay_out(picture: Picture, elkjs: str) -> Mapping[str, Any]:
             "a picture of a graph needs mini-racer, which is not installed: pip install 'vhlo-tools[svg]'; "
             "or write the graph as DOT or Mermaid, and let Graphviz or Mermaid draw it"
         ) from error
-    context = MiniRacer()
     graph = json.dumps(json.dumps(elk_graph(picture)))
+
+    def run() -> str:
+        with MiniRacer() as context:
+            context.eval(_AROUND)
+            context.eval(elkjs)
+            return str(context.eval(_RUN.replace("GRAPH", graph), timeout_sec=_SECONDS))
+
     try:
-        context.eval(_AROUND)
-        context.eval(elkjs)
-        answer = json.loads(str(context.eval(_RUN.replace("GRAPH", graph), timeout_sec=_SECONDS)))
+        # In a thread of its own, for mini-racer waits in another way where an event loop runs, as in notebooks.
+        with ThreadPoolExecutor(1) as thread:
+            answer = json.loads(thread.submit(run).result())
     except JSTimeoutException as error:
         raise LayoutError(f"elkjs did not lay out the graph within {_SECONDS:g} seconds; {_FEWER}") from error
     except JSEvalException as error:
         raise LayoutError(f"elkjs failed on the graph: {error}; {_FEWER}") from error
-    finally:
-        context.close()
     if "error" in answer:
         raise LayoutError(f"elkjs refused the graph: {answer['error'].get('message')}; {_FEWER}")
     placed: Mapping[str, Any] = answer["data"]

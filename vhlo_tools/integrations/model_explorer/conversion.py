@@ -29,8 +29,8 @@ _LONGEST: Final = 256
 _SLASH: Final = "\N{DIVISION SLASH}"
 
 
-def model_graphs(graph: ProgramGraph, form: Form = "stablehlo") -> Any:
-    """Return a program as a ``GraphCollection`` of Model Explorer, with a graph for each function.
+def model_graphs(graph: ProgramGraph, form: Form = "stablehlo") -> list[Any]:
+    """Return a program as a list of ``Graph`` of Model Explorer, one for each function.
 
     Groups are those of :mod:`vhlo_tools.graphs`: regions and source lines. A call leads to the graph of its function.
 
@@ -43,23 +43,35 @@ def model_graphs(graph: ProgramGraph, form: Form = "stablehlo") -> Any:
         MissingExtraError: If Model Explorer is not installed.
     """
     require_extra("model-explorer", PURPOSE, "model_explorer")
-    from model_explorer import graph_builder
-
     texts = _StableHlo(graph) if form == "stablehlo" else _Vhlo(graph)
     known = {graph_id(each) for each in functions(graph)}
-    graphs = [_Function(graph, each, texts, known).graph() for each in functions(graph)]
-    return graph_builder.GraphCollection(label=_TITLES[form], graphs=graphs)
+    return [_Function(graph, each, texts, known).graph() for each in functions(graph)]
 
 
 def functions(graph: ProgramGraph) -> Iterator[Group]:
-    """Yield the functions of a program; of one that has none, all of it."""
-    found = [each for each in graph.groups.walk() if each.kind == "function"]
-    yield from found or [graph.groups]
+    """Yield the functions of a program; and last a group of what stands outside of them, if anything does."""
+    whole = graph.groups
+    found = [each for each in whole.walk() if each.kind == "function"]
+    yield from found
+    others = tuple(_outside(whole))
+    if others or not found:
+        yield Group("program", whole.label, others, sum(each.size if isinstance(each, Group) else 1 for each in others))
+
+
+def _outside(whole: Group) -> Iterator[int | Group]:
+    """Yield what stands beside functions; of very many, they are in runs."""
+    for each in whole.members:
+        if isinstance(each, int):
+            yield each
+        elif each.kind == "run":
+            yield from _outside(each)
+        elif each.kind != "function":
+            yield each
 
 
 def graph_id(function: Group) -> str:
     """Return the name of the graph of a function."""
-    return function.label
+    return function.label.removeprefix("@")
 
 
 def op_id(op: int) -> str:
@@ -70,6 +82,12 @@ def op_id(op: int) -> str:
 def argument_id(value: int) -> str:
     """Return the id of the node of an argument of a block."""
     return f"value{value}"
+
+
+def _short(group: Group) -> str:
+    """Return the name of a group: of a source line without the folders of its file."""
+    label = group.label.rpartition("/")[2] if group.kind == "line" else group.label
+    return label.replace("/", _SLASH)
 
 
 class _StableHlo:
@@ -141,7 +159,7 @@ class _Function:
             for number, member in enumerate(group.members):
                 if isinstance(member, Group):
                     # Numbered, for groups of one name are not one group.
-                    name = f"{member.label.replace('/', _SLASH)} ({number})"
+                    name = f"{_short(member)} ({number})"
                     pending.append((member, f"{namespace}/{name}" if namespace else name))
                 else:
                     self._op(member, namespace)
@@ -171,7 +189,7 @@ class _Function:
                 id=op_id(op),
                 label=self._texts.name(op),
                 namespace=namespace,
-                subgraphIds=[f"@{callee}"] if f"@{callee}" in self._known else [],
+                subgraphIds=[callee] if callee in self._known else [],
                 attrs=[builder.KeyValue(key, value) for key, value in (*attributes.items(), *self._facts(op))],
                 incomingEdges=[self._edge(each, number) for number, each in enumerate(operands)],
                 outputsMetadata=self._outputs(graph.columns.results_of(op)),

@@ -56,7 +56,7 @@ def _graph_of(path: str) -> ProgramGraph:
 
 
 def _converted(path: str, form: Form) -> ModelExplorerGraphs:
-    return {"graphCollections": [model_graphs(_graph_of(path), form)]}
+    return {"graphs": model_graphs(_graph_of(path), form)}
 
 
 class StableHloAdapter(Adapter):  # type: ignore[misc]  # a class of a package without types

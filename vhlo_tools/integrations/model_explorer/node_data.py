@@ -65,6 +65,10 @@ def node_data(graph: ProgramGraph, kind: NodeDataKind, *, target: Version | None
     return {
         graph_id(function): node_data_builder.GraphNodeData(
             name=name,
+            # Tables are of numbers, and these are texts; of those, groups show how many nodes have which.
+            hideInAggregatedStatsTable=True,
+            hideInChildrenStatsTable=True,
+            showExpandedSummaryOnGroupNode=True,
             results={
                 each.node: node_data_builder.NodeDataResult(each.text, each.background, each.foreground)
                 for each in results(function)

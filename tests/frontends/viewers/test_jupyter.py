@@ -1,0 +1,105 @@
+"""The example notebook, run by a kernel and shown in JupyterLab."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+import pytest
+from chromium import launched
+from corpus import EXAMPLES
+from nbclient import NotebookClient
+
+sys.path.insert(0, str(EXAMPLES))
+
+NOTEBOOK = EXAMPLES / "tour.ipynb"
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The notebook with its outputs, in a copy of the folder of examples."""
+    folder = shutil.copytree(EXAMPLES, tmp_path_factory.mktemp("notebook") / "examples")
+    notebook = nbformat.read(folder / NOTEBOOK.name, as_version=4)
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    nbformat.write(notebook, folder / NOTEBOOK.name)
+    return Path(folder, NOTEBOOK.name)
+
+
+def test_the_notebook_is_what_its_script_makes() -> None:
+    from make_notebook import notebook
+
+    assert json.loads(NOTEBOOK.read_text()) == notebook()
+
+
+def test_every_cell_shows_a_table_or_a_picture(executed: Path) -> None:
+    notebook = nbformat.read(executed, as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    shown = [output.data for cell in cells for output in cell.outputs if output.output_type == "execute_result"]
+    assert len(shown) == len(cells) == 7
+    *tables, picture = shown
+    assert all(data["text/html"].startswith("<table>") for data in tables)
+    assert picture["image/svg+xml"].startswith("<svg ")
+    titles = [re.search(r"<caption[^>]*>([^<]*)", data["text/html"]) for data in tables]
+    assert [title[1].partition(" ")[0] for title in titles if title][1:5] == [
+        "requirements",
+        "findings",
+        "aliases",
+        "differences",
+    ]
+
+
+@contextmanager
+def jupyterlab(folder: Path, settings: Path) -> Iterator[str]:
+    """Serve a folder with JupyterLab, which has settings of its own; give its address."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", f"--port={port}"]
+    command += ["--ServerApp.token=", "--ServerApp.password=", f"--ServerApp.root_dir={folder}"]
+    environment = {**os.environ, "JUPYTERLAB_SETTINGS_DIR": str(settings)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as process:
+        try:
+            assert process.stdout is not None
+            said = ""
+            for line in process.stdout:
+                said += line
+                if found := re.search(rf"http://localhost:{port}/lab", line):
+                    yield found[0]
+                    return
+            raise AssertionError(said)
+        finally:
+            process.terminate()
+
+
+def settings_of(folder: Path, theme: str) -> Path:
+    """Write the settings of JupyterLab: its theme, and that it asks for no news."""
+    settings = folder / "settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))
+    (settings / "notification.jupyterlab-settings").write_text(json.dumps({"fetchNews": "false"}))
+    return folder / "settings"
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_jupyterlab_shows_its_tables(executed: Path, theme: str, tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, theme)
+    with jupyterlab(executed.parent, settings) as address, launched("localhost") as browser:
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        page.goto(f"{address}/tree/{executed.name}?reset", wait_until="domcontentloaded")
+        tables = page.locator(".jp-OutputArea-output table")
+        tables.first.wait_for(timeout=90_000)
+        page.locator(f"body[data-jp-theme-name='{theme}']").wait_for(state="attached", timeout=30_000)
+        assert "jaxlib==0.5.3" in tables.first.inner_text()
+        if pictures := os.environ.get("VHLO_TOOLS_PICTURES"):
+            page.screenshot(path=Path(pictures, f"notebook-{theme.split()[1].lower()}.png"))
