@@ -34,6 +34,11 @@ runpy.run_path("/checkout/scripts/bytes_core.py", run_name="__main__")
 """
 
 
+def cache_folder() -> Path:
+    """Return the folder in which Pyodide is kept, that of the toolkit."""
+    return Path(os.environ.get("VHLO_TOOLS_CACHE") or Path.home() / ".cache" / "vhlo-tools")
+
+
 def install(cache: Path) -> Path:
     """Install Pyodide with npm, unless it is there; return its module.
 
@@ -63,9 +68,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--every", type=int, default=10, help="take every so many artifacts (default: 10)")
     options = parser.parse_args()
-    cache = Path(os.environ.get("VHLO_TOOLS_CACHE") or Path.home() / ".cache" / "vhlo-tools")
     try:
-        module = install(cache)
+        module = install(cache_folder())
         every = str(options.every)
         there = run(["node", "--input-type=module", "-", module.as_uri(), str(ROOT), every], DRIVER)
         here = run([sys.executable, "-I", "scripts/bytes_core.py", str(ROOT), every])
