@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         open_artifact,
         plan_migration,
         record_golden,
+        report,
         require,
         resolve_target,
         restore_constants,
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
         verify_signature,
     )
     from vhlo_tools.migration import MigrationRecord, MigrationSummary
+    from vhlo_tools.pages import Page
     from vhlo_tools.stores import PairRecord, StoreFile
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
     from vhlo_tools.version import Version
@@ -137,6 +139,7 @@ else:
                 "open_artifact",
                 "plan_migration",
                 "record_golden",
+                "report",
                 "require",
                 "resolve_target",
                 "restore_constants",
@@ -221,6 +224,7 @@ else:
                 "MigrationRecord",
                 "MigrationSummary",
             ),
+            "pages": ("Page",),
             "stores": ("PairRecord", "StoreFile"),
             "verification": (
                 "Drawing",
@@ -281,6 +285,7 @@ __all__ = [
     "MigrationSummary",
     "MissingExtraError",
     "ObjectChangedError",
+    "Page",
     "PairRecord",
     "ParallelExecutable",
     "Probe",
@@ -325,6 +330,7 @@ __all__ = [
     "plan_migration",
     "read_probes",
     "record_golden",
+    "report",
     "require",
     "resolve_target",
     "restore_constants",

@@ -17,10 +17,14 @@ from dataclasses import asdict
 from importlib import resources
 from typing import TYPE_CHECKING, Final, Literal
 
+from vhlo_tools.files import write_atomically
 from vhlo_tools.pages.layout_engine import ELK, layout_engine
 from vhlo_tools.records import dataclass
+from vhlo_tools.remote import place
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from vhlo_tools.pages.programs import ProgramContents
 
 __all__ = ["Page", "assembled"]
@@ -62,6 +66,19 @@ class Page:
 
     def __bytes__(self) -> bytes:
         return self.html.encode("utf-8")
+
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write it to a file, atomically.
+
+        Args:
+            path: The file, or a URL.
+            force: Whether to replace what is there.
+
+        Raises:
+            FileExistsError: If there is a file, and ``force`` is not given.
+            OSError: If it cannot be written.
+        """
+        write_atomically(place(path), [bytes(self)], force=force)
 
 
 def assembled(kind: PageKind, contents: ProgramContents) -> Page:
