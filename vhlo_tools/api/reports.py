@@ -32,8 +32,8 @@ def report(
     and aliases; and the findings.
 
     Args:
-        program: Anything that :func:`vhlo_tools.serialize` accepts. An artifact is read from its bytes, without MLIR; of
-            other programs, an artifact of the newest version is shown.
+        program: Anything that :func:`vhlo_tools.serialize` accepts. An artifact is read from its bytes, without MLIR;
+            of other programs, an artifact of the newest version is shown.
         target: The consumer that the findings are about, in the target grammar; by default the oldest version, so that
             everything that is newer is listed.
         as_of: The day for which the page is made, on which windows in ``target`` end; by default today.
@@ -63,7 +63,7 @@ def report(
         checked.artifact,
         checked.findings(minimum_version() if resolved is None else resolved.version),
         name=options.get("name"),
-        target=resolved and resolved.version,
+        target=None if resolved is None else resolved.version,
         target_text="" if target is None else str(target),
         today=as_of or date.today(),
     )

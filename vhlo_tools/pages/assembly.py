@@ -93,7 +93,7 @@ def assembled(kind: PageKind, contents: ProgramContents) -> Page:
     worker = layout_engine()
     data = json.dumps(asdict(contents), separators=(",", ":"), ensure_ascii=False)
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}' blob:; style-src '{_hash(style)}'; worker-src blob:; "
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; worker-src blob:; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     parts = {

@@ -17,8 +17,7 @@ from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import ProgramAliases
-    from vhlo_tools.artifact import Artifact
-    from vhlo_tools.artifact.inventory import Function
+    from vhlo_tools.artifact import Artifact, Function
     from vhlo_tools.findings import Finding
     from vhlo_tools.graphs import ProgramGraph
     from vhlo_tools.version import Version
@@ -274,8 +273,8 @@ def program_contents(
     newer = ""
     if requirements.is_newer_than_data:
         newer = (
-            f"It was written for StableHLO {artifact.version}, and the data of vhlo_tools end at {newest_version()}: what "
-            "is said here of versions is what these data know."
+            f"It was written for StableHLO {artifact.version}, and the data of vhlo_tools end at {newest_version()}: "
+            "what is said here of versions is what these data know."
         )
     versions = known_versions()
     blocked = [requirements.findings(each.version) for each in versions]
@@ -292,9 +291,7 @@ def program_contents(
         target_text=printable(target_text),
         newer=newer,
         features=_features(artifact, graph),
-        blocked=tuple(
-            (_features_of(each, "error"), _features_of(each, "warning")) for each in blocked
-        ),
+        blocked=tuple((_features_of(each, "error"), _features_of(each, "warning")) for each in blocked),
         releases=releases,
         findings=_findings(findings, graph),
         findings_for=f"for {target_text or target}" if target else f"for {versions[0].version}, the oldest version",
@@ -346,7 +343,10 @@ def _features(artifact: Artifact, graph: ProgramGraph) -> tuple[FeatureRow, ...]
                 inexpressible=(held.inexpressible or "") if held else "",
             )
         )
-    unknown = (FeatureRow(printable(each.name), "unknown to the data", -1, each.count, True, "") for each in requirements.unknown)
+    unknown = (
+        FeatureRow(printable(each.name), "unknown to the data", -1, each.count, True, "")
+        for each in requirements.unknown
+    )
     return (*rows, *unknown)
 
 
@@ -497,7 +497,9 @@ def _lines(
 
 def _list(values: Sequence[ValueRow], what: str) -> str:
     kinds = Counter(each.type for each in values)
-    shown = ", ".join(f"{count} × {kind}" if count > 1 else kind for kind, count in kinds.most_common(3))
+    shown = ", ".join(
+        f"{count} \N{MULTIPLICATION SIGN} {kind}" if count > 1 else kind for kind, count in kinds.most_common(3)
+    )
     more = ", …" if len(kinds) > 3 else ""
     return f"{len(values)} {what}{'s' * (len(values) != 1)}" + (f" ({shown}{more})" if values else "")
 

@@ -70,6 +70,7 @@ async function show() {
     el("footer", {}, el("p", {}, `Made by vhlo_tools on ${contents.today}. The page asks nothing of the network.`), notice ? el("p", {}, notice) : ""),
     el("p", { id: "status", class: "unseen", role: "status", "aria-live": "polite" }),
   );
+  performance.mark("ready");
   document.documentElement.dataset.ready = "yes";
   announce("The page is ready");
   await explorer.start();
