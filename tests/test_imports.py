@@ -106,7 +106,7 @@ _BESIDE_CLICK = frozenset(
 )
 #: The rooms that every one of them may load, and those of each.
 _ROOMS = {"artifact", "bytecode", "cli", "compat", "dialect", "formats", "manifests", "remote"}
-_ROOMS_OF_CHECK = {"aliasing", "api", "gate", "report", "stores"}
+_ROOMS_OF_CHECK = {"aliasing", "api", "gate", "reporting", "stores"}
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ _ROOMS_OF_CHECK = {"aliasing", "api", "gate", "report", "stores"}
         (["inspect", "{artifact}"], {"aliasing"}, 90),
         (
             ["check", "{artifact}", "--target", "1.0.0", "--isolated"],
-            {"aliasing", "api", "gate", "report", "stores"},
+            {"aliasing", "api", "gate", "reporting", "stores"},
             130,
         ),
         (["retarget", "{artifact}", "--target", "1.0.0", "-o", "{to}"], {"api", "retargeting"}, 90),

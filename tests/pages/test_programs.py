@@ -96,7 +96,7 @@ def test_a_target_is_what_the_findings_are_about() -> None:
       %1 = stablehlo.tan %0 : tensor<f32>
       return %1 : tensor<f32>
     }"""
-    held = contents_of(vt.report(text, "1.3.0").html)
+    held = contents_of(vt.report(text, target="1.3.0").html)
     (finding,) = [each for each in held["findings"] if each["level"] == "error"]
     assert (finding["feature"], VERSIONS[finding["introduced"]], VERSIONS[held["target"]]) == ("tan", "1.4.0", "1.3.0")
     (op,) = finding["ops"]
@@ -107,7 +107,7 @@ def test_a_target_is_what_the_findings_are_about() -> None:
     assert [(each["effect"], VERSIONS[each["to"]]) for each in feature["expansions"]] == [
         (each.effect, str(each.to)) for each in known_feature("tan").expansions
     ]
-    assert contents_of(vt.report(text, "1.4.0").html)["findings"] == []
+    assert contents_of(vt.report(text, target="1.4.0").html)["findings"] == []
 
 
 def test_constants_are_the_largest_and_are_not_read(tmp_path: Path) -> None:
@@ -148,11 +148,11 @@ def test_a_damaged_artifact_is_an_error_of_its_own() -> None:
         vt.report(data[: len(data) // 2])
 
 
-def test_what_no_artifact_can_represent_is_refused_with_reasons() -> None:
+def test_what_no_artifact_can_represent_is_a_finding() -> None:
     text = """func.func @main(%0: tensor<2xf32>) -> tensor<2xf32> {
       %1 = math.absf %0 : tensor<2xf32>
       return %1 : tensor<2xf32>
     }"""
-    with pytest.raises(vt.UnsupportedFeatureError) as refused:
-        vt.report(text, legalize=False)
-    assert refused.value.findings
+    held = contents_of(vt.report(text, legalize=False).html)
+    (finding,) = held["findings"]
+    assert (finding["level"], finding["feature"], finding["location"]) == ("error", "mixed_dialects", "the text:2:12")

@@ -1,4 +1,4 @@
-"""``vhlo report``: writes a page that shows a program."""
+"""``vhlo report``: writes a page that shows a program, two programs side by side, or a store."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from vhlo_tools.cli.helping import command
 
 
 @command()
-@options.input_argument("MODEL")
+@options.input_argument("PROGRAM|STORE")
+@click.argument("other", metavar="[OTHER]", required=False)
 @options.output_option(required=True)
 @click.option(
     "--target",
     metavar="TARGET",
-    help="The consumer that the findings are about: a version (1.9.0), a release (jaxlib==0.4.31), a window (12w).",
+    help="The consumer that findings are about: a version (1.9.0), a release (jaxlib==0.4.31), a window (12w).",
 )
 @options.as_of_option
 @options.provider_option
@@ -26,6 +27,7 @@ from vhlo_tools.cli.helping import command
 @options.force_option
 def report(
     source: str,
+    other: str | None,
     output: str,
     target: str | None,
     as_of: date | None,
@@ -33,14 +35,28 @@ def report(
     trusted: bool,
     force: bool,
 ) -> None:
-    """Write a page that shows MODEL, any program or artifact: one HTML file, which asks nothing of the network.
+    """Write a page to look at: one HTML file, which asks nothing of the network.
 
-    Which versions brought what is in it, which releases read it, and what blocks others; the graph of its ops; its
-    constants, inputs, outputs and aliases; the findings.
+    Of PROGRAM, any program or artifact: which versions brought what is in it, which releases read it, and what blocks
+    others; the graph of its ops; its constants, inputs, outputs and aliases; the findings. With OTHER, how the two
+    differ. Of STORE, a folder, or results of a migration as Parquet: who reads its files, when they leave their
+    windows, and what blocks most.
     """
     options.check_output(output, force=force, binary=False)
+    if source == other == options.STANDARD:
+        raise click.UsageError("only one of the programs can come from stdin")
     program, name = options.read_program(source)
-    page = api.report(program, target, as_of=as_of, name=name, provider=provider, trusted=trusted)
+    compared, other_name = (None, None) if other is None else options.read_program(other)
+    page = api.report(
+        program,
+        compared,
+        target=target,
+        as_of=as_of,
+        name=name,
+        other_name=other_name,
+        provider=provider,
+        trusted=trusted,
+    )
     if not page.has_picture:
         echo(
             "vhlo: warning: the page has no picture of the graph: elkjs, which lays it out, is not installed; "

@@ -25,11 +25,13 @@ from vhlo_tools.remote import place
 if TYPE_CHECKING:
     from os import PathLike
 
+    from vhlo_tools.pages.difference_pages import DifferenceContents
     from vhlo_tools.pages.programs import ProgramContents
+    from vhlo_tools.pages.store_pages import StoreContents
 
 __all__ = ["Page", "assembled"]
 
-PageKind = Literal["program"]
+PageKind = Literal["program", "store", "difference"]
 
 #: The scripts of each kind of page; each needs only those before it.
 _SCRIPTS: Final[dict[PageKind, tuple[str, ...]]] = {
@@ -37,6 +39,7 @@ _SCRIPTS: Final[dict[PageKind, tuple[str, ...]]] = {
         "elements",
         "contents",
         "theme",
+        "frame",
         "folding",
         "layout",
         "picture",
@@ -47,6 +50,8 @@ _SCRIPTS: Final[dict[PageKind, tuple[str, ...]]] = {
         "tables",
         "program",
     ),
+    "store": ("elements", "contents", "theme", "frame", "store"),
+    "difference": ("elements", "contents", "theme", "frame", "difference"),
 }
 _IMPORT: Final = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.MULTILINE)
@@ -58,7 +63,7 @@ class Page:
 
     Attributes:
         html: Its text.
-        has_picture: Whether it can draw a graph: whether the library that lays it out was there.
+        has_picture: Whether it can draw what it has to: a graph needs the library that lays it out.
     """
 
     html: str
@@ -81,7 +86,7 @@ class Page:
         write_atomically(place(path), [bytes(self)], force=force)
 
 
-def assembled(kind: PageKind, contents: ProgramContents) -> Page:
+def assembled(kind: PageKind, contents: ProgramContents | StoreContents | DifferenceContents) -> Page:
     """Return the page that shows contents.
 
     Args:
@@ -90,7 +95,8 @@ def assembled(kind: PageKind, contents: ProgramContents) -> Page:
     """
     script = _script(kind)
     style = _read("page.css")
-    worker = layout_engine()
+    # Only graphs are laid out.
+    worker = layout_engine() if kind == "program" else None
     data = json.dumps(asdict(contents), separators=(",", ":"), ensure_ascii=False)
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; worker-src blob:; "
@@ -106,7 +112,9 @@ def assembled(kind: PageKind, contents: ProgramContents) -> Page:
         "notice": f"{ELK} lays out the graph: {ELK.licence}, {ELK.source}" if worker else "",
     }
     template = _read("page.html")
-    return Page(re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template), worker is not None)
+    return Page(
+        re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template), kind != "program" or worker is not None
+    )
 
 
 def _script(kind: PageKind) -> str:

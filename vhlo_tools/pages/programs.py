@@ -32,6 +32,7 @@ __all__ = [
     "ProgramContents",
     "ReleaseRow",
     "ValueRow",
+    "head_lines",
     "program_contents",
 ]
 
@@ -307,6 +308,23 @@ def program_contents(
         constants_bytes=constants_bytes,
         graph=graph_columns(graph),
     )
+
+
+def head_lines(artifact: Artifact, today: date) -> tuple[tuple[str, str], ...]:
+    """Return the lines that matter of a program: what each is about, and what it says.
+
+    Args:
+        artifact: The program.
+        today: The last day of the releases that count.
+
+    Raises:
+        MalformedArtifactError: If it is damaged.
+    """
+    graph, inventory, aliases = program_graph(artifact), artifact.inventory(), artifact.declared_aliases()
+    entry = next((each for each in inventory.functions if each.name == aliases.function), None)
+    constants, constants_bytes = _constants(graph)
+    releases = _releases(artifact, today)
+    return _lines(artifact, graph, releases, _signature(entry, aliases), (len(constants), constants_bytes))
 
 
 def _features_of(findings: Iterable[Finding], level: str) -> tuple[str, ...]:
