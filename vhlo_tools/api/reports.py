@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from datetime import date
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from vhlo_tools.api.checking import Checked
     from vhlo_tools.pages import Page
     from vhlo_tools.program import CheckOptions, ProgramSource
+    from vhlo_tools.remote import Place
     from vhlo_tools.stores import StoreFile
     from vhlo_tools.version import Version
 
@@ -76,12 +78,11 @@ def report(
         resolved = resolve_target(str(target), as_of=as_of, provider=options.get("provider")).version
     if other is not None:
         return _difference(program, other, (options.get("name"), other_name), today, options)
-    if is_path(program):
-        where = place(program)
-        if isinstance(where, Path) and _is_results(where):
-            return _results(where, options.get("name") or str(where), today)
-        if where.is_prefix if isinstance(where, Url) else where.is_dir() and not is_saved_model(where):
-            return _store(str(where), options.get("name") or str(where), resolved, today)
+    where = place(program) if is_path(program) else None
+    if isinstance(where, Path) and _is_results(where):
+        return _results(where, options.get("name") or str(where), today)
+    if where is not None and _is_store(where):
+        return _store(str(where), options.get("name") or str(where), resolved, today)
     # Imported here, as are others, because few calls make pages.
     from vhlo_tools.pages import assembled, program_contents
 
@@ -112,9 +113,7 @@ def _difference(
 ) -> Page:
     from vhlo_tools.pages import assembled, difference_contents
 
-    found = diff(
-        one, other, names=names, provider=options.get("provider"), trusted=options.get("trusted", False), locations=True
-    )
+    found = diff(one, other, names=names, provider=options.get("provider"), trusted=options.get("trusted", False))
     first, second = (
         _shown(each, {**options, "name": name}).artifact for each, name in zip((one, other), names, strict=True)
     )
@@ -124,11 +123,22 @@ def _difference(
     return assembled("difference", difference_contents((first, second), found, names=shown, today=today))
 
 
+# Both ask with `os.path`, for a program may be given as text, and a `Path` raises for one that is too long.
+
+
+def _is_store(where: Place) -> bool:
+    if isinstance(where, Url):
+        return where.is_prefix
+    return os.path.isdir(where) and not is_saved_model(where)  # noqa: PTH112
+
+
 def _is_results(where: Path) -> bool:
-    if where.is_file():
+    if os.path.isfile(where):  # noqa: PTH113
         with where.open("rb") as file:
             return file.read(len(_PARQUET)) == _PARQUET
-    files = [each for each in where.iterdir() if each.is_file()] if where.is_dir() else []
+    if not os.path.isdir(where):  # noqa: PTH112
+        return False
+    files = [each for each in where.iterdir() if each.is_file()]
     return bool(files) and all(each.suffix == ".parquet" for each in files)
 
 

@@ -8,7 +8,7 @@ const MOST = 400;
 function sides(contents) {
   return el(
     "div",
-    { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Both programs" },
+    { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Table of both programs" },
     el(
       "table",
       { class: "sides" },
@@ -87,7 +87,7 @@ function differences(contents) {
     el("div", { class: "toolbar" }, filter, el("div", { class: "buttons", role: "group", "aria-label": "Kinds" }, buttons)),
     el(
       "div",
-      { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Differences" },
+      { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Table of differences" },
       el(
         "table",
         { class: "sides" },

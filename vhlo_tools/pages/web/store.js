@@ -165,11 +165,11 @@ function files(contents) {
           "tr",
           { class: file.leaves && file.leaves < contents.today ? "late" : "" },
           el("td", {}, el("code", {}, file.path), file.error ? el("span", { class: "error" }, file.error) : ""),
-          el("td", {}, file.kind),
+          el("td", { class: "plain" }, file.kind),
           el("td", { class: "number" }, bytes(file.size)),
           el("td", {}, file.version),
           el("td", {}, file.readable_since),
-          el("td", {}, file.leaves, file.leaves && file.leaves < contents.today ? ", past" : ""),
+          el("td", { class: "plain" }, file.leaves, file.leaves && file.leaves < contents.today ? ", past" : ""),
         ),
       ),
     );
@@ -193,7 +193,7 @@ function files(contents) {
     ),
     el(
       "div",
-      { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Files" },
+      { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Table of files" },
       el(
         "table",
         {},
