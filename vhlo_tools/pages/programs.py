@@ -503,7 +503,7 @@ def _lines(
     return (
         ("Written for", written),
         ("Read by", read),
-        ("Can be for", reach),
+        ("Can be written for", reach),
         ("Takes and gives", f"{_list(signature[0], 'input')}; {_list(signature[1], 'output')}"),
         (
             "Holds",
