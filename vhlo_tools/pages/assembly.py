@@ -14,6 +14,7 @@ import html
 import json
 import re
 from dataclasses import asdict
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -96,7 +97,7 @@ def assembled(kind: PageKind, contents: ProgramContents | StoreContents | Differ
     script = _script(kind)
     style = _read("page.css")
     # Only graphs are laid out.
-    worker = layout_engine() if kind == "program" else None
+    worker = _packed_engine() if kind == "program" else ""
     data = json.dumps(asdict(contents), separators=(",", ":"), ensure_ascii=False)
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; worker-src blob:; "
@@ -108,13 +109,18 @@ def assembled(kind: PageKind, contents: ProgramContents | StoreContents | Differ
         "style": style,
         "script": script,
         "data": _packed(data.encode("utf-8", "backslashreplace")),
-        "layout": _packed(worker) if worker else "",
+        "layout": worker,
         "notice": f"{ELK} lays out the graph: {ELK.licence}, {ELK.source}" if worker else "",
     }
     template = _read("page.html")
-    return Page(
-        re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template), kind != "program" or worker is not None
-    )
+    return Page(re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template), kind != "program" or bool(worker))
+
+
+@cache
+def _packed_engine() -> str:
+    """Return the library that lays out graphs, packed; empty if it was not fetched."""
+    worker = layout_engine()
+    return _packed(worker) if worker else ""
 
 
 def _script(kind: PageKind) -> str:
