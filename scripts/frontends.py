@@ -3,7 +3,8 @@
 Each name has an environment of its own, `.venv-NAME` in the checkout, with nothing in it but this package, the
 extras and pytest. Keras is tested in each environment of a framework, with that framework as its backend. `scale` is
 what work on very many files needs: tables, clusters, remote stores; what signs manifests is tested there too. The
-engine `iree` is tested in the environment of JAX, on whose primitives it is tried.
+engine `iree` is tested in the environment of JAX, on whose primitives it is tried. `pages` opens pages in Chromium,
+which `scripts/find_chromium.py` finds or installs.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = Path("tests") / "frontends"
 FRAMEWORKS = ("jax", "torch", "tensorflow")
-NAMES = (*FRAMEWORKS, "scale")
+NAMES = (*FRAMEWORKS, "scale", "pages")
 #: The extras of an environment, beside pytest and, for a framework, Keras.
 EXTRAS = {
     "jax": ("jax", "jax-test", "iree", "iree-test"),
     "torch": ("torch", "torchax", "torch-test"),
     "tensorflow": ("tensorflow",),
     "scale": ("distributed", "releases", "remote", "remote-test", "scale-test", "signing"),
+    "pages": ("browser-test",),
 }
 #: The folders of tests of an environment, where they are not that of its name alone.
 FOLDERS = {"jax": ("jax", "iree"), "scale": ("scale", "signing")}

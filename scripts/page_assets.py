@@ -1,8 +1,8 @@
 """Fetch what pages contain and the sources have not: elkjs, which lays graphs out, with its licence, from npm.
 
 Run when a wheel, an sdist or an environment is made (``scripts/build_hook.py``), and by hand. What was fetched is kept
-in ``vhlo_tools/pages/elkjs/``, which git ignores, and below ``VHLO_TOOLS_CACHE`` for other checkouts. Without npm, pages
-lack the picture of the graph, and say so.
+in ``vhlo_tools/pages/elkjs/``, which git ignores, and below ``VHLO_TOOLS_CACHE`` for other checkouts. Without npm,
+pages lack the picture of the graph, and say so.
 """
 
 from __future__ import annotations

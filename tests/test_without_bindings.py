@@ -93,6 +93,8 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> str:
         ["check", "{artifact}", "--readable-by", "jaxlib==0.10.2", "--output-format", "json"],
         ["check", "{artifact}", "--target", "1.2.0", "--output-format", "sarif", "--warn", "op"],
         ["check", "--explain", "tan"],
+        ["report", "{artifact}", "-o", "{output}"],
+        ["report", "{artifact}", "{artifact}", "-o", "{output}", "--target", "1.2.0"],
         ["spec", "show", "all_reduce"],
         ["spec", "diff", "1.13.0", "1.22.0"],
         ["spec", "lint"],

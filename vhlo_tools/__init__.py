@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         open_artifact,
         plan_migration,
         record_golden,
+        report,
         require,
         resolve_target,
         restore_constants,
@@ -106,6 +107,7 @@ if TYPE_CHECKING:
         verify_signature,
     )
     from vhlo_tools.migration import MigrationRecord, MigrationSummary
+    from vhlo_tools.pages import Page
     from vhlo_tools.stores import PairRecord, StoreFile
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
     from vhlo_tools.version import Version
@@ -140,6 +142,7 @@ else:
                 "open_artifact",
                 "plan_migration",
                 "record_golden",
+                "report",
                 "require",
                 "resolve_target",
                 "restore_constants",
@@ -225,6 +228,7 @@ else:
                 "MigrationRecord",
                 "MigrationSummary",
             ),
+            "pages": ("Page",),
             "stores": ("PairRecord", "StoreFile"),
             "verification": (
                 "Drawing",
@@ -286,6 +290,7 @@ __all__ = [
     "MigrationSummary",
     "MissingExtraError",
     "ObjectChangedError",
+    "Page",
     "PairRecord",
     "ParallelExecutable",
     "Probe",
@@ -331,6 +336,7 @@ __all__ = [
     "plan_migration",
     "read_probes",
     "record_golden",
+    "report",
     "require",
     "resolve_target",
     "restore_constants",

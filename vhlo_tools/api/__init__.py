@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from vhlo_tools.api.parallel import load_parallel_executable, run_parallel
     from vhlo_tools.api.proofs import Prover
     from vhlo_tools.api.releases import confirm, downloads, install_releases, matrix
+    from vhlo_tools.api.reports import report
     from vhlo_tools.api.running import ENGINE_CHOICES, EngineChoice, load_executable, run
     from vhlo_tools.api.store_verification import StoreVerification, verify_stores
     from vhlo_tools.api.stores import migrate, opened_migration, plan_migration, store_status
@@ -73,6 +74,7 @@ else:
             "parallel": ("load_parallel_executable", "run_parallel"),
             "proofs": ("Prover",),
             "releases": ("confirm", "downloads", "install_releases", "matrix"),
+            "reports": ("report",),
             "running": ("ENGINE_CHOICES", "EngineChoice", "load_executable", "run"),
             "store_verification": ("StoreVerification", "verify_stores"),
             "stores": ("migrate", "opened_migration", "plan_migration", "store_status"),

@@ -67,6 +67,7 @@ HELP: Final[Mapping[str, Help]] = {
     "alias set": Help("vhlo alias set keras_mlp.mlirbc --donor 0 -o donated.mlirbc"),
     "alias show": Help("vhlo alias show transformer_step.mlir"),
     "inspect": Help("vhlo inspect keras_mlp.mlirbc"),
+    "report": Help("vhlo report keras_mlp.mlirbc -o keras_mlp.html"),
     "manifest": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest verify keras_mlp.mlirbc"),
     "manifest show": Help("vhlo manifest write keras_mlp.mlirbc\nvhlo manifest show keras_mlp.mlirbc"),
     "manifest sign": Help("vhlo manifest sign keras_mlp.mlirbc --private-key key.pem"),

@@ -27,6 +27,7 @@ __all__ = ["cli", "import_command", "main"]
 _GROUPS = {
     "One program": {
         "inspect": "Show the format and contents of a file.",
+        "report": "Write a page that shows a program or a store.",
         "serialize": "Write a program as a portable artifact.",
         "deserialize": "Convert an artifact to a program.",
         "graph": "Write the graph of a program as DOT, Mermaid or SVG.",

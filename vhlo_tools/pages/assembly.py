@@ -14,18 +14,25 @@ import html
 import json
 import re
 from dataclasses import asdict
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final, Literal
 
+from vhlo_tools.files import write_atomically
 from vhlo_tools.pages.layout_engine import ELK, layout_worker
 from vhlo_tools.records import dataclass
+from vhlo_tools.remote import place
 
 if TYPE_CHECKING:
+    from os import PathLike
+
+    from vhlo_tools.pages.difference_pages import DifferenceContents
     from vhlo_tools.pages.programs import ProgramContents
+    from vhlo_tools.pages.store_pages import StoreContents
 
 __all__ = ["Page", "assembled"]
 
-PageKind = Literal["program"]
+PageKind = Literal["program", "store", "difference"]
 
 #: The scripts of each kind of page; each needs only those before it.
 _SCRIPTS: Final[dict[PageKind, tuple[str, ...]]] = {
@@ -33,6 +40,7 @@ _SCRIPTS: Final[dict[PageKind, tuple[str, ...]]] = {
         "elements",
         "contents",
         "theme",
+        "frame",
         "folding",
         "layout",
         "picture",
@@ -43,6 +51,8 @@ _SCRIPTS: Final[dict[PageKind, tuple[str, ...]]] = {
         "tables",
         "program",
     ),
+    "store": ("elements", "contents", "theme", "frame", "store"),
+    "difference": ("elements", "contents", "theme", "frame", "difference"),
 }
 _IMPORT: Final = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.MULTILINE)
@@ -54,7 +64,7 @@ class Page:
 
     Attributes:
         html: Its text.
-        has_picture: Whether it can draw a graph: whether the library that lays it out was there.
+        has_picture: Whether it can draw what it has to: a graph needs the library that lays it out.
     """
 
     html: str
@@ -63,8 +73,21 @@ class Page:
     def __bytes__(self) -> bytes:
         return self.html.encode("utf-8")
 
+    def save(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        """Write it to a file, atomically.
 
-def assembled(kind: PageKind, contents: ProgramContents) -> Page:
+        Args:
+            path: The file, or a URL.
+            force: Whether to replace what is there.
+
+        Raises:
+            FileExistsError: If there is a file, and ``force`` is not given.
+            OSError: If it cannot be written.
+        """
+        write_atomically(place(path), [bytes(self)], force=force)
+
+
+def assembled(kind: PageKind, contents: ProgramContents | StoreContents | DifferenceContents) -> Page:
     """Return the page that shows contents.
 
     Args:
@@ -73,10 +96,11 @@ def assembled(kind: PageKind, contents: ProgramContents) -> Page:
     """
     script = _script(kind)
     style = _read("page.css")
-    worker = layout_worker()
+    # Only graphs are laid out.
+    worker = _packed_engine() if kind == "program" else ""
     data = json.dumps(asdict(contents), separators=(",", ":"), ensure_ascii=False)
     policy = (
-        f"default-src 'none'; script-src '{_hash(script)}' blob:; style-src '{_hash(style)}'; worker-src blob:; "
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; worker-src blob:; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     parts = {
@@ -85,11 +109,18 @@ def assembled(kind: PageKind, contents: ProgramContents) -> Page:
         "style": style,
         "script": script,
         "data": _packed(data.encode("utf-8", "backslashreplace")),
-        "layout": _packed(worker) if worker else "",
+        "layout": worker,
         "notice": f"{ELK} lays out the graph: {ELK.licence}, {ELK.source}" if worker else "",
     }
     template = _read("page.html")
-    return Page(re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template), worker is not None)
+    return Page(re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template), kind != "program" or bool(worker))
+
+
+@cache
+def _packed_engine() -> str:
+    """Return the library that lays out graphs, packed; empty if it was not fetched."""
+    worker = layout_worker()
+    return _packed(worker) if worker else ""
 
 
 def _script(kind: PageKind) -> str:

@@ -46,9 +46,9 @@ class GraphColumns:
 
     Attributes:
         strings: All texts.
-        kinds: Of each kind of op: its short name, its name in the file, the version that introduced it or -1, the number
-            of its operands, the types of its results, and its attributes: names and texts by turns, or ``None`` if the
-            page has no room for them.
+        kinds: Of each kind of op: its short name, its name in the file, the version that introduced it or -1, the
+            number of its operands, the types of its results, and its attributes: names and texts by turns, or ``None``
+            if the page has no room for them.
         kind: The kind of each op.
         operands: The values that all ops use, one op after the other: each as the difference to the first result of the
             op.

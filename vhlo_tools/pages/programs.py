@@ -17,8 +17,7 @@ from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import ProgramAliases
-    from vhlo_tools.artifact import Artifact
-    from vhlo_tools.artifact.inventory import Function
+    from vhlo_tools.artifact import Artifact, Function
     from vhlo_tools.findings import Finding
     from vhlo_tools.graphs import ProgramGraph
     from vhlo_tools.version import Version
@@ -33,6 +32,7 @@ __all__ = [
     "ProgramContents",
     "ReleaseRow",
     "ValueRow",
+    "head_lines",
     "program_contents",
 ]
 
@@ -274,8 +274,8 @@ def program_contents(
     newer = ""
     if requirements.is_newer_than_data:
         newer = (
-            f"It was written for StableHLO {artifact.version}, and the data of vhlo_tools end at {newest_version()}: what "
-            "is said here of versions is what these data know."
+            f"It was written for StableHLO {artifact.version}, and the data of vhlo_tools end at {newest_version()}: "
+            "what is said here of versions is what these data know."
         )
     versions = known_versions()
     blocked = [requirements.findings(each.version) for each in versions]
@@ -308,6 +308,23 @@ def program_contents(
         constants_bytes=constants_bytes,
         graph=graph_columns(graph),
     )
+
+
+def head_lines(artifact: Artifact, today: date) -> tuple[tuple[str, str], ...]:
+    """Return the lines that matter of a program: what each is about, and what it says.
+
+    Args:
+        artifact: The program.
+        today: The last day of the releases that count.
+
+    Raises:
+        MalformedArtifactError: If it is damaged.
+    """
+    graph, inventory, aliases = program_graph(artifact), artifact.inventory(), artifact.declared_aliases()
+    entry = next((each for each in inventory.functions if each.name == aliases.function), None)
+    constants, constants_bytes = _constants(graph)
+    releases = _releases(artifact, today)
+    return _lines(artifact, graph, releases, _signature(entry, aliases), (len(constants), constants_bytes))
 
 
 def _features_of(findings: Iterable[Finding], level: str) -> tuple[str, ...]:
@@ -486,7 +503,7 @@ def _lines(
     return (
         ("Written for", written),
         ("Read by", read),
-        ("Can be for", reach),
+        ("Can be written for", reach),
         ("Takes and gives", f"{_list(signature[0], 'input')}; {_list(signature[1], 'output')}"),
         (
             "Holds",
@@ -498,7 +515,9 @@ def _lines(
 
 def _list(values: Sequence[ValueRow], what: str) -> str:
     kinds = Counter(each.type for each in values)
-    shown = ", ".join(f"{count} × {kind}" if count > 1 else kind for kind, count in kinds.most_common(3))
+    shown = ", ".join(
+        f"{count} \N{MULTIPLICATION SIGN} {kind}" if count > 1 else kind for kind, count in kinds.most_common(3)
+    )
     more = ", …" if len(kinds) > 3 else ""
     return f"{len(values)} {what}{'s' * (len(values) != 1)}" + (f" ({shown}{more})" if values else "")
 

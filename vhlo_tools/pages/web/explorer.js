@@ -136,6 +136,7 @@ export class Explorer {
       if (before) this.hold(keep, before);
       else if (first) this.picture.fitGroup(this.folding.first);
       else this.picture.fit();
+      performance.mark("drawn");
       document.documentElement.dataset.drawn = String(this.turn);
     } catch (error) {
       this.say(`The picture could not be laid out: ${error.message}`);

@@ -15,9 +15,10 @@ export function shortened(text, most = MOST_LETTERS) {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
-/** Return a line without the folders of its file. */
-export function shortLine(text) {
-  return text.split("/").at(-1);
+/** Return a line without the folders of its file, and without the beginning of a long name: its end tells lines apart. */
+export function shortLine(text, most = MOST_LETTERS) {
+  const last = text.split("/").at(-1);
+  return last.length > most ? `…${last.slice(1 - most)}` : last;
 }
 
 /** Return what the box of a node says: a line, and one below. */
@@ -117,7 +118,7 @@ export class Picture {
     const newest = node.group >= 0 ? this.graph.groupNewest[node.group] : node.op >= 0 ? this.graph.introduced(node.op) : -2;
     const kind = node.block !== undefined ? "block" : node.group >= 0 ? "group" : "op";
     const badge = this.badge(node);
-    const left = node.group >= 0 ? 28 : 14;
+    const left = node.group >= 0 ? 29 : 14;
     const part = svg(
       "g",
       {
@@ -127,7 +128,7 @@ export class Picture {
       },
       svg("rect", { width, height, rx: node.open ? 10 : 7, class: "box" }),
       node.open || kind === "block" ? null : svg("rect", { width: 5, height: height - 10, x: 5, y: 5, rx: 2.5, class: "stripe" }),
-      node.group >= 0 ? svg("text", { x: 15, y: node.open ? 21 : 18, class: "sign" }, node.open ? "−" : "+") : null,
+      node.group >= 0 ? svg("text", { x: 14, y: node.open ? 21 : 18, class: "sign" }, node.open ? "−" : "+") : null,
       svg("text", { x: left, y: second ? (node.open ? 21 : 18) : 18, class: "name" }, shortened(first)),
       second && !node.open ? svg("text", { x: left, y: 31, class: "below" }, shortened(second)) : null,
       badge && !node.open

@@ -1,9 +1,9 @@
 // The page for a program.
 
-import { announce, el, section } from "./elements.js";
-import { Graph, readContents } from "./contents.js";
+import { section } from "./elements.js";
+import { Graph } from "./contents.js";
 import { Explorer } from "./explorer.js";
-import { themeButton } from "./theme.js";
+import { head, lines, pathTitle, show } from "./frame.js";
 import { timeline } from "./timeline.js";
 import { constants, findings, signature } from "./tables.js";
 
@@ -15,67 +15,35 @@ const PARTS = [
   ["findings", "Findings"],
 ];
 
-function head(contents) {
-  const words = contents.name.split("/");
-  return el(
-    "header",
-    {},
-    el(
-      "div",
-      { class: "top" },
-      el("p", { class: "brand" }, "vhlo report"),
-      el("nav", { "aria-label": "Parts of the page" }, PARTS.map(([id, title]) => el("a", { href: `#${id}` }, title))),
-      themeButton(),
-    ),
-    el("h1", {}, words.length > 1 ? el("span", { class: "folder" }, `${words.slice(0, -1).join("/")}/`) : "", words.at(-1)),
-    el("dl", { class: "lines" }, contents.lines.map(([what, said]) => el("div", {}, el("dt", {}, what), el("dd", {}, said)))),
-  );
-}
+const GRAPH =
+  "Groups are functions, regions and lines of the source; the colour is the version that an op needs. " +
+  "Click to unfold, drag to move, zoom with the control key and the wheel.";
 
-async function show() {
-  const contents = await readContents();
+show((contents) => {
   const graph = new Graph(contents.graph, contents.versions);
-  const ops = new Set(graph.columns.feature_sets.flat());
-  for (const feature of contents.features) feature.ops = ops.has(feature.id);
+  const held = new Set(graph.columns.feature_sets.flat());
+  for (const feature of contents.features) feature.ops = held.has(feature.id);
   const explorer = new Explorer(graph, contents);
-  const toOp = (op) => {
-    document.getElementById("graph").scrollIntoView();
+  const toGraph = () => document.getElementById("graph").scrollIntoView();
+  const onOp = (op) => {
+    toGraph();
     explorer.select(op);
   };
-  const toFeature = (id) => {
-    document.getElementById("graph").scrollIntoView();
+  const onFeature = (id) => {
+    toGraph();
     explorer.query.value = id;
     explorer.search();
     explorer.nextFound(1);
   };
-  const notice = document.getElementById("layout").dataset.notice;
-  document.getElementById("page").replaceChildren(
-    el("a", { class: "skip", href: "#graph" }, "Skip to the graph"),
-    head(contents),
-    el(
-      "main",
-      {},
-      timeline(contents, { onFeature: toFeature }),
-      section(
-        "graph",
-        "Graph",
-        "Groups are functions, regions and lines of the source; the colour is the version that an op needs. " +
-          "Click to unfold, drag to move, zoom with the control key and the wheel.",
-        explorer.element,
-      ),
+  return {
+    top: head(pathTitle(contents.name), PARTS, lines(contents.lines)),
+    main: [
+      timeline(contents, { onFeature }),
+      section("graph", "Graph", GRAPH, explorer.element),
       signature(contents),
-      constants(contents, graph, { onOp: toOp }),
-      findings(contents, { onOp: toOp }),
-    ),
-    el("footer", {}, el("p", {}, `Made by vhlo_tools on ${contents.today}. The page asks nothing of the network.`), notice ? el("p", {}, notice) : ""),
-    el("p", { id: "status", class: "unseen", role: "status", "aria-live": "polite" }),
-  );
-  document.documentElement.dataset.ready = "yes";
-  announce("The page is ready");
-  await explorer.start();
-}
-
-show().catch((error) => {
-  document.getElementById("page").replaceChildren(el("p", { class: "notice", role: "alert" }, `The page cannot be shown: ${error.message}`));
-  throw error;
+      constants(contents, graph, { onOp }),
+      findings(contents, { onOp }),
+    ],
+    then: () => explorer.start(),
+  };
 });

@@ -41,7 +41,7 @@ export class Tree {
     const { kind, label, size } = group < 0 ? {} : graph.group(group);
     const newest = group < 0 ? graph.introduced(op) : graph.groupNewest[group];
     const types = group < 0 ? graph.types(op) : [];
-    const name = group < 0 ? graph.name(op) : kind === "line" ? shortLine(label) : kind === "run" ? `ops ${label}` : label;
+    const name = group < 0 ? graph.name(op) : kind === "line" ? shortLine(label, Math.max(24 - 2 * level, 12)) : kind === "run" ? `ops ${label}` : label;
     const isOpen = group >= 0 && this.folding.isOpen(group);
     const row = el(
       "li",

@@ -1,0 +1,173 @@
+"""Pages to look at: a program with its time line and its graph; two programs side by side; a store."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+from vhlo_tools.api.checking import prepare_check
+from vhlo_tools.api.conversion import resolve_target
+from vhlo_tools.api.differences import diff
+from vhlo_tools.api.stores import store_status
+from vhlo_tools.dialect import minimum_version
+from vhlo_tools.errors import UnsupportedFeatureError, VhloToolsError
+from vhlo_tools.formats import is_saved_model
+from vhlo_tools.remote import Url, is_path, place
+from vhlo_tools.stores import AT_REST
+
+if TYPE_CHECKING:
+    from vhlo_tools.api.checking import Checked
+    from vhlo_tools.pages import Page
+    from vhlo_tools.program import CheckOptions, ProgramSource
+    from vhlo_tools.remote import Place
+    from vhlo_tools.stores import StoreFile
+    from vhlo_tools.version import Version
+
+__all__ = ["report"]
+
+#: How a Parquet file begins, in which commands that work on stores write their results.
+_PARQUET: Final = b"PAR1"
+
+
+def report(
+    program: ProgramSource,
+    other: ProgramSource | None = None,
+    *,
+    target: str | Version | None = None,
+    as_of: date | None = None,
+    other_name: str | None = None,
+    **options: Unpack[CheckOptions],
+) -> Page:
+    """Return a page to look at: one HTML file, which asks nothing of any network.
+
+    Of a program it has the versions that brought what is in it, the releases that read it, what blocks where and what
+    an expansion would do; the graph of its ops, folded by function, region and source line; its constants, inputs,
+    outputs and aliases; and the findings. Of two programs it has the differences, side by side. Of a store it has the
+    files by the releases that read them, their windows over time, and what blocks most.
+
+    Args:
+        program: Anything that :func:`vhlo_tools.serialize` accepts. An artifact is read from its bytes, without MLIR;
+            of other programs, an artifact of the newest version is shown. Or the path of a folder, which is a store; or
+            of results that ``vhlo migrate``, ``vhlo store status`` or ``vhlo verify`` wrote as Parquet.
+        other: A program to compare the first with.
+        target: The consumer that the findings of a program are about, in the target grammar, or the one that files of a
+            store are to be for; by default the oldest version, so that everything that is newer is listed.
+        as_of: The day for which the page is made, and from which windows in ``target`` count back; by default today.
+        other_name: The name of the other program, by default its path.
+        options: As for :func:`vhlo_tools.check`.
+
+    Returns:
+        The page; :meth:`Page.save` writes it.
+
+    Raises:
+        InvalidProgramError: If it is not a valid program.
+        MalformedArtifactError: If it is a damaged artifact.
+        UnsupportedFeatureError: If no artifact can represent it; the findings say why.
+        MigrationError: If there is no file in a store.
+        ResultsError: If results are damaged.
+        MissingExtraError: If results are to be read, and pyarrow is not installed.
+        UnknownTargetError: If the target is unknown.
+        InvalidVersionError: If the target looks like a version but is not valid.
+    """
+    today = as_of or date.today()
+    resolved = minimum_version()
+    if target is not None:
+        resolved = resolve_target(str(target), as_of=as_of, provider=options.get("provider")).version
+    if other is not None:
+        return _difference(program, other, (options.get("name"), other_name), today, options)
+    where = place(program) if is_path(program) else None
+    if isinstance(where, Path) and _is_results(where):
+        return _results(where, options.get("name") or str(where), today)
+    if where is not None and _is_store(where):
+        return _store(str(where), options.get("name") or str(where), resolved, today)
+    # Imported here, as are others, because few calls make pages.
+    from vhlo_tools.pages import assembled, program_contents
+
+    checked = _shown(program, options)
+    assert checked.artifact is not None
+    contents = program_contents(
+        checked.artifact,
+        checked.findings(resolved),
+        name=options.get("name"),
+        target=None if target is None else resolved,
+        target_text="" if target is None else str(target),
+        today=today,
+    )
+    return assembled("program", contents)
+
+
+def _shown(program: ProgramSource, options: Any) -> Checked:
+    """Return a program with an artifact of it."""
+    checked = prepare_check(program, **options)
+    if checked.artifact is None:
+        name = options.get("name") or "the program"
+        raise UnsupportedFeatureError(f"{name} cannot be shown: no artifact can represent it", checked.general)
+    return checked
+
+
+def _difference(
+    one: ProgramSource, other: ProgramSource, names: tuple[str | None, str | None], today: date, options: Any
+) -> Page:
+    from vhlo_tools.pages import assembled, difference_contents
+
+    found = diff(one, other, names=names, provider=options.get("provider"), trusted=options.get("trusted", False))
+    first, second = (
+        _shown(each, {**options, "name": name}).artifact for each, name in zip((one, other), names, strict=True)
+    )
+    assert first is not None
+    assert second is not None
+    shown = names[0] or first.name, names[1] or second.name
+    return assembled("difference", difference_contents((first, second), found, names=shown, today=today))
+
+
+# Both ask with `os.path`, for a program may be given as text, and a `Path` raises for one that is too long.
+
+
+def _is_store(where: Place) -> bool:
+    if isinstance(where, Url):
+        return where.is_prefix
+    return os.path.isdir(where) and not is_saved_model(where)  # noqa: PTH112
+
+
+def _is_results(where: Path) -> bool:
+    if os.path.isfile(where):  # noqa: PTH113
+        with where.open("rb") as file:
+            return file.read(len(_PARQUET)) == _PARQUET
+    if not os.path.isdir(where):  # noqa: PTH112
+        return False
+    files = [each for each in where.iterdir() if each.is_file()]
+    return bool(files) and all(each.suffix == ".parquet" for each in files)
+
+
+def _results(where: Path, name: str, today: date) -> Page:
+    from vhlo_tools.migration import summarize_results
+    from vhlo_tools.pages import assembled, results_contents
+
+    return assembled("store", results_contents(summarize_results(str(where)).as_json(), name=name, today=today))
+
+
+def _store(where: str, name: str, target: Version, today: date) -> Page:
+    from vhlo_tools.pages import assembled, store_contents
+
+    files = [*store_status(where, windows=AT_REST, as_of=today)]
+    features = Counter[str]()
+    for each in files:
+        features.update(_blocking(each, target))
+    return assembled("store", store_contents(files, features, name=name, today=today))
+
+
+def _blocking(file: StoreFile, target: Version) -> frozenset[str]:
+    """Return the features that keep a file from a target; none of what is no artifact, or cannot be read."""
+    if file.version is None:
+        return frozenset()
+    from vhlo_tools.artifact import Artifact
+
+    try:
+        found = Artifact.open(file.path).requirements().findings(target)
+    except (OSError, VhloToolsError):
+        # Read a moment ago: whoever changed it meanwhile is not held up.
+        return frozenset()
+    return frozenset(each.feature for each in found if each.level == "error")

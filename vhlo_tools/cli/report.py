@@ -1,0 +1,66 @@
+"""``vhlo report``: writes a page that shows a program, two programs side by side, or a store."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import click
+
+from vhlo_tools import api
+from vhlo_tools.cli import options
+from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import command
+
+
+@command()
+@options.input_argument("PROGRAM|STORE")
+@click.argument("other", metavar="[OTHER]", required=False)
+@options.output_option(required=True)
+@click.option(
+    "--target",
+    metavar="TARGET",
+    help="The consumer that findings are about: a version (1.9.0), a release (jaxlib==0.4.31), a window (12w).",
+)
+@options.as_of_option
+@options.provider_option
+@options.trusted_option
+@options.force_option
+def report(
+    source: str,
+    other: str | None,
+    output: str,
+    target: str | None,
+    as_of: date | None,
+    provider: str | None,
+    trusted: bool,
+    force: bool,
+) -> None:
+    """Write a page to look at: one HTML file, which asks nothing of the network.
+
+    Of PROGRAM, any program or artifact: which versions brought what is in it, which releases read it, and what blocks
+    others; the graph of its ops; its constants, inputs, outputs and aliases; the findings. With OTHER, how the two
+    differ. Of STORE, a folder, or results of a migration as Parquet: who reads its files, when they leave their
+    windows, and what blocks most.
+    """
+    options.check_output(output, force=force, binary=False)
+    if source == other == options.STANDARD:
+        raise click.UsageError("only one of the programs can come from stdin")
+    program, name = options.read_program(source)
+    compared, other_name = (None, None) if other is None else options.read_program(other)
+    page = api.report(
+        program,
+        compared,
+        target=target,
+        as_of=as_of,
+        name=name,
+        other_name=other_name,
+        provider=provider,
+        trusted=trusted,
+    )
+    if not page.has_picture:
+        echo(
+            "vhlo: warning: the page has no picture of the graph: elkjs, which lays it out, is not installed; "
+            "scripts/page_assets.py fetches it with npm",
+            err=True,
+        )
+    options.write_output(output, [memoryview(bytes(page))], force=force, binary=False)
