@@ -51,7 +51,12 @@ def notebook() -> dict[str, object]:
     """Return the notebook, in the format of Jupyter 4.5."""
     cells: list[dict[str, object]] = []
     for number, (text, code) in enumerate(CELLS):
-        said = {"cell_type": "markdown", "id": f"text-{number}", "metadata": {}, "source": _plain(text)}
+        said: dict[str, object] = {
+            "cell_type": "markdown",
+            "id": f"text-{number}",
+            "metadata": {},
+            "source": _plain(text),
+        }
         run = {"cell_type": "code", "id": f"code-{number}", "metadata": {}, "source": _plain(code)}
         cells += [said, {**run, "execution_count": None, "outputs": []}]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}

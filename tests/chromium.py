@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -82,12 +83,16 @@ def opened(
 
     Args:
         browser: What ``launched`` gives.
-        address: The file, or its address, which may have an anchor.
+        address: The file, or its address, which may have an anchor; or that of a page of a server on this machine, of
+            which the page may then ask.
         scheme: What the reader prefers.
         size: The window, in CSS pixels: width and height.
     """
+    text = address.resolve().as_uri() if isinstance(address, Path) else address
+    server = re.match(r"http://[^/]+/", text)
+    own = (*LOCAL, server[0]) if server else LOCAL
     context = browser.new_context(
-        color_scheme=scheme, viewport={"width": size[0], "height": size[1]}, accept_downloads=True, offline=True
+        color_scheme=scheme, viewport={"width": size[0], "height": size[1]}, accept_downloads=True, offline=not server
     )
     try:
         page = context.new_page()
@@ -95,8 +100,8 @@ def opened(
         page.on("console", lambda said: watched.errors.append(said.text) if said.type == "error" else None)
         page.on("pageerror", lambda error: watched.errors.append(str(error)))
         page.on("requestfailed", lambda asked: watched.errors.append(f"{asked.url}: {asked.failure}"))
-        page.on("request", lambda asked: None if asked.url.startswith(LOCAL) else watched.foreign.append(asked.url))
-        page.goto(address.resolve().as_uri() if isinstance(address, Path) else address)
+        page.on("request", lambda asked: None if asked.url.startswith(own) else watched.foreign.append(asked.url))
+        page.goto(text)
         yield watched
     finally:
         context.close()

@@ -72,11 +72,15 @@ async function show(answer) {
   element("moved").replaceChildren();
   element("move").hidden = element("shown").hidden = false;
   const { html, error } = await ask("report", { number: answer.number });
-  const text = error === undefined ? html : `<!doctype html><meta charset="utf-8"><title>No report</title>`;
-  if (error !== undefined) add(element("moved"), "p", error, { class: "error" });
+  if (answer !== shown) return;
+  if (error) {
+    add(element("moved"), "p", error, { class: "error" });
+    return;
+  }
+  // A report is a page of its own, with a policy of its own: it is given to a frame that has nothing of this one.
   const frame = element("report");
-  URL.revokeObjectURL(frame.src);
-  frame.src = URL.createObjectURL(new Blob([text], { type: "text/html" }));
+  frame.addEventListener("load", () => frame.contentWindow.postMessage(html, "*"), { once: true });
+  frame.src = "frame.html";
 }
 
 element("retarget").addEventListener("submit", async (event) => {

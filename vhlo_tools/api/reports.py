@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from vhlo_tools.api.checking import prepare_check
 from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.differences import diff
-from vhlo_tools.api.stores import store_status
 from vhlo_tools.dialect import minimum_version
 from vhlo_tools.errors import UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.formats import is_saved_model
@@ -150,6 +149,8 @@ def _results(where: Path, name: str, today: date) -> Page:
 
 
 def _store(where: str, name: str, target: Version, today: date) -> Page:
+    # What works on stores needs more than the standard library, and programs are shown where there is no more.
+    from vhlo_tools.api.stores import store_status
     from vhlo_tools.pages import assembled, store_contents
 
     files = [*store_status(where, windows=AT_REST, as_of=today)]
