@@ -1,0 +1,135 @@
+"""Pages opened in a headless Chromium that has no network, watched, and asked by axe-core for what shuts readers out.
+
+Needs the extra ``browser-test``, Chromium (``scripts/find_chromium.py`` finds or installs it) and, for
+``violations_of``, npm, which fetches axe-core into the cache once.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Literal
+
+from find_chromium import install_chromium
+from playwright.sync_api import Browser, Page, sync_playwright
+
+__all__ = ["AXE", "WatchedPage", "axe_source", "launched", "opened", "violations_of"]
+
+AXE: Final = "axe-core@4.14.1"
+#: Addresses that stay on this machine.
+LOCAL: Final = ("file:", "data:", "blob:", "about:")
+#: No sandbox, for root has none; what is opened are our own pages. No host has an address, whatever a page asks for.
+ARGUMENTS: Final = ("--no-sandbox", "--disable-gpu", "--host-resolver-rules=MAP * ~NOTFOUND")
+
+
+@dataclass(slots=True)
+class WatchedPage:
+    """A page, and what went wrong in it.
+
+    Attributes:
+        page: The page, as playwright has it.
+        errors: Errors in the console, exceptions that no one caught, and files that were not there.
+        foreign: Addresses outside this machine that the page asked for.
+    """
+
+    page: Page
+    errors: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+
+    def check(self) -> None:
+        """Fail if anything went wrong so far, or anything was asked of the network."""
+        assert self.errors == []
+        assert self.foreign == []
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    """Launch Chromium: give the browser, and close it at the end."""
+    program = install_chromium()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(program), args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def opened(
+    browser: Browser,
+    address: str | Path,
+    *,
+    scheme: Literal["light", "dark"] = "light",
+    size: tuple[int, int] = (1280, 900),
+) -> Iterator[WatchedPage]:
+    """Open a page in a context of its own: without network, in a colour scheme, watched from the first request.
+
+    Args:
+        browser: What ``launched`` gives.
+        address: The file, or its address, which may have an anchor.
+        scheme: What the reader prefers.
+        size: The window, in CSS pixels: width and height.
+    """
+    context = browser.new_context(
+        color_scheme=scheme, viewport={"width": size[0], "height": size[1]}, accept_downloads=True, offline=True
+    )
+    try:
+        page = context.new_page()
+        watched = WatchedPage(page)
+        page.on("console", lambda said: watched.errors.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: watched.errors.append(str(error)))
+        page.on("requestfailed", lambda asked: watched.errors.append(f"{asked.url}: {asked.failure}"))
+        page.on("request", lambda asked: None if asked.url.startswith(LOCAL) else watched.foreign.append(asked.url))
+        page.goto(address.resolve().as_uri() if isinstance(address, Path) else address)
+        yield watched
+    finally:
+        context.close()
+
+
+@cache
+def axe_source() -> str:
+    """Return the source of axe-core, fetched with npm into the cache of environments once."""
+    place = Path(os.environ.get("VHLO_TOOLS_CACHE") or Path.home() / ".cache" / "vhlo-tools")
+    source = place / AXE.replace("@", "-") / "axe.min.js"
+    if not source.exists():
+        npm = shutil.which("npm")
+        assert npm is not None, "npm, which fetches axe-core, is not on this machine: install node and npm"
+        source.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=place) as folder:
+            packed = subprocess.run(
+                [npm, "pack", "--silent", AXE], cwd=folder, check=True, stdout=subprocess.PIPE, text=True, timeout=300
+            )
+            (archive,) = packed.stdout.split()
+            with tarfile.open(fileobj=io.BytesIO(Path(folder, archive).read_bytes())) as files:
+                script = files.extractfile("package/axe.min.js")
+                assert script is not None
+                made = Path(folder, "made.js")
+                made.write_bytes(script.read())
+            made.replace(source)
+    return source.read_text(encoding="utf-8")
+
+
+def violations_of(page: Page, options: Mapping[str, Any] | None = None) -> list[str]:
+    """Return what axe-core finds on a page: a line for each violation and element, with the rule that it breaks.
+
+    Args:
+        page: The page.
+        options: What ``axe.run`` takes, such as ``{"rules": {...}}``; by default all rules that axe has on.
+    """
+    page.evaluate(axe_source())
+    found = page.evaluate(f"axe.run(document, {json.dumps(dict(options or {}))})")
+    return [
+        f"{violation['id']} ({violation['impact']}): {' '.join(map(str, node['target']))}: {node['failureSummary']}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]
