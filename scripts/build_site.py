@@ -1,6 +1,7 @@
 """Builds the site into ``build/site``, to be read from disk, and follows every link in it.
 
-``build_site.py [--prepare | --serve | --test]`` works in an environment of its own, `.venv-site` in the checkout, which it makes.
+``build_site.py [--prepare | --serve | --test]`` works in an environment of its own, `.venv-site` in the checkout, which
+it makes.
 A warning of the build or a link that leads nowhere fails it. ``--serve`` shows the site while its pages are edited,
 ``--test`` runs the tests of the built site, in a headless Chromium.
 """
@@ -43,7 +44,7 @@ def run(*command: str) -> int:
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *arguments: object) -> None:
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - named by the base
         """Say nothing of requests."""
 
 

@@ -1,4 +1,4 @@
-"""The pages of the public names of ``vhlo_tools``: which stand together, each shown by mkdocstrings from its docstring."""
+"""The pages of the public names of ``vhlo_tools``: what stands together; mkdocstrings shows each from its docstring."""
 
 from __future__ import annotations
 
@@ -93,8 +93,7 @@ def navigation() -> list[dict[str, Any]]:
 def api_pages() -> list[Page]:
     """Return a page for each group."""
     return [
-        Page(f"{FOLDER}/{name}.md", "\n".join(_group(title, names)))
-        for name, (title, names) in grouped_names().items()
+        Page(f"{FOLDER}/{name}.md", "\n".join(_group(title, names))) for name, (title, names) in grouped_names().items()
     ]
 
 

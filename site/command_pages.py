@@ -11,7 +11,7 @@ from pages import Page, cell, code, fence, table
 from vhlo_tools.cli.help_texts import HELP
 from vhlo_tools.cli.main import cli
 
-__all__ = ["FOLDER", "commands", "command_pages", "navigation"]
+__all__ = ["FOLDER", "command_pages", "commands", "navigation"]
 
 FOLDER: Final = "reference/commands"
 PROGRAM: Final = "vhlo"
@@ -46,8 +46,9 @@ def command_pages() -> list[Page]:
 def _index() -> Iterator[str]:
     yield "# Commands\n"
     yield (
-        "`vhlo COMMAND --help` prints the usual options on a screen, `--help-all` prints all. `-` as a file is standard "
-        "input or output; paths may be [URLs](../../remote.md); [exit codes](../exit-codes.md) are the same for all.\n"
+        "`vhlo COMMAND --help` prints the usual options on a screen, `--help-all` prints all. `-` as a file is "
+        "standard input or output; paths may be [URLs](../../remote.md); [exit codes](../exit-codes.md) are the same "
+        "for all.\n"
     )
     rows = (
         [f"[`{PROGRAM} {' '.join(words)}`]({words[0]}.md{_anchor(words)})", command.get_short_help_str(200)]
@@ -85,7 +86,7 @@ def _context(words: tuple[str, ...], command: click.Command) -> click.Context:
 
 
 def _text(command: click.Command) -> str:
-    """Return what a command says of itself, as paragraphs; a paragraph after ``\\b`` keeps its lines."""
+    """Return what a command says of itself, as paragraphs; a paragraph that click is to leave alone keeps its lines."""
     paragraphs = (command.help or "").replace("\r", "").split("\n\n")
     shown = []
     for paragraph in paragraphs:

@@ -26,7 +26,7 @@ def linked(text: str, public: frozenset[str]) -> str:
     return _ROLE.sub(link, text)
 
 
-class PublicNames(griffe.Extension):
+class PublicNames(griffe.Extension):  # type: ignore[misc]
     """Links references in all docstrings."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:

@@ -24,7 +24,7 @@ from specification_pages import specification_pages
 
 from vhlo_tools.dialect import known_specification
 
-__all__ = ["on_config", "on_files", "on_page_content", "on_page_markdown"]
+__all__ = ["on_config", "on_files", "on_page_content", "on_page_markdown", "on_post_page"]
 
 ASSETS: Final = Path(__file__).resolve().parent / "assets"
 #: What stands in the navigation for a list of generated pages.
@@ -33,6 +33,7 @@ _GENERATED: Final[Mapping[str, Callable[[], list[Any]]]] = {
     "PYTHON": api_navigation,
     "SPECIFICATION": lambda: specification_navigation(known_specification()),
 }
+_SEARCH: Final = 'data-md-component="search" role="dialog"'
 _DRAWING: Final = re.compile(r'<img alt="[^"]*" src="(?P<path>[^"]*/)?(?P<name>drawing-[a-z-]+\.svg)"\s*/?>')
 
 
@@ -72,3 +73,8 @@ def on_page_markdown(markdown: str, page: SitePage, config: MkDocsConfig, files:
 def on_page_content(html: str, page: SitePage, config: MkDocsConfig, files: Files) -> str:
     """Put the drawings themselves in place of images of them: an image takes no colours from its page."""
     return _DRAWING.sub(lambda found: (DOCS / "pictures" / found["name"]).read_text(encoding="utf-8"), html)
+
+
+def on_post_page(output: str, page: SitePage, config: MkDocsConfig) -> str:
+    """Name the dialog of the search, for those who hear the page."""
+    return output.replace(_SEARCH, f'{_SEARCH} aria-label="Search"')

@@ -83,7 +83,7 @@ def repository_pages(places: Iterable[Path]) -> list[Page]:
             if path.is_relative_to(DOCS) or uri in made:
                 continue
             pages = [path / "README.md"] if path.is_dir() else [path]
-            if path.suffix == ".md" or pages[0].name == "README.md" and pages[0].exists():
+            if path.suffix == ".md" or (pages[0].name == "README.md" and pages[0].exists()):
                 made[uri] = Page(uri, pages[0].read_text(encoding="utf-8"))
                 pending += pages
             else:

@@ -134,9 +134,7 @@ def _op(specs: Specification, op: Op) -> Iterator[str]:
         older, newer = step["between"]
         yield f"From `{older}` to `{newer}` and back:\n"
         feature = f" ({_to_feature(step['feature'], '../')})" if step["feature"] else ""
-        yield from (
-            f"- {part['direction']}: {part['what']}{feature if part['guard'] else ''}" for part in step["does"]
-        )
+        yield from (f"- {part['direction']}: {part['what']}{feature if part['guard'] else ''}" for part in step["does"])
         yield ""
     if described["features"]:
         links = (f"{_to_feature(each['id'], '../')} (since {each['introduced']})" for each in described["features"])
@@ -151,14 +149,15 @@ def _kinds(specs: Specification, kind: str) -> Iterator[str]:
     spellings = specs.types if kind == "type" else specs.attributes
     yield f"# {kind.capitalize()}s\n"
     yield f"{_count(spellings, kind)} of VHLO, with the codes and the fields of their encodings in the bytecode.\n"
-    lives = [Row(each.name, (Life("", each.min or specs.versions[0].version, each.max, STYLES[0]),)) for each in spellings]
+    first = specs.versions[0].version
+    lives = [Row(each.name, (Life("", each.min or first, each.max, STYLES[0]),)) for each in spellings]
     yield drawing(f"Lives of the {kind}s of VHLO", lives, _versions_of(specs))
     yield ""
     features = {name: feature.id for feature in specs.features for name in feature.names}
     rows = (
         [
             code(spelling.name),
-            *_life(spelling.min or specs.versions[0].version, spelling.max),
+            *_life(spelling.min or first, spelling.max),
             str(spelling.bits or ""),
             ", ".join(str(encoding.code) for encoding in spelling.encodings),
             "; ".join(codes(described["fields"], "none") for described in _described(specs, kind, spelling.name)),

@@ -8,10 +8,11 @@ if (location.protocol === "file:") {
       frame.title = "search";
       document.documentElement.append(frame);
       const inside = frame.contentWindow;
+      const base = new URL(address, location.href);
       const load = (url) =>
         new Promise((done, failed) => {
           const script = inside.document.createElement("script");
-          script.src = new URL(url, address);
+          script.src = new URL(url, base);
           script.onload = done;
           script.onerror = failed;
           inside.document.head.append(script);
@@ -20,7 +21,7 @@ if (location.protocol === "file:") {
       inside.importScripts = (...urls) => Promise.all(urls.map(load));
       inside.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
       this.frame = frame;
-      this.loaded = load(address);
+      this.loaded = load(base);
     }
     postMessage(data) {
       const inside = this.frame.contentWindow;

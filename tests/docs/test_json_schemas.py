@@ -17,7 +17,8 @@ from vhlo_tools.cli.main import main
 SCHEMAS = ROOT / "docs" / "reference" / "schemas"
 SAXPY = str(EXAMPLES / "saxpy.mlir")
 STEP = str(EXAMPLES / "transformer_step.mlir")
-FILES = sorted(str(path) for path in [*EXAMPLES.glob("*.*"), *EXAMPLES.glob("jax_store/*")] if path.suffix not in (".py", ".md"))
+PROGRAMS = [*EXAMPLES.glob("*.*"), *EXAMPLES.glob("jax_store/*")]
+FILES = sorted(str(path) for path in PROGRAMS if path.suffix not in (".py", ".md"))
 
 
 def closed(schema: Any) -> Any:
@@ -27,7 +28,9 @@ def closed(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     made = {key: closed(value) for key, value in schema.items()}
-    return {"additionalProperties": False, **made} if schema.get("type") == "object" and "properties" in schema else made
+    return (
+        {"additionalProperties": False, **made} if schema.get("type") == "object" and "properties" in schema else made
+    )
 
 
 def schema_of(command: str) -> Any:
@@ -71,7 +74,7 @@ def test_inspect(file: str, tmp_path: Path) -> None:
         ("diff", SAXPY, SAXPY),
         ("verify", SAXPY, SAXPY),
     ],
-    ids=lambda arguments: " ".join(map(lambda each: Path(each).name, arguments))[:40],
+    ids=lambda arguments: " ".join(Path(each).name for each in arguments)[:40],
 )
 def test_other_commands(arguments: tuple[str, ...]) -> None:
     Draft202012Validator(closed(schema_of(arguments[0]))).validate(output_of(*arguments))
