@@ -67,7 +67,7 @@ def _command(words: tuple[str, ...], command: click.Command) -> Iterator[str]:
     yield f"{_text(command)}\n"
     yield fence("text", " ".join([context.command_path, *command.collect_usage_pieces(context)]))
     parameters = [each for each in command.get_params(context) if not getattr(each, "hidden", False)]
-    records = [record for each in parameters if (record := each.get_help_record(context)) is not None]
+    records = [record for each in parameters if (record := each.get_help_record(context)) is not None and record[1]]
     if records:
         yield from table(["option", "what it does"], ([code(name), _escaped(said)] for name, said in records))
     if isinstance(command, click.Group):

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["Life", "Row", "drawing"]
 
 #: In units of the drawing, which are pixels where there is room: a version, a row, the names before and what is above.
-COLUMN: Final = 21
+COLUMN: Final = 15
 ROW: Final = 24
 BAR: Final = 16
 CHARACTER: Final = 7.3
-HEAD: Final = 26
+HEAD: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,12 @@ def _scale(versions: Sequence[Version], margin: int, height: int) -> Iterator[st
     """Yield the names of the versions, and lines down from the major ones and every fifth."""
     for column, version in enumerate(versions):
         x = margin + COLUMN * column
-        style = "major" if version.minor % 5 == 0 else "minor"
-        yield f'<line class="{style}" x1="{x}" y1="{HEAD - 6}" x2="{x}" y2="{height}"/>'
-        yield f'<text class="version" x="{x + 2}" y="{HEAD - 10}">{version.major}.{version.minor}</text>'
+        is_named = column == 0 or version.minor % 5 == 0
+        yield f'<line class="{"major" if is_named else "minor"}" x1="{x}" y1="{HEAD - 6}" x2="{x}" y2="{height}"/>'
+        if is_named:
+            # The first may stand just before one that has a name too.
+            y = HEAD - (19 if column == 0 else 9)
+            yield f'<text class="version" x="{x}" y="{y}">{version.major}.{version.minor}</text>'
 
 
 def _row(row: Row, top: int, versions: Sequence[Version], margin: int) -> Iterator[str]:
