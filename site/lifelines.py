@@ -79,14 +79,14 @@ def drawing(title: str, rows: Sequence[Row], versions: Sequence[Version]) -> str
 
 
 def _scale(versions: Sequence[Version], margin: int, height: int) -> Iterator[str]:
-    """Yield the names of the versions, and lines down from the major ones and every fifth."""
+    """Yield a line down from each version, and the names of the first one and of every fifth."""
+    named = {column for column, version in enumerate(versions) if column == 0 or version.minor % 5 == 0}
     for column, version in enumerate(versions):
-        x = margin + COLUMN * column
-        is_named = column == 0 or version.minor % 5 == 0
+        x, is_named = margin + COLUMN * column, column in named
         yield f'<line class="{"major" if is_named else "minor"}" x1="{x}" y1="{HEAD - 6}" x2="{x}" y2="{height}"/>'
         if is_named:
-            # The first may stand just before one that has a name too.
-            y = HEAD - (19 if column == 0 else 9)
+            # Two names have no room beside each other.
+            y = HEAD - (19 if column + 1 in named else 9)
             yield f'<text class="version" x="{x}" y="{y}">{version.major}.{version.minor}</text>'
 
 

@@ -239,7 +239,10 @@ def _expansion(feature: Feature, expansion: Expansion) -> str:
     parts.append("It applies to every valid use." if expansion.always else _sentence(f"Limits: {expansion.limits}"))
     read = [each for each in known_confirmations() if (each.feature, each.effect) == (feature.id, expansion.effect)]
     if read:
-        parts.append(f"Read by {', '.join(f'jaxlib {each.release}' for each in read)}.")
+        releases = sorted(
+            {each.release for each in read}, key=lambda release: [int(part) for part in release.split(".")]
+        )
+        parts.append(f"Read by jaxlib {', '.join(releases)}.")
     return " ".join(parts)
 
 
@@ -293,8 +296,10 @@ def _releases() -> Iterator[str]:
 
 
 def _sentence(text: str) -> str:
-    text = _plain(text)
-    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+    plain = _plain(text)
+    # What is a name stays as it is.
+    begin = plain[:1] if "_" in plain.split()[0] else plain[:1].upper()
+    return f"{begin}{plain[1:]}{'' if plain.endswith('.') else '.'}"
 
 
 def _plain(text: str) -> str:
