@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 from chromium import launched, opened, violations_of
 from corpus import ROOT
+from find_chromium import MissingChromiumError, install_chromium
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -30,12 +32,22 @@ KINDS = {
 }
 
 
+needs_axe = pytest.mark.skipif(
+    shutil.which("npm") is None, reason="npm, which fetches axe-core, is not on this machine"
+)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    try:
+        install_chromium()
+    except MissingChromiumError as error:
+        pytest.skip(str(error))
     with launched() as launched_browser:
         yield launched_browser
 
 
+@needs_axe
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_axe_finds_nothing(kind: str, scheme: Literal["light", "dark"], browser: Browser) -> None:
@@ -47,6 +59,7 @@ def test_axe_finds_nothing(kind: str, scheme: Literal["light", "dark"], browser:
         watched.check()
 
 
+@needs_axe
 def test_axe_would_find_something(browser: Browser) -> None:
     with opened(browser, SITE / KINDS["start"]) as watched:
         watched.page.evaluate("document.querySelector('article').append(document.createElement('img'))")
