@@ -100,7 +100,8 @@ def main() -> int:
         return run("python", "--version")
     if options.serve:
         return run("mkdocs", "serve", *arguments)
-    if code := run("mkdocs", "build", "--strict", "--quiet", *([] if options.test else arguments)):
+    # Not quietly, for then warnings are neither shown nor counted.
+    if code := run("mkdocs", "build", "--strict", *([] if options.test else arguments)):
         print("build_site: the site has warnings or errors, see above", file=sys.stderr)
         return code
     pages = sum(1 for _ in BUILT.rglob("*.html"))

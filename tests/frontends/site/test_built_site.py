@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from corpus import ROOT
-from docstring_roles import linked
+from docstring_markdown import fenced, linked
 
 SITE = ROOT / "build" / "site"
 PAGES = sorted(SITE.rglob("*.html"))
@@ -86,6 +86,12 @@ def test_sources_have_their_text_highlighted() -> None:
 )
 def test_roles_of_docstrings_become_links(text: str, shown: str) -> None:
     assert linked(text, frozenset({"serialize", "run"})) == shown
+
+
+def test_sessions_of_docstrings_become_blocks() -> None:
+    assert fenced("A b.\n\n>>> a = [\n... 1]\n>>> a\n[1]\n\nArgs:\n    b: c\n") == (
+        "A b.\n\n```pycon\n>>> a = [\n... 1]\n>>> a\n[1]\n```\n\nArgs:\n    b: c\n"
+    )
 
 
 def test_no_role_is_left() -> None:
