@@ -34,6 +34,7 @@ _GENERATED: Final[Mapping[str, Callable[[], list[Any]]]] = {
     "SPECIFICATION": lambda: specification_navigation(known_specification()),
 }
 _SEARCH: Final = 'data-md-component="search" role="dialog"'
+_CELL: Final = re.compile(r"<td\b.*?</td>", re.DOTALL)
 _DRAWING: Final = re.compile(r'<img alt="[^"]*" src="(?P<path>[^"]*/)?(?P<name>drawing-[a-z-]+\.svg)"\s*/?>')
 
 
@@ -71,8 +72,12 @@ def on_page_markdown(markdown: str, page: SitePage, config: MkDocsConfig, files:
 
 
 def on_page_content(html: str, page: SitePage, config: MkDocsConfig, files: Files) -> str:
-    """Put the drawings themselves in place of images of them: an image takes no colours from its page."""
-    return _DRAWING.sub(lambda found: (DOCS / "pictures" / found["name"]).read_text(encoding="utf-8"), html)
+    """Put the drawings themselves in place of images of them, and show bars in the code of tables as GitHub does.
+
+    An image takes no colours from its page. A bar in a cell is escaped for GitHub, even within code.
+    """
+    drawn = _DRAWING.sub(lambda found: (DOCS / "pictures" / found["name"]).read_text(encoding="utf-8"), html)
+    return _CELL.sub(lambda found: found[0].replace("\\|", "|"), drawn)
 
 
 def on_post_page(output: str, page: SitePage, config: MkDocsConfig) -> str:

@@ -70,6 +70,10 @@ def test_no_asset_is_elsewhere() -> None:
     assert [each for each in styles if "url(http" in each or "@import" in each] == []
 
 
+def test_tables_show_bars_in_code() -> None:
+    assert "<code>vhlo check . | head -1</code>" in (SITE / "reference" / "exit-codes.html").read_text(encoding="utf-8")
+
+
 def test_sources_have_their_text_highlighted() -> None:
     page = (SITE / "source" / "vhlo_tools" / "legalize" / "scans.py.html").read_text(encoding="utf-8")
     assert '<span class="kn">from</span>' in page
