@@ -76,6 +76,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "releases": "releases in environments",
     "remote": "stores, which know no version",
     "scripts": "what a person runs, on the whole data",
+    "site": "pages that are generated from the whole data",
     "tables": "files of results, which know no version",
 }
 #: Of the core, what CI runs at each cut: every way by which a version goes in or out, without what takes long.

@@ -1,4 +1,4 @@
-"""The examples in the documentation, found and run with sybil: README.md, docs/, and the pages in examples/.
+"""The examples in the documentation, found and run with sybil: README.md, CONTRIBUTING.md, docs/ and examples/.
 
 Every fenced block is an example. Those of one page run in order, in a folder that holds a copy of ``examples/``:
 
@@ -54,7 +54,8 @@ __all__ = [
 
 ALL_PAGES: Final = (
     ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
     EXAMPLES / "README.md",
     EXAMPLES / "specs" / "README.md",
 )
