@@ -18,7 +18,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, overload
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, overload
 
 from vhlo_tools.errors import MalformedArtifactError
 
@@ -157,7 +157,7 @@ class FileRange:
     """
 
     __slots__ = ("_file", "_start", "_stop")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __init__(self, file: RangeSource, start: int, stop: int) -> None:
         self._file = file

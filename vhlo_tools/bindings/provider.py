@@ -37,7 +37,7 @@ class MLIRFailure(Exception):  # noqa: N818 - it never leaves the toolkit: each 
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         super().__init__("; ".join(str(diagnostic) for diagnostic in diagnostics) or "MLIR reported no reason")
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
 
     def __reduce__(self) -> tuple[type[MLIRFailure], tuple[tuple[Diagnostic, ...]]]:
         return type(self), (self.diagnostics,)

@@ -48,7 +48,7 @@ class _Process:
         self._worker = isolation.start(_MODULES)
         #: The numbers of the programs that it has compiled.
         self.programs: set[int] = set()
-        self.arrays = 0
+        self.arrays: int = 0
         self.thread: int | None = None
         # Filled by finalizers, which may run in any thread at any time.
         self._programs: deque[int] = deque()
@@ -187,8 +187,11 @@ class IsolatedArray:
     def __init__(
         self, process: _Process, number: int, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
-        self.process, self.number, self.address = process, number, address
-        self.shape, self.dtype = shape, dtype
+        self.process: _Process = process
+        self.number: int = number
+        self.address: int = address
+        self.shape: tuple[int, ...] = shape
+        self.dtype: np.dtype[Any] = dtype
         self._deleted = False
         self._read: weakref.ref[Any] | None = None
         process.arrays += 1
