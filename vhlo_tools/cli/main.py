@@ -61,6 +61,9 @@ _COMMANDS = {name: said for group in _GROUPS.values() for name, said in group.it
 # The variable by which a shell asks for completion, as click names it.
 _COMPLETING = "_VHLO_COMPLETE"
 
+# What the package requires, but not for everything: where it cannot be installed, as in a browser, the rest works.
+_REQUIRED = ("jaxlib", "ml_dtypes", "numpy")
+
 # The commands whose exit code is an answer.
 _ANSWERING = ("check", "diff", "golden", "manifest", "matrix", "migrate", "store", "verify")
 
@@ -151,6 +154,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Where the exit code is an answer, there is none: the code is that of a command that SIGPIPE ends.
         given = sys.argv[1:] if arguments is None else arguments
         return 128 + signal.SIGPIPE if given and given[0] in _ANSWERING else 0
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _REQUIRED:
+            raise
+        return _fail(f"{missing} is not installed, and this needs it: `pip install vhlo-tools` installs it", 2)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)
