@@ -21,6 +21,7 @@ from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import EngineError, ProviderError
 from vhlo_tools.records import dataclass
+from vhlo_tools.system import after_fork
 
 if TYPE_CHECKING:
     import numpy as np
@@ -407,8 +408,7 @@ def _after_fork() -> None:
     _sharding.cache_clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)
 
 
 @cache

@@ -23,6 +23,7 @@ from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.bindings.xla_client import Callback, Executed, Placed, XlaArray
 from vhlo_tools.bindings.xla_server import Dropped, XlaSource
 from vhlo_tools.errors import BufferDeletedError, EngineCrashError, EngineError
+from vhlo_tools.system import after_fork
 
 if TYPE_CHECKING:
     import numpy as np
@@ -362,8 +363,7 @@ def _after_fork() -> None:
 
 # Before the server of child processes ends, which ends them too.
 atexit.register(lambda: _pool.forget())
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)
 
 
 def _drop_program(number: int, processes: weakref.WeakSet[_Process]) -> None:
