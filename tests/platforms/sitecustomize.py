@@ -133,6 +133,6 @@ if wanted in ("macos", "windows"):
         take_away(WINDOWS)
         for name in MODULES:
             sys.modules.pop(name, None)
-        sys.meta_path.insert(0, Missing())  # type: ignore[arg-type]
+        sys.meta_path.insert(0, Missing())
         take_away_the_library()
         refuse_text()
