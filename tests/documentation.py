@@ -54,6 +54,8 @@ __all__ = [
 
 ALL_PAGES: Final = (
     ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").glob("*.md")),
     EXAMPLES / "README.md",
     EXAMPLES / "specs" / "README.md",
