@@ -13,8 +13,11 @@ import io
 import mmap
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,7 @@ MACOS: dict[Any, tuple[str, ...]] = {
 #: What Windows lacks beside it.
 WINDOWS: dict[Any, tuple[str, ...]] = {
     os: (
-        "fork", "forkpty", "register_at_fork", "posix_spawn", "posix_spawnp", "pread", "pwrite", "preadv", "pwritev",
+        "fork", "forkpty", "register_at_fork", "pread", "pwrite", "preadv", "pwritev",
         "O_NONBLOCK", "O_CLOEXEC", "O_NOFOLLOW", "O_DIRECTORY", "fchmod", "fchown", "chown", "lchown", "getuid",
         "geteuid", "getgid", "getegid", "getpgrp", "getpgid", "killpg", "setsid", "setpgid", "set_blocking",
         "get_blocking", "sysconf", "WIFEXITED", "WEXITSTATUS", "WTERMSIG", "mkfifo", "mknod", "nice", "getloadavg",
@@ -44,6 +47,8 @@ WINDOWS: dict[Any, tuple[str, ...]] = {
 }  # fmt: skip
 #: Modules that Windows lacks.
 MODULES = ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog")
+#: Modules of Python's library that ask for some of it when they are imported: on Linux they do what Linux has.
+OWN = ("asyncio",)
 #: That of Windows; Linux takes it for a flag that it sets by itself.
 BINARY = 0x8000
 
@@ -122,14 +127,14 @@ class Missing:
 
 wanted = os.environ.get("VHLO_TOOLS_TEST_SYSTEM")
 if wanted in ("macos", "windows"):
-    # What Python's own modules take at their start, for which this still is a Linux.
-    import tempfile
-
-    # It looked for this when it was imported.
+    for name in OWN:
+        import_module(name)
+    # They looked for this when they were imported.
     tempfile._O_TMPFILE_WORKS = False  # type: ignore[attr-defined]
     take_away(MACOS)
     hide_proc()
     if wanted == "windows":
+        shutil._use_fd_functions = False  # type: ignore[attr-defined]
         take_away(WINDOWS)
         for name in MODULES:
             sys.modules.pop(name, None)
