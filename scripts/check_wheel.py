@@ -1,8 +1,10 @@
-"""Build the sdist and the wheel, install the wheel as a user would, and check that it is whole.
+"""Build the sdist and the wheel, install the wheel as a user would, and check that it is whole and works.
 
 A checkout finds its data beside the package, so only an installed wheel shows whether the data was packed. The wheel is
 built from the sdist, which shows the same of the sdist; so is then the wheel with compiled modules, which takes the
-place of the first. Run it with the Python of the development environment.
+place of the first. ``scripts/smoke.py`` is run in an environment of each Python that the package says it is for, as far
+as the machine has them, and in one with neither jaxlib nor numpy. Run it with the Python of the development
+environment.
 """
 
 from __future__ import annotations
@@ -14,9 +16,14 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from vhlo_tools.environments import find_interpreters
+
 __all__ = ["WheelError", "build_compiled", "check_wheel", "output"]
 
 ROOT = Path(__file__).resolve().parent.parent
+PYTHONS = ((3, 11), (3, 12), (3, 13))
+#: What the package requires that runs wherever Python does; the rest are numpy, ml_dtypes and jaxlib.
+PURE = ("click", "msgspec", "packaging", "pathspec", "rich")
 LIST_SPECS = """
 from vhlo_tools.dialect.data import dialect_specs
 
@@ -69,7 +76,39 @@ def check_wheel(root: Path, work: Path) -> None:
     if not output(work, str(programs / "vhlo"), "targets").strip():
         raise WheelError("`vhlo targets` of the installed wheel printed nothing")
     print(f"{wheel.name} is whole: {len(installed)} files of dialect_specs, and `vhlo targets` runs", flush=True)
+    smoke(root, work, python)
     check_compiled_wheel(root, work, programs)
+    check_pythons(root, work, wheel)
+
+
+def check_pythons(root: Path, work: Path, wheel: Path) -> None:
+    """Install the wheel under each other Python of this machine, and where there is no binding, and try it there."""
+    interpreters = find_interpreters(PYTHONS[0])
+    for number, version in enumerate(PYTHONS):
+        shown = f"{version[0]}.{version[1]}"
+        if (interpreter := interpreters.get(version)) is None:
+            print(f"this machine has no CPython {shown}: the wheel was not tried under it", flush=True)
+            continue
+        if version != sys.version_info[:2]:
+            python = environment(work / shown, interpreter)
+            output(work, python, "-I", "-m", "pip", "--quiet", "install", "--no-compile", str(wheel))
+            smoke(root, work, python)
+        if number == 0:
+            python = environment(work / "pure", interpreter)
+            for what in ([f"{wheel}", "--no-deps"], PURE):
+                output(work, python, "-I", "-m", "pip", "--quiet", "install", "--no-compile", *what)
+            smoke(root, work, python, "--without-bindings")
+
+
+def environment(place: Path, interpreter: Path | str) -> str:
+    """Make an environment with pip, and return its Python."""
+    output(place.parent, str(interpreter), "-m", "venv", str(place))
+    return str(place / "bin" / "python")
+
+
+def smoke(root: Path, work: Path, python: str, *options: str) -> None:
+    """Try the package that an environment has, and raise WheelError unless it works."""
+    print(output(work, python, str(root / "scripts" / "smoke.py"), *options).strip(), flush=True)
 
 
 def check_compiled_wheel(root: Path, work: Path, programs: Path) -> None:

@@ -55,6 +55,8 @@ __all__ = [
 ALL_PAGES: Final = (
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").rglob("*.md")),
     EXAMPLES / "README.md",
     EXAMPLES / "specs" / "README.md",

@@ -158,3 +158,31 @@ def test_an_artifact_of_the_future_is_brought_down(tmp_path: Path) -> None:
     refused = blocked("retarget", str(new), "--target", "0.9.0", "-o", str(tmp_path / "none"))
     assert refused.returncode in (0, 1)
     assert (tmp_path / "none").exists() == (refused.returncode == 0)
+
+
+# As in a browser, where neither of these is installed.
+BARE = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("jaxlib", "numpy", "ml_dtypes"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from vhlo_tools.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("command", [["serialize", str(EXAMPLES / "saxpy.mlir"), "-o", "x"], ["run", "{artifact}"]])
+def test_a_command_says_what_is_not_installed(command: list[str], artifact: str) -> None:
+    given = [each.format(artifact=artifact) for each in command]
+    done = subprocess.run([sys.executable, "-c", BARE, *given], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "vhlo: numpy is not installed, and this needs it: `pip install vhlo-tools` installs it\n"
+
+
+def test_artifacts_need_no_numpy(artifact: str) -> None:
+    done = subprocess.run([sys.executable, "-c", BARE, "inspect", artifact], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

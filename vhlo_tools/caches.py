@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from vhlo_tools.records import dataclass
+from vhlo_tools.system import BINARY, NO_BLOCKING, NO_LINKS
 
 __all__ = ["NO_CACHE", "DigestSet", "cache_folder"]
 
@@ -22,6 +23,9 @@ _SIZE: Final = 32
 
 # A set that has grown beyond this, in bytes, keeps its newer half.
 _LARGEST: Final = 1 << 20
+
+# Whether files have owners, and are opened in a folder that is open.
+_KEEPS_OTHERS_OUT: Final = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
 
 _OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
@@ -43,7 +47,8 @@ def cache_folder() -> Path:
 class DigestSet:
     """A set of SHA-256 digests in a file, for all processes of the user.
 
-    It is empty, and stays so, where another user could write to the file or its folder, or where there is no file.
+    It is empty, and stays so, where another user could write to the file or its folder, or where there is no file;
+    also where the system does not say who could, as on Windows.
     Digests that several processes add at once may be lost; none appears that was not added.
 
     Attributes:
@@ -84,7 +89,9 @@ class DigestSet:
     @contextmanager
     def _opened(self) -> Iterator[int]:
         """Open the folder, so that it cannot be exchanged for another one afterwards."""
-        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        if not _KEEPS_OTHERS_OUT:
+            raise PermissionError("this system does not say who could write it")
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | BINARY)
         try:
             _refuse_of_others(folder)
             yield folder
@@ -93,7 +100,7 @@ class DigestSet:
 
     @contextmanager
     def _file(self, folder: int, flags: int, name: str = "") -> Iterator[int]:
-        safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        safe = NO_LINKS | NO_BLOCKING | BINARY
         file = os.open(name or self.name, flags | safe, 0o600, dir_fd=folder)
         try:
             _refuse_of_others(file)

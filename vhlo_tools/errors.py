@@ -123,7 +123,7 @@ class InvalidProgramError(VhloToolsError, ValueError):
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
         super().__init__(printable(message))
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
 
 
 class MalformedArtifactError(VhloToolsError, ValueError):
@@ -148,7 +148,7 @@ class MalformedArtifactError(VhloToolsError, ValueError):
         super().__init__(printable(f"{message} ({', '.join(where)})" if where else message))
         self.offset = offset
         self.section = section
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
 
 
 class ManifestError(VhloToolsError, ValueError):
@@ -159,8 +159,8 @@ class ManifestError(VhloToolsError, ValueError):
     """
 
     def __init__(self, message: str, differences: Sequence[str] = ()) -> None:
-        self.summary = printable(message)
-        self.differences = tuple(map(printable, differences))
+        self.summary: str = printable(message)
+        self.differences: tuple[str, ...] = tuple(map(printable, differences))
         super().__init__("\n".join([self.summary, *(f"  {each}" for each in self.differences)]))
 
     def __reduce__(self) -> tuple[type[ManifestError], tuple[str, tuple[str, ...]]]:
@@ -173,8 +173,8 @@ class SignatureError(VhloToolsError, ValueError):
 
 class _FindingsError(VhloToolsError):
     def __init__(self, message: str, findings: Sequence[Finding]) -> None:
-        self.summary = printable(message)
-        self.findings = tuple(findings)
+        self.summary: str = printable(message)
+        self.findings: tuple[Finding, ...] = tuple(findings)
         super().__init__("\n".join([self.summary, *findings_lines(self.findings)]))
 
     def __reduce__(self) -> tuple[type[_FindingsError], tuple[str, tuple[Finding, ...]]]:
@@ -224,7 +224,7 @@ class EngineError(VhloToolsError):
 
     def __init__(self, message: str, diagnostics: Sequence[Diagnostic] = ()) -> None:
         super().__init__(printable(message))
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
 
 
 class EngineCrashError(EngineError):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.mapping import copy, join, slices, view
 from vhlo_tools.remote import Url
+from vhlo_tools.system import BINARY, keep_permissions
 
 if TYPE_CHECKING:
     from vhlo_tools.mapping import Chunk
@@ -120,16 +121,20 @@ def _write_beside(path: Path, chunks: Iterable[Chunk], *, force: bool, also: Pat
     nameless = handle is not None
     if handle is None:
         # As for any new file, the kernel applies the umask to these permissions.
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PERMISSIONS)
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, _PERMISSIONS)
     try:
-        write_chunks(handle, chunks)
-        if path.exists():
-            os.fchmod(handle, path.stat().st_mode & 0o777)
-            # Otherwise a power failure could destroy both the old and the new file.
-            os.fsync(handle)
-        if nameless:
-            # src_dir_fd makes Python call linkat, which follows the link in /proc; link would not.
-            os.link(f"/proc/self/fd/{handle}", part, src_dir_fd=handle)
+        try:
+            write_chunks(handle, chunks)
+            if path.exists():
+                keep_permissions(handle, path.stat().st_mode & 0o777)
+                # Otherwise a power failure could destroy both the old and the new file.
+                os.fsync(handle)
+            if nameless:
+                # src_dir_fd makes Python call linkat, which follows the link in /proc; link would not.
+                os.link(f"/proc/self/fd/{handle}", part, src_dir_fd=handle)
+        finally:
+            # Windows renames no open file.
+            os.close(handle)
         if not force:
             _refuse_existing(path)
         for each in {path, also}:
@@ -139,17 +144,17 @@ def _write_beside(path: Path, chunks: Iterable[Chunk], *, force: bool, also: Pat
         else:
             _place_new(part, path)
     finally:
-        os.close(handle)
         with suppress(FileNotFoundError):
             part.unlink()
 
 
 def _open_nameless(folder: Path) -> int | None:
     """Open a new file without a name, which disappears if the process is killed; return ``None`` if unsupported."""
-    if not hasattr(os, "O_TMPFILE"):
+    # It gets its name through /proc.
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):  # noqa: PTH112
         return None
     try:
-        return os.open(folder, os.O_WRONLY | os.O_TMPFILE, _PERMISSIONS)
+        return os.open(folder, os.O_WRONLY | os.O_TMPFILE | BINARY, _PERMISSIONS)
     except OSError as error:
         if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
             return None

@@ -18,9 +18,10 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, overload
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, overload
 
 from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.system import BINARY, NO_BLOCKING, copy_in_kernel, read_at, wait_for_bytes
 
 if TYPE_CHECKING:
     from io import BufferedReader
@@ -99,13 +100,13 @@ class _OpenFile:
 
     def read(self, start: int, size: int) -> bytes:
         """Return the bytes at an offset, exactly ``size``."""
-        found = os.pread(self.handle, size, start)
+        found = read_at(self.handle, size, start)
         if len(found) < size:
             # Linux reads at most 2 GiB at once, and a signal may end a read early.
             pieces = [found]
             left = size - len(found)
             while left and pieces[-1]:
-                pieces.append(os.pread(self.handle, left, start + size - left))
+                pieces.append(read_at(self.handle, left, start + size - left))
                 left -= len(pieces[-1])
             if left:
                 raise self.cut_short()
@@ -130,7 +131,7 @@ class _OpenFile:
         done = 0
         with suppress(OSError):
             while done < size:
-                copied = os.copy_file_range(self.handle, out, size - done, start + done)
+                copied = copy_in_kernel(self.handle, out, size - done, start + done)
                 if not copied:
                     break
                 done += copied
@@ -157,7 +158,7 @@ class FileRange:
     """
 
     __slots__ = ("_file", "_start", "_stop")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __init__(self, file: RangeSource, start: int, stop: int) -> None:
         self._file = file
@@ -243,7 +244,7 @@ def open_regular(path: Path) -> BufferedReader:
         OSError: If the file cannot be opened, or is not a regular file.
     """
     # A FIFO without a writer would block.
-    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.open(path, os.O_RDONLY | NO_BLOCKING | BINARY)
     try:
         kind = kind_of_file(os.fstat(file).st_mode)
         if kind == "a FIFO" and os.path.abspath(path).startswith(_OPENED):  # noqa: PTH100 - links are not resolved
@@ -252,7 +253,7 @@ def open_regular(path: Path) -> BufferedReader:
             if kind == "a folder":
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
             raise OSError(errno.EINVAL, f"it is {kind}: expected a regular file", str(path))
-        os.set_blocking(file, True)
+        wait_for_bytes(file)
         return os.fdopen(file, "rb")
     except BaseException:
         os.close(file)

@@ -7,7 +7,7 @@ The model and its rules are those of XLA: ``xla/hlo/ir/hlo_input_output_alias_co
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
 from vhlo_tools.aliasing.alias_entries import Alias, AliasKind, Donor
 from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors
@@ -171,7 +171,7 @@ class AliasConfig:
         return table("aliases", ("output", "parameter", "index", "shape", "kind"), rows)
 
     # Mutable, and so not hashable.
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
         """Return whether there is any alias or donor."""

@@ -132,7 +132,7 @@ class StoreVerification:
     """
 
     def __init__(self, before: str, after: str, prover: Prover, exclude: Sequence[str] = ()) -> None:
-        self.pairs = Pairs(before, after, tuple(exclude))
+        self.pairs: Pairs = Pairs(before, after, tuple(exclude))
         self._work = _Comparison(prover)
 
     def records(self, workers: Workers) -> Iterator[PairRecord]:

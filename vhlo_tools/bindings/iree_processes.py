@@ -21,6 +21,7 @@ from vhlo_tools.bindings import isolation
 from vhlo_tools.bindings.iree_server import COMPILER, MISSING, RUNTIME, ArrayType
 from vhlo_tools.dialect import known_releases
 from vhlo_tools.errors import EngineCrashError, MissingExtraError
+from vhlo_tools.system import after_fork
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -217,5 +218,4 @@ def _after_fork() -> None:
 
 
 atexit.register(lambda: _compilers.forget())
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)

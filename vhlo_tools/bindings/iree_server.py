@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
 
+from vhlo_tools.bindings.isolation.shared import anonymous_file
 from vhlo_tools.bindings.isolation.status import note
 from vhlo_tools.errors import EngineError
 from vhlo_tools.findings import Diagnostic
@@ -125,7 +126,7 @@ def _compiled(artifact: bytes) -> tuple[bytes | None, list[Diagnostic]]:
 @contextmanager
 def _kept_output() -> Iterator[Callable[[], str]]:
     """Keep what this process and its children write on stderr; yields a function that returns it."""
-    kept, before = os.memfd_create("vhlo_tools"), os.dup(2)
+    kept, before = anonymous_file(), os.dup(2)
     os.dup2(kept, 2)
     try:
         yield lambda: os.pread(kept, 1 << 16, 0).decode(errors="replace")

@@ -19,6 +19,7 @@ from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Opera
 from vhlo_tools.errors import ProviderError
 from vhlo_tools.findings import Diagnostic
 from vhlo_tools.records import dataclass
+from vhlo_tools.system import interrupts_held
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class MLIRFailure(Exception):  # noqa: N818 - it never leaves the toolkit: each 
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         super().__init__("; ".join(str(diagnostic) for diagnostic in diagnostics) or "MLIR reported no reason")
-        self.diagnostics = tuple(diagnostics)
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics)
 
     def __reduce__(self) -> tuple[type[MLIRFailure], tuple[tuple[Diagnostic, ...]]]:
         return type(self), (self.diagnostics,)
@@ -119,7 +120,7 @@ class Provider:
         found = [
             (file.name, file.stat().st_size, file.stat().st_mtime_ns)
             for folder in extension.parents[:depth]
-            for pattern in ("*.so*", "*.dylib")
+            for pattern in ("*.so*", "*.dylib", "*.pyd", "*.dll")
             for file in folder.glob(pattern)
         ]
         return tuple(sorted(found))
@@ -428,18 +429,19 @@ def _uninterrupted() -> Iterator[None]:
         nonlocal came
         came = True
 
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    handler = signal.getsignal(signal.SIGINT)
-    # Only the main thread handles signals, and only a handler of Python can interrupt it.
-    defers = callable(handler) and threading.current_thread() is threading.main_thread()
-    if defers:
-        signal.signal(signal.SIGINT, defer)
     try:
-        yield
+        with interrupts_held():
+            handler = signal.getsignal(signal.SIGINT)
+            # Only the main thread handles signals, and only a handler of Python can interrupt it.
+            defers = callable(handler) and threading.current_thread() is threading.main_thread()
+            if defers:
+                signal.signal(signal.SIGINT, defer)
+            try:
+                yield
+            finally:
+                if defers:
+                    signal.signal(signal.SIGINT, handler)
     finally:
-        if defers:
-            signal.signal(signal.SIGINT, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if came:
             signal.raise_signal(signal.SIGINT)
 

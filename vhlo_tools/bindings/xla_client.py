@@ -21,6 +21,7 @@ from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.errors import EngineError, ProviderError
 from vhlo_tools.records import dataclass
+from vhlo_tools.system import after_fork
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,8 +109,8 @@ class DeviceArray:
     def __init__(self, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         self._array = array
         self._views: list[ref[Any]] = []
-        self.shape = shape
-        self.dtype = dtype
+        self.shape: tuple[int, ...] = shape
+        self.dtype: np.dtype[Any] = dtype
 
     @property
     def raw(self) -> Any:
@@ -407,8 +408,7 @@ def _after_fork() -> None:
     _sharding.cache_clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)
 
 
 @cache

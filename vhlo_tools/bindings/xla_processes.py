@@ -23,6 +23,7 @@ from vhlo_tools.bindings.xla import XlaFailure
 from vhlo_tools.bindings.xla_client import Callback, Executed, Placed, XlaArray
 from vhlo_tools.bindings.xla_server import Dropped, XlaSource
 from vhlo_tools.errors import BufferDeletedError, EngineCrashError, EngineError
+from vhlo_tools.system import after_fork
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +49,7 @@ class _Process:
         self._worker = isolation.start(_MODULES)
         #: The numbers of the programs that it has compiled.
         self.programs: set[int] = set()
-        self.arrays = 0
+        self.arrays: int = 0
         self.thread: int | None = None
         # Filled by finalizers, which may run in any thread at any time.
         self._programs: deque[int] = deque()
@@ -187,8 +188,11 @@ class IsolatedArray:
     def __init__(
         self, process: _Process, number: int, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> None:
-        self.process, self.number, self.address = process, number, address
-        self.shape, self.dtype = shape, dtype
+        self.process: _Process = process
+        self.number: int = number
+        self.address: int = address
+        self.shape: tuple[int, ...] = shape
+        self.dtype: np.dtype[Any] = dtype
         self._deleted = False
         self._read: weakref.ref[Any] | None = None
         process.arrays += 1
@@ -359,8 +363,7 @@ def _after_fork() -> None:
 
 # Before the server of child processes ends, which ends them too.
 atexit.register(lambda: _pool.forget())
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)
 
 
 def _drop_program(number: int, processes: weakref.WeakSet[_Process]) -> None:

@@ -80,7 +80,7 @@ class EntryTable:
     """
 
     def __init__(self, data: View, start: int, base: int = 0) -> None:
-        self.revision = 0
+        self.revision: int = 0
         self._data = data
         self._base = base
         # The offset of each entry, and the end of the last.

@@ -63,10 +63,10 @@ class File:
     def __init__(self, data: View, container: Container) -> None:
         self._data = data
         self._container = container
-        self.version = container.version
-        self.producer = container.producer
-        self.order = [section.name for section in container.sections]
-        self.has_properties = container.version >= PROPERTIES_SINCE
+        self.version: int = container.version
+        self.producer: str = container.producer
+        self.order: list[str] = [section.name for section in container.sections]
+        self.has_properties: bool = container.version >= PROPERTIES_SINCE
         #: What ops found in properties, by the name of the op and the number of the properties.
         self.decoded_properties: dict[tuple[str, int], tuple[Properties, Mapping[str, int]]] = {}
         # The parts to encode anew, even if nothing tells that they were edited.

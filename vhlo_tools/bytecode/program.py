@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from itertools import accumulate, chain
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from vhlo_tools.records import dataclass
 
@@ -143,10 +143,10 @@ class Rows:
     __slots__ = ("_starts", "extras", "heads", "kinds", "locations", "operands")
 
     def __init__(self, kinds: Heads) -> None:
-        self.kinds = kinds
-        self.heads = array("I")
-        self.locations = array("I")
-        self.operands = array("I")
+        self.kinds: Heads = kinds
+        self.heads: array[int] = array("I")
+        self.locations: array[int] = array("I")
+        self.operands: array[int] = array("I")
         self.extras: dict[int, Extra] = {}
         self._starts: array[int] | None = None
 
@@ -287,9 +287,9 @@ class Block:
         *,
         rows: Rows | None = None,
     ) -> None:
-        self.arguments = [] if arguments is None else arguments
-        self.use_lists = use_lists
-        self.use_list_mark = use_list_mark
+        self.arguments: list[BlockArgument] = [] if arguments is None else arguments
+        self.use_lists: tuple[UseListOrder, ...] = use_lists
+        self.use_list_mark: int = use_list_mark
         self._rows = rows
         self._operations = ([] if operations is None else operations) if rows is None else None
 
@@ -364,7 +364,7 @@ class Block:
             other.use_list_mark,
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
         return len(self._operations or ()) if self._rows is None else len(self._rows)

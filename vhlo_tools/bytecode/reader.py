@@ -30,10 +30,11 @@ class ByteReader:
     __slots__ = ("data", "end", "position", "section", "start")
 
     def __init__(self, data: View, start: int = 0, end: int | None = None, section: str | None = None) -> None:
-        self.data = data
-        self.start = self.position = start
-        self.end = len(data) if end is None else end
-        self.section = section
+        self.data: View = data
+        self.start: int = start
+        self.position: int = start
+        self.end: int = len(data) if end is None else end
+        self.section: str | None = section
 
     @property
     def remaining(self) -> int:
@@ -170,8 +171,11 @@ class EntryReader(ByteReader):
 
     def __init__(self, data: Chunk, offset: int, section: str) -> None:
         # Does not call super().__init__, because this one is called for every entry.
-        self.data = view(data)
-        self.start, self.position, self.end, self.section = 0, 0, len(self.data), section
+        self.data: View = view(data)
+        self.start: int = 0
+        self.position: int = 0
+        self.end: int = len(self.data)
+        self.section: str | None = section
         self._base = max(offset, 0)
 
     def malformed(self, message: str, at: int | None = None) -> MalformedArtifactError:

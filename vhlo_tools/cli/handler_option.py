@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 
+from vhlo_tools.cli.helping import OptionDecorator
+
 __all__ = ["handler_option", "load_handlers"]
 
-handler_option = click.option(
+handler_option: OptionDecorator = click.option(
     "--handler",
     "handlers",
     multiple=True,

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from vhlo_tools.cli.help_texts import Help
 
-__all__ = ["Command", "Group", "command"]
+__all__ = ["Command", "Group", "OptionDecorator", "command"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class OptionDecorator(Protocol):
+    """What ``click.option`` returns, for options that several commands have."""
+
+    def __call__(self, function: _Function, /) -> _Function:
+        """Return the function with the option."""
+
 
 _ALL: Final = "vhlo_tools.help_all"
 
@@ -70,7 +80,7 @@ class Command(click.Command):
 class Group(click.Group):
     """A group of such commands."""
 
-    command_class = Command
+    command_class: type[click.Command] | None = Command
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the example."""

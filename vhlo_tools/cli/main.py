@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import Group
 from vhlo_tools.errors import UnknownReleaseWarning, VhloToolsError
+from vhlo_tools.system import CLOSED_OUTPUT
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -62,6 +62,9 @@ _COMMANDS = {name: said for group in _GROUPS.values() for name, said in group.it
 
 # The variable by which a shell asks for completion, as click names it.
 _COMPLETING = "_VHLO_COMPLETE"
+
+# What the package requires, but not for everything: where it cannot be installed, as in a browser, the rest works.
+_REQUIRED = ("jaxlib", "ml_dtypes", "numpy")
 
 # The commands whose exit code is an answer.
 _ANSWERING = ("check", "diff", "golden", "manifest", "matrix", "migrate", "store", "verify")
@@ -158,7 +161,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         # Where the exit code is an answer, there is none: the code is that of a command that SIGPIPE ends.
         given = sys.argv[1:] if arguments is None else arguments
-        return 128 + signal.SIGPIPE if given and given[0] in _ANSWERING else 0
+        return CLOSED_OUTPUT if given and given[0] in _ANSWERING else 0
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in _REQUIRED:
+            raise
+        return _fail(f"{missing} is not installed, and this needs it: `pip install vhlo-tools` installs it", 2)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(f"{where}{error.strerror or error}", 2)

@@ -13,6 +13,7 @@ import click
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.cli.echo import echo
+from vhlo_tools.cli.helping import OptionDecorator
 from vhlo_tools.errors import (
     AliasError,
     DowngradeError,
@@ -139,7 +140,7 @@ def _relaxed(context: click.Context, parameter: click.Parameter, value: tuple[st
 SIGNATURE_CHANGE_HELP: Final = (
     "Let expansions give arguments and results of types newer than the target the types of integers that store them."
 )
-allow_relaxed_option = click.option(
+allow_relaxed_option: OptionDecorator = click.option(
     "--allow-relaxed",
     multiple=True,
     metavar="FEATURE[,...]",
@@ -159,7 +160,7 @@ def expand_options(function: _F) -> _F:
     return expand(allow_relaxed_option(signature(function)))
 
 
-no_legalize_option = click.option(
+no_legalize_option: OptionDecorator = click.option(
     "--no-legalize",
     "legalize",
     flag_value=False,
@@ -192,14 +193,14 @@ def provider_option(function: _F) -> _F:
     )(function)
 
 
-timeout_option = click.option(
+timeout_option: OptionDecorator = click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     help="The time limit of a run in seconds, by default 600; inf for none.",
 )
 
 
-manifest_option = click.option(
+manifest_option: OptionDecorator = click.option(
     "--manifest",
     "with_manifest",
     is_flag=True,
@@ -227,14 +228,14 @@ def input_manifest_options(function: _F) -> _F:
     return function
 
 
-trusted_option = click.option(
+trusted_option: OptionDecorator = click.option(
     "--trusted",
     is_flag=True,
     help="Parse artifacts and bytecode in this process, without validation in a child process.",
 )
 
 
-dask_option = click.option(
+dask_option: OptionDecorator = click.option(
     "--dask",
     metavar="ADDRESS",
     help="Do the work on the Dask cluster whose scheduler is at ADDRESS, tcp://HOST:PORT. Its workers must have this "

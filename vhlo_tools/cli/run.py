@@ -21,7 +21,7 @@ from vhlo_tools.aliasing import parse_donors
 from vhlo_tools.cli import options
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.handler_option import handler_option, load_handlers
-from vhlo_tools.cli.helping import command
+from vhlo_tools.cli.helping import OptionDecorator, command
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import AliasError
 from vhlo_tools.formats import read_bytes
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: An input for one device; no JSON literal starts like this.
 _OF_DEVICE = re.compile(r"(\d+):(.*)", re.DOTALL)
 
-input_option = click.option(
+input_option: OptionDecorator = click.option(
     "-i",
     "--input",
     "inputs",

@@ -36,7 +36,7 @@ class Side:
 
     def __init__(self, numbering: FileNumbering) -> None:
         self.numbering = numbering
-        self.describe = Describer(numbering)
+        self.describe: Describer = Describer(numbering)
 
     def name(self, op: Operation | Head) -> str:
         """Return the name of an op with its dialect and version."""
@@ -54,8 +54,8 @@ class Starts:
     __slots__ = ("_block", "_mark", "_path", "_side", "arguments", "ops")
 
     def __init__(self, side: Side, path: str, block: Block, arguments: int, ops: array[int], mark: str) -> None:
-        self.arguments = arguments
-        self.ops = ops
+        self.arguments: int = arguments
+        self.ops: array[int] = ops
         self._side = side
         self._path = path
         self._block = block

@@ -91,7 +91,7 @@ class FileNumbering:
         self.file = file
         self.numbers = numbers
         self.renamed: dict[int, int] = {}
-        self.names = [file.op_name(index) for index in range(len(file.dialects.ops))]
+        self.names: list[str] = [file.op_name(index) for index in range(len(file.dialects.ops))]
         self._name_numbers = [numbers.of(("op", name)) for name in self.names]
         self._entries: dict[tuple[EntryKind, int], int] = {}
         self._types: dict[tuple[int, ...], Hashable] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -139,6 +138,12 @@ def _remove(folder: Path) -> None:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold a lock between processes; the file stays, for removing it would let two in."""
+    try:
+        import fcntl
+    except ImportError:
+        raise ReleaseEnvironmentError(
+            "environments of real releases are made on Linux and macOS: this system has no locks of files as they have"
+        ) from None
     with path.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -95,7 +95,7 @@ class ReleaseProcess:
     def __init__(self, release: str, say: Say = silent, *, timeout: float = _SECONDS, memory: int = _MEMORY) -> None:
         if not timeout > 0:
             raise ReleaseEnvironmentError(f"a limit of {timeout:g} s: expected a number of seconds above 0")
-        self.release = PackageRelease.of_reader(release)
+        self.release: PackageRelease = PackageRelease.of_reader(release)
         self._python = environment(release, say)
         self._timeout = timeout
         self._memory = memory

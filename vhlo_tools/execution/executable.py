@@ -10,7 +10,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from vhlo_tools.aliasing import Shape, ShapeIndex, Signature, Tuple, compiled_aliases, format_index, leaves, subshape
+from vhlo_tools.aliasing import (
+    Alias,
+    Declared,
+    Shape,
+    ShapeIndex,
+    Signature,
+    Tuple,
+    compiled_aliases,
+    format_index,
+    leaves,
+    subshape,
+)
 from vhlo_tools.errors import InvalidInputError
 from vhlo_tools.execution.donation.buffers import Buffer
 from vhlo_tools.execution.donation.donation import Aliased, Input, plan_donation
@@ -90,14 +101,15 @@ class Executable:
         timeout: float | None = None,
     ) -> None:
         self._timeout = timeout
-        self.name, self.engine = program.name, engine
+        self.name: str = program.name
+        self.engine: EngineName = engine
         self._why = why
         provider = program.provider
         module = valid_module(program)
-        self.declared = read_module_aliases(module.operation)
+        self.declared: Declared = read_module_aliases(module.operation)
         config = self.declared.config()
         self._config = config
-        self.aliases = compiled_aliases(config)
+        self.aliases: tuple[Alias, ...] = compiled_aliases(config)
         self._outputs = [index for index, _ in leaves(config.signature.result)]
         flatten_main(provider, module, main_of(module, program.name), config)
         #: The module of the program, with arrays and tokens only; it is not modified afterwards.
@@ -114,7 +126,7 @@ class Executable:
             and len(static) == len(self._types)
             and not any(isinstance(each, Tuple) for each in (*self.signature.parameters, *self._results))
         )
-        self.flat = replace(program, load=lambda: provider.clone(module))
+        self.flat: Program = replace(program, load=lambda: provider.clone(module))
         self._engine = ENGINES[engine](self.flat, dict(handlers or {}), in_process)
 
     @property

@@ -10,9 +10,8 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -20,6 +19,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 
 from vhlo_tools.errors import WorkerError
 from vhlo_tools.executors.cluster import Cluster, is_client
+from vhlo_tools.system import CAN_ISOLATE, interrupts_held
 
 __all__ = ["AnyExecutor", "Workers"]
 
@@ -88,7 +88,7 @@ class Workers:
             return future
         if self._own is None:
             self._own = self._started(self._jobs)
-        with _uninterrupted():
+        with interrupts_held():
             return self._own.submit(function, *arguments, **options)
 
     def renew(self) -> None:
@@ -117,9 +117,12 @@ class Workers:
         self._pipe = (reader, writer)
         pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(reader,))
         # It would lift the block of Ctrl-C below when it starts.
-        resource_tracker.ensure_running()
+        if CAN_ISOLATE:
+            resource_tracker.ensure_running()
         try:
-            with _uninterrupted():
+            # A terminal sends Ctrl-C to all its processes, and Python prints a traceback if it is interrupted while it
+            # starts: it is held back in them too, until they ignore it.
+            with interrupts_held():
                 ready = pool.submit(_be_ready)
             ready.result()
         except BrokenExecutor as error:
@@ -130,19 +133,6 @@ class Workers:
         return pool
 
 
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Block Ctrl-C while processes may be started, and so in them until they ignore it.
-
-    A terminal sends it to all its processes, and Python prints a traceback if it is interrupted while it starts.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _be_ready() -> None:
     """Return; a result shows that the process has started."""
 
@@ -150,7 +140,8 @@ def _be_ready() -> None:
 def _begin(pipe: Connection) -> None:
     """Make a new process end with its parent, which alone handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from vhlo_tools.mapping import kind_of_file
 from vhlo_tools.records import dataclass
+from vhlo_tools.system import BINARY, NO_BLOCKING, NO_LINKS, read_at
 
 __all__ = ["BACKUPS", "PROGRAM_SUFFIXES", "Backups", "backups_in", "list_backups"]
 
@@ -32,7 +33,7 @@ _CUT: Final = b"%\n"
 #: The largest list that is read, in bytes: millions of names. No list of ours is larger by mistake.
 _MOST: Final = 1 << 28
 # A link could lead anywhere, and opening a FIFO would wait.
-_SAFELY: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_SAFELY: Final = NO_LINKS | NO_BLOCKING | BINARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def list_backups(folder: str, names: Iterable[str]) -> None:
         found = os.fstat(handle)
         if (kind := kind_of_file(found.st_mode)) is not None:
             raise OSError(errno.EINVAL, f"it is {kind}", path)
-        is_whole = not found.st_size or os.pread(handle, 1, found.st_size - 1) == b"\n"
+        is_whole = not found.st_size or read_at(handle, 1, found.st_size - 1) == b"\n"
         # One write, which no other process can come between.
         lines = (b"" if is_whole else _CUT) + b"".join(map(_line, names))
         if os.write(handle, lines) < len(lines):

@@ -68,7 +68,7 @@ class Layout:
 
     def __init__(self, name: str, tables: Mapping[str, tuple[str, ...]]) -> None:
         self.name = name
-        self.tables = {
+        self.tables: dict[str, dict[str, TableField]] = {
             table: {
                 field: TableField(_VTABLE_HEAD + 2 * index, kind.strip("[]"), kind.startswith("["))
                 for index, (field, kind) in enumerate(line.split(": ") for line in lines)
@@ -169,12 +169,12 @@ class Table:
     __slots__ = ("fields", "name", "position", "reader", "vtable", "vtable_size")
 
     def __init__(self, reader: FlatBufferReader, name: str, position: int) -> None:
-        self.reader = reader
-        self.name = name
-        self.position = position
-        self.fields = reader.layout.tables[name]
-        self.vtable = position - reader.number("<i", position)
-        self.vtable_size = reader.number("<H", self.vtable)
+        self.reader: FlatBufferReader = reader
+        self.name: str = name
+        self.position: int = position
+        self.fields: dict[str, TableField] = reader.layout.tables[name]
+        self.vtable: int = position - reader.number("<i", position)
+        self.vtable_size: int = reader.number("<H", self.vtable)
         reader.spend(_OFFSET, position)
 
     def again(self) -> Table:

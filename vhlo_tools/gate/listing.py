@@ -40,8 +40,9 @@ class Listing:
     """
 
     def __init__(self, paths: Sequence[str], settings: Settings) -> None:
-        self.number = self.size = 0
-        self.is_complete = False
+        self.number: int = 0
+        self.size: int = 0
+        self.is_complete: bool = False
         # Whoever misspells the last path learns it at once.
         found = [_members(path, settings) for path in paths]
         several = len(found) > 1 or any(each.count("**") > 1 for each in paths)

@@ -76,7 +76,7 @@ class Revision:
         self._reader: subprocess.Popen[bytes] | None = None
         if not spelling.strip() or spelling.startswith("-") or not spelling.isprintable():
             raise RevisionError(f"{spelling!r} is not a revision of git: expected a branch, a tag or a commit")
-        self.top = self._work_tree()
+        self.top: Path = self._work_tree()
         self._commit = self._resolved()
 
     def __enter__(self) -> Self:

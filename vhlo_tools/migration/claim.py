@@ -72,13 +72,13 @@ class Claim:
     """
 
     def __init__(self, folder: Url, settings: MigrationSettings, *, restart: bool = False) -> None:
-        self.url = folder / NAME if folder.is_prefix else folder
+        self.url: Url = folder / NAME if folder.is_prefix else folder
         self._process = os.getpid()
         self._client = f"{socket.gethostname()}:{self._process}:{secrets.token_hex(4)}"
         self._settings = settings.pinned()
         found, self._stamp = self._found(restart=restart)
-        self.key = found.key if found else secrets.token_hex(4)
-        self.run = found.run + 1 if found else 1
+        self.key: str = found.key if found else secrets.token_hex(4)
+        self.run: int = found.run + 1 if found else 1
         self._lost: MigrationError | None = None
         self._failure: OSError | None = None
         self._renewed = time.monotonic()

@@ -165,7 +165,9 @@ class Journal:
         pinned = read_json(self._header("settings") or "null")
         if pinned is not None and pinned != settings.pinned():
             raise MigrationError(_other_settings(self.path, pinned, settings.pinned()))
-        self.key, self.run = self._identity()
+        key, run = self._identity()
+        self.key: str = key
+        self.run: int = run
         with self._database:
             values = {"settings": json.dumps(settings.pinned()), "key": self.key, "run": str(self.run)}
             self._database.executemany("INSERT OR REPLACE INTO header VALUES (?, ?)", values.items())

@@ -55,7 +55,8 @@ class Migration:
         self._settings = settings
         self._tools = tools
         self._journal = journal
-        self.files = self.size = 0
+        self.files: int = 0
+        self.size: int = 0
         self._is_listed = False
         # The folders of results.
         self._folders: set[str] = set()

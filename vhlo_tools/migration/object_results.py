@@ -43,7 +43,7 @@ class ObjectResult:
         self._url = object_url(destination)
         self._chunks = chunks
         self._metadata = metadata
-        self.size = 0
+        self.size: int = 0
         self.digest: str | None = None
 
     def write(self, replaces: ObjectStamp | None, *, force: bool) -> Stamp:

@@ -52,6 +52,7 @@ from vhlo_tools.migration.store_files import FoundFile
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_url
 from vhlo_tools.stores import Stamp, hash_at, object_url
+from vhlo_tools.system import BINARY, keep_permissions
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
@@ -389,14 +390,14 @@ def _digest(chunks: Iterable[Chunk]) -> str:
 
 def _write(part: str, chunks: _Chunks, like: os.stat_result | None) -> None:
     """Write a new file with the permissions and, if permitted, the owner of another, if it is made from one."""
-    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if like else 0o666)
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600 if like else 0o666)
     try:
         write_chunks(handle, chunks)
         if like is not None:
-            with suppress(PermissionError):
+            with suppress(PermissionError, AttributeError):  # Windows has no owners like these
                 os.fchown(handle, like.st_uid, like.st_gid)
             # After fchown, which clears some permission bits.
-            os.fchmod(handle, like.st_mode & 0o7777)
+            keep_permissions(handle, like.st_mode & 0o7777)
         # Otherwise a power failure could destroy both the old and the new file.
         os.fsync(handle)
     finally:

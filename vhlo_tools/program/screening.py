@@ -79,7 +79,8 @@ class Trial:
     """
 
     def __init__(self, provider: Provider, data: bytes, *, portable: bool) -> None:
-        self.provider, self._data, self._portable = provider, data, portable
+        self.provider: Provider = provider
+        self._data, self._portable = data, portable
         self._succeeded: DigestSet | None = None
         if isolation.AVAILABLE and not os.environ.get(NO_CACHE):
             with suppress(RuntimeError):

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import MissingExtraError
+from vhlo_tools.system import after_fork
 
 if TYPE_CHECKING:
     from vhlo_tools.remote.places import StoreKind, Url
@@ -79,5 +80,5 @@ def _after_fork() -> None:
     _LOCK = Lock()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)
 atexit.register(forget_connections)

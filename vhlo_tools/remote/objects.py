@@ -90,8 +90,8 @@ class RemoteObject:
         self._store = store
         self._url = url
         self._token = stamp.token
-        self.name = str(url)
-        self.size = stamp.size
+        self.name: str = str(url)
+        self.size: int = stamp.size
         self._lock = Lock()
         # The ranges that are kept by their offsets, the oldest first; the offsets in order; and the range used last.
         self._ranges: dict[int, bytes] = {}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
 from vhlo_tools.records import dataclass
+from vhlo_tools.system import after_fork
 
 __all__ = ["Traffic", "count", "counted"]
 
@@ -58,7 +58,7 @@ def _after_fork() -> None:
     _LOCK = Lock()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)
 
 
 def count(*, read: int = 0, written: int = 0) -> None:

@@ -77,8 +77,9 @@ class Pairs:
     """
 
     def __init__(self, before: str, after: str, exclude: tuple[str, ...] = ()) -> None:
-        self.number = self.size = 0
-        self.is_complete = False
+        self.number: int = 0
+        self.size: int = 0
+        self.is_complete: bool = False
         # A URL of a file is its path.
         self._stores = tuple(str(place(each)) for each in (before, after))
         self._bases = tuple(base_of(each) for each in self._stores)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from vhlo_tools.records import dataclass
+from vhlo_tools.system import CAN_ISOLATE, signals
 
 __all__ = ["Child", "guarded", "note", "noted", "start"]
 
@@ -21,7 +22,7 @@ _SIZE: Final = 4096
 _SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 #: Signals that request termination; termination by another signal is a crash.
-_ASKED: Final = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE})
+_ASKED: Final = signals("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE")
 
 # The current activity of this process, and the shared memory in which its parent can read it.
 _last = ""
@@ -102,6 +103,9 @@ def guarded(program: str, run: Callable[[], int]) -> int:
         program: The name of the program.
         run: The program, which returns its exit code.
     """
+    if not CAN_ISOLATE:
+        # Then a crash of the library is one of this process.
+        return run()
     child = start(program, run)
 
     def hand_on(number: int, _: object) -> None:

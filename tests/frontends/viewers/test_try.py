@@ -117,7 +117,7 @@ def test_ten_releases_and_a_damaged_file(
         assert Path(download.value.path()).read_bytes() == (tmp_path / "moved.mlirbc").read_bytes()
         assert download.value.suggested_filename == f"{name.removesuffix('.mlirbc')}-0.9.0.mlirbc"
 
-        # Since Python was there the server was asked for the frame of reports, and for nothing that could tell of a file.
+        # Since Python was there the server was asked for the frame of reports, and for nothing that tells of a file.
         assert set(asked[loaded:]) == {"GET /frame.html HTTP/1.1", "GET /frame.js HTTP/1.1"}
         watched.check()
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings.isolation.limits import Limits
-from vhlo_tools.bindings.isolation.process import Server, Worker
 from vhlo_tools.errors import EngineStartError
+from vhlo_tools.system import CAN_ISOLATE, after_fork
+
+if TYPE_CHECKING:
+    from vhlo_tools.bindings.isolation.process import Server, Worker
 
 __all__ = ["AVAILABLE", "call", "close", "start", "warm"]
 
 #: Whether this system can isolate calls, which requires fork.
-AVAILABLE: Final = hasattr(os, "fork")
+AVAILABLE: Final = CAN_ISOLATE
 
 # The number of idle children kept for later calls, and the bytes of shared memory kept with them.
 _IDLE: Final = 4
@@ -144,6 +146,9 @@ class _Pool:
     def _new(self, modules: Sequence[str] = (), tools: Sequence[str] = ()) -> Worker:
         if self._server is None or not self._server.alive:
             self._server = self._started()
+        # Imported here because it needs what makes processes, which not every system has.
+        from vhlo_tools.bindings.isolation.process import Worker
+
         with suppress(ConnectionError):
             return Worker(self._server, modules, tools)
         # The server has ended in the meantime.
@@ -156,10 +161,16 @@ class _Pool:
 
     def _started(self) -> Server:
         if not AVAILABLE:
-            raise EngineStartError("child processes require a system with fork, such as Linux")
+            raise EngineStartError(
+                "this runs in a child process with limits, which this system cannot make, for it has no fork: use "
+                "Linux, macOS or the Windows Subsystem for Linux; or, for a program that is trusted, engine='xla' with "
+                "in_process=True"
+            )
         if self._server is not None:
             self._server.end()
             self._server = None
+        from vhlo_tools.bindings.isolation.process import Server
+
         return Server()
 
 
@@ -172,5 +183,4 @@ def _after_fork() -> None:
 
 _pool = _Pool()
 atexit.register(lambda: _pool.close())
-if AVAILABLE:
-    os.register_at_fork(after_in_child=_after_fork)
+after_fork(_after_fork)

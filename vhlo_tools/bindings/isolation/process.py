@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
-import resource
 import select
 import socket
 import subprocess
@@ -294,7 +294,10 @@ class Worker:
         usage = None if self._process is None else memory_usage(self._process)
         if self._process is None or usage is None:
             return
-        data = None if limits.memory is None else usage[5] * resource.getpagesize() + limits.memory
+        # Imported here because it is not on every system; those that say what a process uses have it.
+        import resource
+
+        data = None if limits.memory is None else usage[5] * mmap.PAGESIZE + limits.memory
         files = None if limits.output is None else limits.output + _SLACK
         for kind, limit in ((resource.RLIMIT_DATA, data), (resource.RLIMIT_FSIZE, files)):
             # If it has ended meanwhile, the exchange that follows reports it.

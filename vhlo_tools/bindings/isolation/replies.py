@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
-from msgspec import Struct
 
 from vhlo_tools import errors
 from vhlo_tools.bindings.isolation.shared import Chunk, SharedMemory, copied
@@ -22,6 +21,17 @@ from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.findings import Diagnostic, Finding
 from vhlo_tools.printable import printable_lines
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from typing import dataclass_transform
+
+    # `pyright --verifytypes` cannot say what a class that derives from one of msgspec is, so that is declared here.
+    @dataclass_transform()
+    class Struct:
+        def __init_subclass__(cls, *, array_like: bool = False, tag: str | bool | None = None) -> None: ...
+
+else:
+    from msgspec import Struct
 
 __all__ = [
     "Asked",
@@ -361,7 +371,7 @@ def _chunk(data: bytes | bytearray | memoryview, chunks: list[memoryview]) -> Ch
 def _placed(value: Any, places: list[Chunk]) -> Any:
     """Return data with the places of its chunks."""
     if isinstance(value, _Bytes | _Text | _Array):
-        return msgspec.structs.replace(value, chunk=places[value.chunk.offset])
+        return msgspec.structs.replace(cast(Any, value), chunk=places[value.chunk.offset])
     if isinstance(value, _Tuple):
         return _Tuple(tuple(_placed(each, places) for each in value.items))
     if isinstance(value, _List):

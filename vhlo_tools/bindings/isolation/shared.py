@@ -17,7 +17,7 @@ _INLINE: Final = 1 << 14
 _ALIGNMENT: Final = 64
 
 # Mapping all pages at once takes a third of the time of mapping them on first use.
-_FLAGS: Final = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+_FLAGS: Final = getattr(mmap, "MAP_SHARED", 0) | getattr(mmap, "MAP_POPULATE", 0)
 
 
 def anonymous_file() -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import resource
+import mmap
 import socket
 import sys
 import threading
@@ -132,4 +132,4 @@ def _function(name: str) -> Callable[..., Any]:
 def _resident() -> int:
     """Return the resident private memory of this process in bytes; 0 if the system does not report it."""
     usage = memory_usage("self")
-    return (usage[1] - usage[2]) * resource.getpagesize() if usage else 0
+    return (usage[1] - usage[2]) * mmap.PAGESIZE if usage else 0

@@ -62,7 +62,7 @@ class AttributeLayout:
         self._tables = tables
         self._was = file.has_properties
         self._is = in_properties
-        self.moves = self._was != self._is
+        self.moves: bool = self._was != self._is
         self._made: dict[bytes, int] = {}
         self._new: list[Properties] = [] if self.moves else file.properties
 

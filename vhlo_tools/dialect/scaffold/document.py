@@ -70,7 +70,7 @@ class Document:
     def __init__(self, path: Path, text: str = "") -> None:
         self.path = path
         self._before = path.read_text(encoding="utf-8") if path.is_file() else None
-        self.text = text if self._before is None else self._before
+        self.text: str = text if self._before is None else self._before
 
     @property
     def edit(self) -> Edit | None:

@@ -4,13 +4,15 @@ A request is a line of JSON, ``{"do": name, "options": {...}, "parts": [length, 
 parts; an answer the same with ``value``, or ``error`` and ``step``. Whatever a library prints goes to standard error.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call"
+from __future__ import annotations
 
 import json
 import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
+from typing import Any
 
 #: Ends the whole group of processes when nobody is left who could ask, even if it is at work and holds Python's lock.
 WATCH = """
@@ -25,12 +27,12 @@ os.killpg(os.getpgrp(), signal.SIGKILL)
 class Refusal(Exception):  # noqa: N818 - it is an answer
     """What a release said of something that it refused, and at which step."""
 
-    def __init__(self, step, words):
+    def __init__(self, step: str, words: str) -> None:
         super().__init__(words)
         self.step = step
 
 
-def serve(functions):
+def serve(functions: Mapping[str, Callable[..., Any]]) -> None:
     """Answer requests until the standard input ends, by functions that return a value and a list of bytes.
 
     The argument of the process is the limit of its data in bytes, which a program could otherwise exhaust.
@@ -66,13 +68,13 @@ def serve(functions):
         answers.flush()
 
 
-def end_with_caller():
+def end_with_caller() -> None:
     """See that this process ends with the one that asks, however that ends."""
     if os.getpgrp() == os.getpid():
         silent = subprocess.DEVNULL
         subprocess.Popen([sys.executable, "-I", "-S", "-c", WATCH], stdout=silent, stderr=silent)
 
 
-def words_of(error):
+def words_of(error: BaseException) -> str:
     """Return what an exception says, or what it was raised from: old bindings wrap it in a SystemError."""
     return str(error.__cause__ or error) or type(error).__name__

@@ -1,9 +1,12 @@
 """Read and run artifacts with a release of IREE, compiled for this CPU. IREE writes none."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, import-not-found, import-untyped"
+# mypy: disable-error-code="import-not-found, import-untyped"
+
+from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -18,7 +21,7 @@ FLAGS = (
 )
 
 
-def describe():
+def describe() -> tuple[dict[str, Any], list[bytes]]:
     """Return the release; it does not say its StableHLO version."""
     from importlib import metadata
 
@@ -26,7 +29,7 @@ def describe():
     return {"packages": found, "stablehlo": None, "minimum": None, "windows": {}}, []
 
 
-def parsed(artifact):
+def parsed(artifact: bytes) -> str:
     """Read an artifact, as the compiler does first."""
     try:
         with ir.Context():
@@ -35,13 +38,13 @@ def parsed(artifact):
         raise Refusal("read", words_of(error)) from None
 
 
-def read(artifact, text=False):
+def read(artifact: bytes, text: bool = False) -> tuple[str, list[bytes]]:
     """Read an artifact; return its program, which is still VHLO, as text, if that is asked for."""
     program = parsed(artifact)
     return program if text else "", []
 
 
-def run(artifact, inputs):
+def run(artifact: bytes, inputs: bytes) -> tuple[str, list[bytes]]:
     """Run an artifact; return the results as an archive of arrays."""
     from arrays import pack_arrays, unpack_arrays
     from iree import runtime

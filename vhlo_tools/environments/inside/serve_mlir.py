@@ -3,13 +3,17 @@
 Runs inside released packages, the oldest of 2023, and so takes the functions that each of them has.
 """
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, import-not-found, import-untyped"
+# mypy: disable-error-code="import-not-found, import-untyped"
+
+from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from importlib import import_module, metadata
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -17,8 +21,8 @@ from frames import Refusal, serve, words_of
 
 try:
     PREFIX = "jaxlib.mlir"
-    ir = import_module(f"{PREFIX}.ir")
-    stablehlo = import_module(f"{PREFIX}.dialects.stablehlo")
+    ir: ModuleType = import_module(f"{PREFIX}.ir")
+    stablehlo: ModuleType = import_module(f"{PREFIX}.dialects.stablehlo")
 except ImportError:
     PREFIX = "torch_mlir"
     ir = import_module(f"{PREFIX}.ir")
@@ -28,7 +32,7 @@ except ImportError:
 BY_BYTES = not hasattr(stablehlo, "deserialize_portable_artifact_str") and PREFIX == "jaxlib.mlir"
 
 
-def context():
+def context() -> Any:
     """Return a context with the dialects of JAX's programs, as each release registers them."""
     made = ir.Context()
     for name in ("register_jax_dialects", "_jax_mlir_ext"):
@@ -54,11 +58,11 @@ def context():
     return made
 
 
-def called(step, function, *arguments, diagnosed=None):
+def called(step: str, function: Callable[..., Any], *arguments: Any, diagnosed: Any = None) -> Any:
     """Call a function; what it refuses is a `Refusal` in the words of the diagnostics, where they can be had."""
     said = []
 
-    def collect(diagnostic):
+    def collect(diagnostic: Any) -> bool:
         said.append(diagnostic.message)
         return True
 
@@ -72,7 +76,7 @@ def called(step, function, *arguments, diagnosed=None):
             handler.detach()
 
 
-def module_of(artifact):
+def module_of(artifact: bytes) -> Any:
     """Return the module in an artifact."""
     made = context()
     if BY_BYTES:
@@ -81,7 +85,7 @@ def module_of(artifact):
     return called("read", stablehlo.deserialize_portable_artifact, made, artifact, diagnosed=made)
 
 
-def describe():
+def describe() -> tuple[dict[str, Any], list[bytes]]:
     """Return the StableHLO version of the bindings, and the oldest that they write, where they say them."""
     current, minimum = (getattr(stablehlo, f"get_{name}_version", None) for name in ("current", "minimum"))
     distributions = ("jaxlib", "jax") if PREFIX == "jaxlib.mlir" else ("torch-mlir",)
@@ -99,7 +103,7 @@ def describe():
     return about, []
 
 
-def read(artifact, text=False):
+def read(artifact: bytes, text: bool = False) -> tuple[str, list[bytes]]:
     """Read an artifact; return its program as text, if that is asked for."""
     if BY_BYTES and not text:
         called("read", stablehlo.deserialize_portable_artifact, artifact)
@@ -108,7 +112,7 @@ def read(artifact, text=False):
     return str(module) if text else "", []
 
 
-def write(*programs, target, kind):
+def write(*programs: bytes, target: str, kind: str) -> tuple[str, list[bytes]]:
     """Write a program for a version: the first of some spellings as text, or of artifacts, that the release reads."""
     refusal = Refusal("read", "no program was given")
     for program in programs:
@@ -119,14 +123,12 @@ def write(*programs, target, kind):
     raise refusal
 
 
-def write_one(program, target, kind):
+def write_one(program: bytes, target: str, kind: str) -> Any:
     """Write one spelling of a program."""
     if BY_BYTES:
-        if kind == "artifact":
-            program = called("read", stablehlo.deserialize_portable_artifact, program)
-        else:
-            program = program.decode()
-        return called("write", stablehlo.serialize_portable_artifact, program, target)
+        artifact = kind == "artifact"
+        text = called("read", stablehlo.deserialize_portable_artifact, program) if artifact else program.decode()
+        return called("write", stablehlo.serialize_portable_artifact, text, target)
     made = context()
     if kind == "artifact":
         module = called("read", stablehlo.deserialize_portable_artifact, made, program, diagnosed=made)
@@ -138,7 +140,7 @@ def write_one(program, target, kind):
 CLIENT: list[object] = []
 
 
-def client_of(xla_client, extension):
+def client_of(xla_client: Any, extension: Any) -> Any:
     """Return the client of XLA for this CPU, made once, after what jax sets when it is imported."""
     if not CLIENT:
         settings = getattr(extension, "jax_jit", None) or extension.config
@@ -150,7 +152,7 @@ def client_of(xla_client, extension):
     return CLIENT[0]
 
 
-def compiled(xla_client, client, program):
+def compiled(xla_client: Any, client: Any, program: bytes) -> Any:
     """Return the executable of a program, in the form of calls that this release has."""
     options = xla_client.CompileOptions()
     if not hasattr(client, "compile_and_load"):
@@ -159,7 +161,7 @@ def compiled(xla_client, client, program):
     return client.compile_and_load(program, devices, options)
 
 
-def placed(xla_client, client, array):
+def placed(xla_client: Any, client: Any, array: Any) -> Any:
     """Return an input on the device."""
     device = client.local_devices()[0]
     put = getattr(xla_client, "batched_device_put", None)
@@ -171,7 +173,7 @@ def placed(xla_client, client, array):
     return put(described, sharding, [array], [device], True, enable_x64=True)
 
 
-def host(array):
+def host(array: Any) -> Any:
     """Return an array of a device in the memory of the host."""
     import numpy as np
 
@@ -180,7 +182,7 @@ def host(array):
     return np.asarray(array)
 
 
-def run_by_xla(artifact, inputs):
+def run_by_xla(artifact: bytes, inputs: list[Any]) -> Any:
     """Run an artifact on XLA for this CPU."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     xla_client = import_module("jaxlib.xla_client")
@@ -195,14 +197,14 @@ def run_by_xla(artifact, inputs):
     client = client_of(xla_client, extension)
     executable = called("compile", compiled, xla_client, client, program)
 
-    def results():
+    def results() -> Any:
         found = executable.execute_sharded([placed(xla_client, client, array) for array in inputs])
         return [host(arrays[0]) for arrays in found.disassemble_into_single_device_arrays()]
 
     return called("run", results)
 
 
-def run_by_interpreter(artifact, inputs):
+def run_by_interpreter(artifact: bytes, inputs: list[Any]) -> Any:
     """Run an artifact on the reference interpreter, which torch-mlir has."""
     import numpy as np
 
@@ -219,7 +221,7 @@ def run_by_interpreter(artifact, inputs):
         return [np.array(each) for each in found]
 
 
-def run(artifact, inputs):
+def run(artifact: bytes, inputs: bytes) -> tuple[str, list[bytes]]:
     """Run an artifact; return the results as an archive of arrays."""
     from arrays import pack_arrays, unpack_arrays
 

@@ -1,10 +1,14 @@
 """Read, write and run artifacts with a release of TensorFlow: its StableHLO functions, and `XlaCallModule`."""
 
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, import-not-found, import-untyped"
+# mypy: disable-error-code="import-not-found, import-untyped"
+
+from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
@@ -17,7 +21,7 @@ from tensorflow.compiler.mlir.stablehlo import stablehlo
 CALL_MODULE = 9
 
 
-def called(step, function, *arguments):
+def called(step: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function; what it refuses is a `Refusal`."""
     try:
         return function(*arguments)
@@ -25,7 +29,7 @@ def called(step, function, *arguments):
         raise Refusal(step, words_of(error)) from None
 
 
-def describe():
+def describe() -> tuple[dict[str, Any], list[bytes]]:
     """Return the StableHLO version of the release, and the oldest that it writes, where it says them."""
     from importlib import metadata
 
@@ -44,23 +48,23 @@ def describe():
     }, []
 
 
-def function_of(name):
+def function_of(name: str) -> Any:
     """Return the form of a function that takes and gives bytes, which newer releases name `..._str`."""
     return getattr(stablehlo, f"{name}_str", None) or getattr(stablehlo, name)
 
 
-def deserialized(artifact):
+def deserialized(artifact: bytes) -> Any:
     """Return the program in an artifact as ordinary bytecode."""
     return called("read", function_of("deserialize_portable_artifact"), artifact)
 
 
-def read(artifact, text=False):
+def read(artifact: bytes, text: bool = False) -> tuple[str, list[bytes]]:
     """Read an artifact. Without bindings for MLIR there is no text of it."""
     deserialized(artifact)
     return "", []
 
 
-def write(*programs, target, kind):
+def write(*programs: bytes, target: str, kind: str) -> tuple[str, list[bytes]]:
     """Write a program for a version: the first of some spellings as text, or of artifacts, that the release reads."""
     function = function_of("serialize_portable_artifact")
     refusal = Refusal("read", "no program was given")
@@ -73,7 +77,7 @@ def write(*programs, target, kind):
     raise refusal
 
 
-def run(artifact, inputs, results):
+def run(artifact: bytes, inputs: bytes, results: Any) -> tuple[str, list[bytes]]:
     """Run an artifact; return the results, of given shapes and element types, as an archive of arrays."""
     import tensorflow as tf
     from arrays import pack_arrays, unpack_arrays
@@ -82,8 +86,8 @@ def run(artifact, inputs, results):
     deserialized(artifact)
     arguments = unpack_arrays(inputs)
 
-    @tf.function(jit_compile=True, autograph=False)
-    def call(*values):
+    @tf.function(jit_compile=True, autograph=False)  # type: ignore[untyped-decorator]
+    def call(*values: Any) -> Any:
         return gen_xla_ops.xla_call_module(
             values,
             version=CALL_MODULE,

@@ -65,9 +65,14 @@ class ParallelExecutable:
         in_process: bool = False,
         timeout: float | None = None,
     ) -> None:
-        self.name, self._timeout = program.name, timeout
-        grid, self.inputs, self._reason = _laid_out(program, replicas, partitions)
-        self.replicas, self.partitions = grid.replicas, grid.partitions
+        self.name: str = program.name
+        self._timeout = timeout
+        grid, inputs, self._reason = _laid_out(program, replicas, partitions)
+        self.inputs: int = inputs
+        self.replicas: int = grid.replicas
+        self.partitions: int = grid.partitions
+        self.engine: EngineName
+        self.why: str
         self._executable = Executable(program, "xla", "on several devices", handlers)
 
         def made(engine: EngineName) -> ParallelEngine:

@@ -47,7 +47,7 @@ class Buffer:
         self.memory: np.ndarray[Any, Any] | None = np.asarray(array)
         self._device: XlaArray | None = None
         self._shape, self._dtype = self.memory.shape, self.memory.dtype
-        self.donate = donate
+        self.donate: bool = donate
 
     @classmethod
     def on_xla(cls, array: ArrayLike, donate: bool = False, *, in_process: bool = False) -> Buffer:

@@ -130,7 +130,7 @@ class Probe:
             self._pattern = re.compile(pattern or "")
         except re.error as error:
             raise InvalidInputError(f"{pattern!r} is not a valid regular expression: {error}") from error
-        self.selection = (pattern or "", function, arguments)
+        self.selection: tuple[str, str | None, bool] = (pattern or "", function, arguments)
         self.arguments = arguments
         self.values: list[ProbedValue] = []
         self._function = function

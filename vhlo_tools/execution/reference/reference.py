@@ -69,7 +69,7 @@ class LoweredProgram:
         self._arguments, self._results = arguments, results
         self.reusable = reusable
         #: The bytes of values in its context, which releases no value that it ever contained.
-        self.held = 0
+        self.held: int = 0
 
     def run(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Evaluate the program.

@@ -28,8 +28,8 @@ class Body:
 
     def __init__(self, provider: Provider, module: Module, block: Any) -> None:
         self.module = module
-        self.arguments = list(block.arguments)
-        self.point = provider.ir.InsertionPoint(block)
+        self.arguments: list[Any] = list(block.arguments)
+        self.point: Any = provider.ir.InsertionPoint(block)
         self.known: dict[Any, Any] = {}
         self._provider = provider
         self._block = block

@@ -1,0 +1,107 @@
+"""What only some systems have, and what is done where one has it not: macOS lacks some of it, Windows most.
+
+Callers ask here, and name no system: what counts is whether :mod:`os` and :mod:`signal` have a function.
+``docs/platforms.md`` says what users see of it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+__all__ = [
+    "BINARY",
+    "CAN_ISOLATE",
+    "CLOSED_OUTPUT",
+    "NO_BLOCKING",
+    "NO_LINKS",
+    "after_fork",
+    "copy_in_kernel",
+    "interrupts_held",
+    "keep_permissions",
+    "read_at",
+    "signals",
+    "wait_for_bytes",
+]
+
+#: Of a file that is opened by :func:`os.open`: its bytes are not taken for lines of text, as Windows does, and it is
+#: not given to processes that are started.
+BINARY: Final = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+#: Of a file that is opened: a FIFO without a writer does not block. Without this, names are not those of FIFOs.
+NO_BLOCKING: Final = getattr(os, "O_NONBLOCK", 0)
+#: Of a file that is opened: it is no symbolic link.
+NO_LINKS: Final = getattr(os, "O_NOFOLLOW", 0)
+
+#: Whether a process can be copied, which the isolation of calls needs.
+CAN_ISOLATE: Final = hasattr(os, "fork")
+
+#: The exit code of a program whose output nobody reads any longer, as a shell shows the end by this signal.
+CLOSED_OUTPUT: Final = 128 + int(getattr(signal, "SIGPIPE", 13))
+
+_seeking = threading.Lock()
+
+
+def after_fork(function: Callable[[], None]) -> None:
+    """Have a function called in every copy that this process makes of itself; where there are none, never."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back in this thread, and in what it starts meanwhile, until the end; where it can be."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def read_at(handle: int, size: int, offset: int) -> bytes:
+    """Return up to ``size`` bytes at an offset of an open file; threads may share the file.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    if sys.platform != "win32" and hasattr(os, "pread"):
+        return os.pread(handle, size, offset)
+    # The position is the file's, and so one reader at a time moves it.
+    with _seeking:
+        os.lseek(handle, offset, os.SEEK_SET)
+        return os.read(handle, size)
+
+
+def copy_in_kernel(source: int, target: int, size: int, offset: int) -> int:
+    """Append bytes of one open file to another without reading them; return how many, 0 where that is not possible.
+
+    Raises:
+        OSError: If the file systems refuse.
+    """
+    if sys.platform == "linux" and hasattr(os, "copy_file_range"):
+        return os.copy_file_range(source, target, size, offset)
+    return 0
+
+
+def keep_permissions(handle: int, mode: int) -> None:
+    """Give an open file the permissions of another; where files have none, it is left as it is."""
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, mode)
+
+
+def wait_for_bytes(handle: int) -> None:
+    """Let reads of an open file wait, after it was opened with :data:`NO_BLOCKING`."""
+    if NO_BLOCKING:
+        os.set_blocking(handle, True)
+
+
+def signals(*names: str) -> frozenset[Any]:
+    """Return those of some signals that this system has."""
+    return frozenset(getattr(signal, name) for name in names if hasattr(signal, name))
