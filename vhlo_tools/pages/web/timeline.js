@@ -15,9 +15,25 @@ export function timeline(contents, { onFeature }) {
     "Time line",
     lead,
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Drawing of the time line" }, drawing(contents)),
+    key(),
     features(contents, onFeature),
     releases(contents),
   );
+}
+
+/** Say what the signs of the drawing mean. */
+function key() {
+  const sign = (...shapes) => svg("svg", { class: "timeline", width: 22, height: 14, "aria-hidden": "true" }, shapes);
+  const signs = [
+    [sign(svg("circle", { cx: 11, cy: 7, r: 5.5, class: "feature" })), "brought by this version"],
+    [sign(svg("circle", { cx: 11, cy: 7, r: 5, class: "feature bytes" })), "only these bytes have it"],
+    [sign(svg("path", { d: "M8 4l6 6m0 -6l-6 6", class: "blocks" })), "blocks here"],
+    [sign(svg("line", { x1: 1, x2: 21, y1: 7, y2: 7, class: "expansion exact" })), "exact expansion"],
+    [sign(svg("line", { x1: 2, x2: 21, y1: 7, y2: 7, class: "expansion" })), "relaxed expansion"],
+    [sign(svg("circle", { cx: 11, cy: 7, r: 5, class: "reads" })), "release reads it"],
+    [sign(svg("circle", { cx: 11, cy: 7, r: 4.5, class: "refuses" })), "release does not"],
+  ];
+  return el("p", { class: "key" }, signs.map(([picture, text]) => el("span", {}, picture, text)));
 }
 
 function sentence({ versions, written, readable_since: since, downgradable_to: down, expandable_to: expand }) {
