@@ -10,6 +10,7 @@ environment.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,7 +76,15 @@ def check_wheel(root: Path, work: Path) -> None:
         raise WheelError(f"{wheel.name} lacks the parsed files of dialect_specs/, or has those of others")
     if not output(work, str(programs / "vhlo"), "targets").strip():
         raise WheelError("`vhlo targets` of the installed wheel printed nothing")
-    print(f"{wheel.name} is whole: {len(installed)} files of dialect_specs, and `vhlo targets` runs", flush=True)
+    page = work / "page.html"
+    output(work, str(programs / "vhlo"), "report", str(root / "examples/keras_mlp.mlirbc"), "-o", str(page))
+    # Who builds without npm has pages without pictures, and was told so.
+    if shutil.which("npm") and "elkjs" not in page.read_text(encoding="utf-8"):
+        raise WheelError(f"{wheel.name} lacks what draws graphs in pages: see scripts/page_assets.py")
+    print(
+        f"{wheel.name} is whole: {len(installed)} files of dialect_specs; `vhlo targets` and `vhlo report` run",
+        flush=True,
+    )
     smoke(root, work, python)
     check_compiled_wheel(root, work, programs)
     check_pythons(root, work, wheel)

@@ -25,10 +25,10 @@ EXTRAS = {
     "torch": ("torch", "torchax", "torch-test"),
     "tensorflow": ("tensorflow",),
     "scale": ("distributed", "releases", "remote", "remote-test", "scale-test", "signing"),
-    "pages": ("browser-test",),
+    "pages": ("browser-test", "model-explorer", "notebook-test", "svg"),
 }
 #: The folders of tests of an environment, where they are not that of its name alone.
-FOLDERS = {"jax": ("jax", "iree"), "scale": ("scale", "signing")}
+FOLDERS = {"jax": ("jax", "iree"), "pages": ("pages", "viewers"), "scale": ("scale", "signing")}
 
 
 def bootstrap(name: str) -> tuple[list[str], dict[str, str]]:

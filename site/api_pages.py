@@ -47,6 +47,7 @@ GROUPS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
             *("draw_inputs", "Drawing", "record_golden", "check_golden"),
         ),
     ),
+    "looking": ("Look at programs", ("report", "Page", "draw_graph")),
     "aliases": ("Input-output aliases", ("AliasConfig", "Alias", "Donor")),
     "constants": (
         "Constants",

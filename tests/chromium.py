@@ -49,8 +49,8 @@ class WatchedPage:
 
     def check(self) -> None:
         """Fail if anything went wrong so far, or anything was asked of the network."""
-        assert self.errors == []
-        assert self.foreign == []
+        assert self.errors == [], self.errors
+        assert self.foreign == [], self.foreign
 
 
 @contextmanager

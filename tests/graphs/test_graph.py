@@ -82,6 +82,17 @@ def test_ops_know_what_they_need_and_where_they_come_from(calls: ProgramGraph) -
     assert calls.node(find(calls, "constant")).attributes == {"value": "dense<false> : tensor<i1>"}
 
 
+def test_ops_of_another_dialect_need_the_version_that_lets_them_be() -> None:
+    text = """func.func @main(%0: tensor<f32>) -> tensor<f32> {
+      %1 = math.absf %0 : tensor<f32>
+      return %1 : tensor<f32>
+    }"""
+    graph = program_graph(bytes(vt.serialize(text, target="1.13.0", legalize=False, allow_other_dialects=True)))
+    node = graph.node(find(graph, "math.absf"))
+    assert (node.name.introduced, node.introduced) == (None, Version("1.11.0"))
+    assert [each.id for each in node.features] == ["mixed_dialects"]
+
+
 def test_the_tree_has_functions_and_regions(calls: ProgramGraph) -> None:
     root = calls.groups
     (main,) = root.members

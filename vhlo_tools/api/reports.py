@@ -137,8 +137,14 @@ def _is_results(where: Path) -> bool:
             return file.read(len(_PARQUET)) == _PARQUET
     if not os.path.isdir(where):  # noqa: PTH112
         return False
-    files = [each for each in where.iterdir() if each.is_file()]
-    return bool(files) and all(each.suffix == ".parquet" for each in files)
+    found = False
+    for each in where.rglob("*"):
+        if each.is_file():
+            # A store is known by its first program.
+            if each.suffix != ".parquet":
+                return False
+            found = True
+    return found
 
 
 def _results(where: Path, name: str, today: date) -> Page:

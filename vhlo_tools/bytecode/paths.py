@@ -99,7 +99,7 @@ class Places:
         self._stacks: dict[int, tuple[Frame, ...]] = {}
         # The locations that are nothing but a line.
         self._single: set[int] = set()
-        self._files: dict[int, str] = {}
+        self._texts: dict[int, str] = {}
         self._names: dict[int, str] = {}
         # An op, and the beginning of the paths of all ops in its region.
         self._region: tuple[Place | None, str] = (None, "")
@@ -140,11 +140,14 @@ class Places:
             line, column = value.field("line"), value.field("column")
         else:
             line, column = (*value.field("lines_and_columns"), 0, 0)[:2]
-        held = value.field("file")
-        if held not in self._files:
-            self._files[held] = self._file.text(held) or ""
-        file = self._files[held]
+        file = self._text(value.field("file"))
         return SourceLocation(self._name if file in ("-", "<stdin>", "") else file, line, column) if line else None
+
+    def _text(self, index: int) -> str:
+        """Return a string attribute, of which many locations have the same; empty if it is none."""
+        if index not in self._texts:
+            self._texts[index] = self._file.text(index) or ""
+        return self._texts[index]
 
     def frames(self, location: int) -> tuple[Frame, ...]:
         """Return the stack of calls in a location, the op's own line first; empty if it has no lines.
@@ -178,7 +181,7 @@ class Places:
             found = self._frames(child, depth + 1)
             if len(found) == 1 and child in self._single:
                 # What a line is of: frameworks write the function.
-                return (Frame(found[0].location, self._file.text(value.field("name")) or ""),)
+                return (Frame(found[0].location, self._text(value.field("name"))),)
             return found
         if value.name == "fused":
             stacks = (self._frames(each, depth + 1) for each in value.field("locations")[:_MOST_FUSED])
@@ -194,7 +197,7 @@ class Places:
         value = self._file.decode("attribute", location)
         if value is not None and value.name == "fused" and value.field("locations"):
             value = self._file.decode("attribute", value.field("locations")[0])
-        return self._file.text(value.field("name")) if value is not None and value.name == "name" else None
+        return self._text(value.field("name")) if value is not None and value.name == "name" else None
 
     def path(self, place: Place) -> str:
         """Return the path of an op in the program, from its function inwards."""

@@ -219,7 +219,20 @@ def _folders(context: click.Context, incomplete: str) -> list[Item]:
 
 
 _FILES: Final = (
-    *("source", "paths", "before", "after", "model", "inputs", "output", "report", "journal", "weights", "config"),
+    *(
+        "source",
+        "other",
+        "paths",
+        "before",
+        "after",
+        "model",
+        "inputs",
+        "output",
+        "report",
+        "journal",
+        "weights",
+        "config",
+    ),
     *("picture", "results", "manifest", "private_key", "public_key", "certificate", "certificate_chain"),
     *("signature_file", "tblgen"),
     *("baseline", "exclude", "against", "arguments"),

@@ -244,12 +244,15 @@ class ProgramGraph:
         return found[numbers[op]]
 
     def introduced(self, op: int) -> Version | None:
-        """Return the oldest version that has an op with all its features; ``None`` if the op is not known."""
+        """Return the oldest version that has an op with all its features; ``None`` if the op is not known.
+
+        For an op of another dialect, it is the version since which artifacts may contain those.
+        """
         own = self.op_name(op).introduced
         features = self.features(op)
-        if own is None or any(each.unknown for each in features):
+        if any(each.unknown for each in features):
             return None
-        return max([own, *(each.introduced for each in features)])
+        return max([each.introduced for each in features] + ([] if own is None else [own]), default=None)
 
     @cached_property
     def _features(self) -> tuple[array[int], list[tuple[OpFeature, ...]]]:

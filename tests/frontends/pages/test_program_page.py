@@ -74,6 +74,19 @@ def test_a_narrow_window_has_all_of_it(browser: Browser, step: Path) -> None:
         found.check()
 
 
+def test_the_time_line_has_what_blocks_where(watched: WatchedPage) -> None:
+    page = watched.page
+    # The program needs 1.1.0: each version before refuses it, and releases of these do not read it.
+    assert page.locator("#timeline .scroll .timeline .blocks.refused").count() == 13
+    row = page.locator("#timeline tbody tr", has_text="gather_scatter_batching_dims")
+    expect(row).to_contain_text("Cannot be written for 0.9.0 to 1.0.0.")
+    expect(row).to_contain_text("exact expansion down to 0.9.0")
+    assert page.locator("#timeline .scroll .timeline .reads").count() > 10
+    assert page.locator("#timeline .scroll .timeline .refuses").count() > 10
+    row.get_by_role("button", name="show").click()
+    expect(page.locator(".details h3")).to_have_text(re.compile("^(gather|scatter) #"))
+
+
 def test_the_reader_chooses_light_or_dark(watched: WatchedPage) -> None:
     page = watched.page
     back = "getComputedStyle(document.body).backgroundColor"

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from corpus import EXAMPLES, FEATURES
+from page_data import contents_of
 
 import vhlo_tools as vt
 from vhlo_tools.cli.help_texts import HELP
@@ -50,6 +51,18 @@ def written(path: Path, numbers: range) -> list[MigrationRecord]:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"".join(parquet_chunks(MIGRATION_TABLE, records, {"target": str(TARGET)})))
     return records
+
+
+def test_a_page_shows_the_same(tmp_path: Path) -> None:
+    records = written(tmp_path / "results" / "a.parquet", range(1, 600))
+    records += written(tmp_path / "results" / "deep" / "b.parquet", range(600, 900))
+    held = contents_of(vt.report(tmp_path / "results").html)
+    tallies = {title: {row["what"]: row["files"] for row in rows} for title, rows in held["tallies"]}
+    assert tallies["By status"] == Counter(each.status for each in records)
+    assert tallies["By version"] == Counter(str(each.version) for each in records)
+    assert [(each["id"], each["files"]) for each in held["blockers"]] == [("tan", tallies["By status"]["blocked"])]
+    assert held["files_number"] == len(records)
+    assert ["Asked for", "target 1.1.0"] in held["lines"]
 
 
 def test_counts_are_those_of_the_records(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 /** The most nodes that are unfolded at once. */
 export const MOST_NODES = 1500;
 const FIRST_NODES = 48;
+const FEW_NODES = 10;
 
 /** The state of the tree of groups, of which the first is always open. */
 export class Folding {
@@ -28,6 +29,13 @@ export class Folding {
       seen += members.length;
       this.open.add(group);
       queue.push(...members.filter((each) => each < 0));
+    }
+    // A line of very many ops, alone in its function, says as little as a single box.
+    for (let depth = 0; depth < 4 && this.count() < FEW_NODES; depth += 1) {
+      const folded = [...this.open].flatMap((group) => this.graph.members(group)).filter((each) => each < 0 && !this.open.has(~each));
+      const largest = folded.map((each) => ~each).sort((a, b) => this.graph.group(b).size - this.graph.group(a).size)[0];
+      if (largest === undefined) return;
+      this.open.add(largest);
     }
   }
 

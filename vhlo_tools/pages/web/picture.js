@@ -83,7 +83,7 @@ export class Picture {
     const wide = ruler.measureText(shortened(first)).width;
     ruler.font = "11px system-ui";
     const below = ruler.measureText(shortened(second)).width;
-    const badge = this.badge(node) ? 44 : 0;
+    const badge = this.badge(node) && !node.open ? ruler.measureText(this.badge(node)).width + 12 : 0;
     const sign = node.group >= 0 ? 18 : 0;
     return { width: Math.ceil(Math.max(wide + badge + sign, below) + 30), height: second ? HEIGHT : 28 };
   }

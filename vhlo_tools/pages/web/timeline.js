@@ -15,9 +15,25 @@ export function timeline(contents, { onFeature }) {
     "Time line",
     lead,
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Drawing of the time line" }, drawing(contents)),
+    key(),
     features(contents, onFeature),
     releases(contents),
   );
+}
+
+/** Say what the signs of the drawing mean. */
+function key() {
+  const sign = (...shapes) => svg("svg", { class: "timeline", width: 22, height: 14, "aria-hidden": "true" }, shapes);
+  const signs = [
+    [sign(svg("circle", { cx: 11, cy: 7, r: 5.5, class: "feature" })), "brought by this version"],
+    [sign(svg("circle", { cx: 11, cy: 7, r: 5, class: "feature bytes" })), "only these bytes have it"],
+    [sign(svg("path", { d: "M8 4l6 6m0 -6l-6 6", class: "blocks" })), "blocks here"],
+    [sign(svg("line", { x1: 1, x2: 21, y1: 7, y2: 7, class: "expansion exact" })), "exact expansion"],
+    [sign(svg("line", { x1: 2, x2: 21, y1: 7, y2: 7, class: "expansion" })), "relaxed expansion"],
+    [sign(svg("circle", { cx: 11, cy: 7, r: 5, class: "reads" })), "release reads it"],
+    [sign(svg("circle", { cx: 11, cy: 7, r: 4.5, class: "refuses" })), "release does not"],
+  ];
+  return el("p", { class: "key" }, signs.map(([picture, text]) => el("span", {}, picture, text)));
 }
 
 function sentence({ versions, written, readable_since: since, downgradable_to: down, expandable_to: expand }) {
@@ -40,7 +56,7 @@ function drawing(contents) {
   const releasesTop = top + known.length * ROW + (known.length ? 18 : 0);
   const height = releasesTop + packages.length * 26 + 16;
   const parts = [...axis(versions, x, top, height), ...marks(contents, x, top, height)];
-  known.forEach((feature, row) => parts.push(...featureRow(feature, x, top + row * ROW + 10, versions)));
+  known.forEach((feature, row) => parts.push(...featureRow(feature, x, top + row * ROW + 10, contents)));
   packages.forEach((name, row) => {
     const y = releasesTop + row * 26 + 10;
     parts.push(svg("text", { x: LEFT - 12, y: y + 4, class: "label", "text-anchor": "end" }, name));
@@ -117,7 +133,20 @@ function marks(contents, x, top, height) {
   ];
 }
 
-function featureRow(feature, x, y, versions) {
+/** Return the versions at which a feature lets nothing be written, and those at which what is written is not read. */
+function blockedAt(contents, id) {
+  const at = (side) => contents.blocked.flatMap((sides, number) => (sides[side].includes(id) ? [number] : []));
+  return { refused: at(0), overlooked: at(1) };
+}
+
+/** Say successive versions as a range. */
+function span(contents, numbers) {
+  const [first, last] = [contents.versions[numbers[0]][0], contents.versions[numbers.at(-1)][0]];
+  return numbers.length > 1 ? `${first} to ${last}` : first;
+}
+
+function featureRow(feature, x, y, contents) {
+  const { versions } = contents;
   const parts = [
     svg(
       "text",
@@ -136,6 +165,18 @@ function featureRow(feature, x, y, versions) {
         svg("title", {}, `${each.effect} expansion, down to ${versions[each.to][0]}`),
       ),
     );
+  }
+  const { refused, overlooked } = blockedAt(contents, feature.id);
+  for (const [numbers, kind] of [[refused, "refused"], [overlooked, "overlooked"]]) {
+    for (const number of feature.needed ? numbers : []) {
+      parts.push(
+        svg(
+          "path",
+          { d: `M${x(number) - 3} ${y - 3}l6 6m0 -6l-6 6`, class: `blocks ${kind}` },
+          svg("title", {}, `${feature.title}: ${kind} at ${versions[number][0]}`),
+        ),
+      );
+    }
   }
   parts.push(
     svg("line", { x1: at, x2: x(versions.length - 1) + STEP / 2, y1: y, y2: y, class: `life${feature.needed ? "" : " bytes"}` }),
@@ -159,7 +200,7 @@ function features(contents, onFeature) {
     el("span", { id: `feature-${feature.id}` }, feature.title, el("code", { class: "id" }, feature.id)),
     version(feature.introduced),
     feature.count.toLocaleString("en"),
-    feature.needed ? remedies(feature, version) : "Only these bytes have it: a retarget writes it in the older way.",
+    feature.needed ? remedies(feature, version, contents) : "Only these bytes have it: a retarget writes it in the older way.",
     feature.ops ? el("button", { type: "button", class: "link", onclick: () => onFeature(feature.id) }, "show") : "",
   ]);
   return el(
@@ -170,8 +211,12 @@ function features(contents, onFeature) {
   );
 }
 
-function remedies(feature, version) {
-  const parts = [el("span", { class: "remedy" }, feature.remedy)];
+function remedies(feature, version, contents) {
+  const { refused, overlooked } = blockedAt(contents, feature.id);
+  const parts = [
+    refused.length ? el("span", { class: "blocked" }, `Cannot be written for ${span(contents, refused)}.`) : "",
+    overlooked.length ? el("span", { class: "blocked" }, `Written, but not read, at ${span(contents, overlooked)}.`) : "",
+    el("span", { class: "remedy" }, feature.remedy)];
   for (const each of feature.expansions) {
     const limits = each.limits ? `; not for ${each.limits}` : "";
     const given = each.gives_up ? `; gives up ${each.gives_up}` : "";
