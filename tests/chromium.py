@@ -6,6 +6,7 @@ Needs the extra ``browser-test``, Chromium (``scripts/find_chromium.py`` finds o
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import os
@@ -22,7 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 from find_chromium import install_chromium
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 __all__ = ["AXE", "WatchedPage", "axe_source", "launched", "opened", "violations_of"]
 
@@ -62,13 +63,20 @@ def launched(*hosts: str) -> Iterator[Browser]:
     """
     program = install_chromium()
     rules = ", ".join(["MAP * ~NOTFOUND", *(f"EXCLUDE {host}" for host in hosts)])
-    with sync_playwright() as playwright:
-        arguments = [*ARGUMENTS, f"--host-resolver-rules={rules}"]
-        browser = playwright.chromium.launch(executable_path=str(program), args=arguments)
-        try:
-            yield browser
-        finally:
-            browser.close()
+    arguments = [*ARGUMENTS, f"--host-resolver-rules={rules}"]
+    browser = _playwright().chromium.launch(executable_path=str(program), args=arguments)
+    try:
+        yield browser
+    finally:
+        browser.close()
+
+
+@cache
+def _playwright() -> Playwright:
+    """Return the one driver of this process: while a browser of one is open, there can be no other."""
+    playwright = sync_playwright().start()
+    atexit.register(playwright.stop)
+    return playwright
 
 
 @contextmanager

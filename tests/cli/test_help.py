@@ -19,7 +19,7 @@ from vhlo_tools.cli.main import cli, main
 pytestmark = pytest.mark.one_python
 
 #: A screen.
-LINES, COLUMNS = 42, 80
+LINES, COLUMNS = 40, 80
 
 #: Those that have the arguments and the help of upstream's programs.
 OF_UPSTREAM = {"opt", "translate"}

@@ -81,12 +81,12 @@ class Columns:
 
     def __init__(self, program: Block) -> None:
         self.kinds: list[Head] = []
-        self.heads = array("I")
-        self.locations = array("I")
-        self.operands = array("I")
-        self.first_operands = array("I", [0])
-        self.first_results = array("I")
-        self.value_types = array("I")
+        self.heads: array[int] = array("I")
+        self.locations: array[int] = array("I")
+        self.operands: array[int] = array("I")
+        self.first_operands: array[int] = array("I", [0])
+        self.first_results: array[int] = array("I")
+        self.value_types: array[int] = array("I")
         self.blocks: list[BlockSpan] = []
         self.regions: dict[int, int] = {}
         self.successors: dict[int, tuple[int, ...]] = {}

@@ -128,7 +128,7 @@ class ProgramGraph:
         self.artifact = artifact
         self._file = artifact.file
         with without_collection():
-            self.columns = Columns(self._file.program)
+            self.columns: Columns = Columns(self._file.program)
         self._places = Places(self._file, artifact.name)
         self._names = [_op_name(self._file.op_name(index)) for index in range(len(self._file.dialects.ops))]
         self._describer = Describer.of_one(self._file)

@@ -29,7 +29,6 @@ _OPTIONS: Final = {
     "elk.algorithm": "layered",
     "elk.direction": "DOWN",
     "elk.hierarchyHandling": "INCLUDE_CHILDREN",
-    "elk.layered.considerModelOrder.strategy": "NODES_AND_EDGES",
     "elk.json.shapeCoords": "ROOT",
     "elk.json.edgeCoords": "ROOT",
     "elk.spacing.nodeNode": "14",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from corpus import EXAMPLES
 from corpus_files import corpus_files
 from large_artifacts import write_artifact_of_ops
 from model_explorer.extension_manager import ExtensionManager
+from PIL import Image
 
 import vhlo_tools as vt
 from vhlo_tools.graphs import program_graph
@@ -175,8 +177,25 @@ def test_its_page_shows_the_program_with_its_data(step: Path, tmp_path: Path) ->
         # The graph is drawn on a canvas; beside it stands what it has.
         assert page.get_by_text("aliases", exact=True).count() >= 1
         assert page.get_by_text("626 nodes").count() >= 1
-        page.screenshot(path=tmp_path / "page.png")
-        assert (tmp_path / "page.png").stat().st_size > 20_000
+        # Aliases are what it colours by.
+        (aliases,) = [each for each in page.locator(".run-name").all() if each.inner_text() == "aliases"]
+        box = aliases.bounding_box()
+        assert box is not None
+        page.mouse.click(1464, box["y"] + box["height"] / 2)
+        page.wait_for_timeout(1_000)
+        page.mouse.move(900, 470)
+        page.keyboard.down("Control")
+        for _ in range(2):
+            page.mouse.wheel(0, -200)
+            page.wait_for_timeout(300)
+        page.keyboard.up("Control")
+        page.wait_for_timeout(2_000)
+        picture = Path(os.environ.get("VHLO_TOOLS_PICTURES", tmp_path), "model-explorer.png")
+        page.screenshot(path=picture)
+        with Image.open(picture) as image:
+            colours = {colour for _, colour in image.convert("RGB").getcolors(1 << 24)}
+        # That of aliases, on the arguments that have one.
+        assert (0x1B, 0x6E, 0x3C) in colours
 
 
 def test_what_cannot_be_shown_is_said_before_anything_is_served(tmp_path: Path) -> None:

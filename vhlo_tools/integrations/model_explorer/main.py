@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from model_explorer import (
-    Adapter,
     AdapterMetadata,
     GetConfigEditorsResult,
     ModelExplorerGraphs,
-    NodeDataProvider,
     NodeDataProviderMetadata,
     NodeDataProviderResult,
 )
@@ -29,6 +27,17 @@ from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.graphs import ProgramGraph, program_graph
 from vhlo_tools.integrations.model_explorer.conversion import Form, model_graphs
 from vhlo_tools.integrations.model_explorer.node_data import NodeDataKind, node_data
+
+if TYPE_CHECKING:
+    # Model Explorer says no types; its classes register those that are derived from them.
+    class Adapter:
+        """What opens files."""
+
+    class NodeDataProvider:
+        """What computes data of nodes."""
+
+else:
+    from model_explorer import Adapter, NodeDataProvider
 
 __all__ = ["NodeData", "StableHloAdapter", "VhloAdapter"]
 
@@ -59,10 +68,10 @@ def _converted(path: str, form: Form) -> ModelExplorerGraphs:
     return {"graphs": model_graphs(_graph_of(path), form)}
 
 
-class StableHloAdapter(Adapter):  # type: ignore[misc]  # a class of a package without types
+class StableHloAdapter(Adapter):
     """Shows an artifact with the names, types and attributes of StableHLO."""
 
-    metadata = AdapterMetadata(
+    metadata: ClassVar[Any] = AdapterMetadata(
         id=_STABLEHLO,
         name="Portable artifact as StableHLO (vhlo_tools)",
         description="StableHLO portable artifacts of any version, read from their bytes",
@@ -74,10 +83,10 @@ class StableHloAdapter(Adapter):  # type: ignore[misc]  # a class of a package w
         return _converted(model_path, "stablehlo")
 
 
-class VhloAdapter(Adapter):  # type: ignore[misc]
+class VhloAdapter(Adapter):
     """Shows an artifact with the names, types and attributes that it has in the file."""
 
-    metadata = AdapterMetadata(
+    metadata: ClassVar[Any] = AdapterMetadata(
         id=_VHLO,
         name="Portable artifact as VHLO (vhlo_tools)",
         description="StableHLO portable artifacts of any version, as they are in the file",
@@ -89,11 +98,11 @@ class VhloAdapter(Adapter):  # type: ignore[misc]
         return _converted(model_path, "vhlo")
 
 
-class NodeData(NodeDataProvider):  # type: ignore[misc]
+class NodeData(NodeDataProvider):
     """Computes introductions, findings and aliases for the nodes of a graph."""
 
     _FILTER = NodeDataProviderFilter(modelFileExts=_SUFFIXES, adapterIds=[_STABLEHLO, _VHLO])
-    metadata: ClassVar = [
+    metadata: ClassVar[Any] = [
         NodeDataProviderMetadata(
             id="vhlo_tools_introductions",
             name="Introductions",
