@@ -7,22 +7,17 @@ Needs the extra ``browser-test``, Chromium (``scripts/find_chromium.py`` finds o
 from __future__ import annotations
 
 import atexit
-import io
 import json
-import os
 import re
-import shutil
-import subprocess
-import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 from find_chromium import install_chromium
+from npm_packages import npm_file
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 __all__ = ["AXE", "WatchedPage", "axe_source", "launched", "opened", "violations_of"]
@@ -118,24 +113,7 @@ def opened(
 @cache
 def axe_source() -> str:
     """Return the source of axe-core, fetched with npm into the cache of environments once."""
-    place = Path(os.environ.get("VHLO_TOOLS_CACHE") or Path.home() / ".cache" / "vhlo-tools")
-    source = place / AXE.replace("@", "-") / "axe.min.js"
-    if not source.exists():
-        npm = shutil.which("npm")
-        assert npm is not None, "npm, which fetches axe-core, is not on this machine: install node and npm"
-        source.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=place) as folder:
-            packed = subprocess.run(
-                [npm, "pack", "--silent", AXE], cwd=folder, check=True, stdout=subprocess.PIPE, text=True, timeout=300
-            )
-            (archive,) = packed.stdout.split()
-            with tarfile.open(fileobj=io.BytesIO(Path(folder, archive).read_bytes())) as files:
-                script = files.extractfile("package/axe.min.js")
-                assert script is not None
-                made = Path(folder, "made.js")
-                made.write_bytes(script.read())
-            made.replace(source)
-    return source.read_text(encoding="utf-8")
+    return npm_file(AXE, "axe.min.js").read_text(encoding="utf-8")
 
 
 def violations_of(page: Page, options: Mapping[str, Any] | None = None) -> list[str]:

@@ -46,6 +46,13 @@ JSON.stringify(answers[1]);
 """
 
 
+_AROUND_MEMBERS: Final = {
+    "elk.nodeLabels.placement": "[H_LEFT, V_TOP, INSIDE]",
+    "elk.nodeSize.constraints": "[NODE_LABELS]",
+    "elk.padding": f"[top={_MARGIN},left={_MARGIN},bottom={_MARGIN},right={_MARGIN}]",
+}
+
+
 def elk_graph(picture: Picture) -> dict[str, Any]:
     """Return a picture as what elkjs takes: boxes with their sizes in pixels, and arrows."""
     edges = [
@@ -101,14 +108,13 @@ def _elk_box(root: Box) -> dict[str, Any]:
     for box in reversed(list(root.walk())):
         width = _CHARACTER * max(map(len, box.lines)) + 2 * _MARGIN
         if box.kind == "unfolded":
-            # The name stands above what is in it.
-            top = LINE_HEIGHT * len(box.lines) + _MARGIN
-            options = {
-                "elk.padding": f"[top={top},left={_MARGIN},bottom={_MARGIN},right={_MARGIN}]",
-                "elk.nodeSize.constraints": "MINIMUM_SIZE",
-                "elk.nodeSize.minimum": f"({width},{top + 2 * _MARGIN})",
+            # The name stands above what is in it. As a label it makes room for itself; a smallest size is not heeded.
+            made[box.id] = {
+                "id": box.id,
+                "layoutOptions": _AROUND_MEMBERS,
+                "labels": [{"text": box.lines[0], "width": width, "height": LINE_HEIGHT * len(box.lines)}],
+                "children": [made[each.id] for each in box.members],
             }
-            made[box.id] = {"id": box.id, "layoutOptions": options, "children": [made[each.id] for each in box.members]}
         else:
             made[box.id] = {"id": box.id, "width": width, "height": LINE_HEIGHT * len(box.lines) + _MARGIN}
     return made[root.id]
