@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact.artifact import Artifact, other_dialects
     from vhlo_tools.artifact.call_aliases import matching_calls
     from vhlo_tools.artifact.entry_function import EntryFunction, functions_in
-    from vhlo_tools.artifact.inspection import inspect_bytes, inspect_folder
+    from vhlo_tools.artifact.inspection import inspect_bytes, inspect_folder, outline_of
     from vhlo_tools.artifact.inventory import Function
     from vhlo_tools.artifact.jax_container import JaxContainer
     from vhlo_tools.artifact.jax_readers import container_findings, first_writer
@@ -21,7 +21,7 @@ else:
             "artifact": ("Artifact", "other_dialects"),
             "call_aliases": ("matching_calls",),
             "entry_function": ("EntryFunction", "functions_in"),
-            "inspection": ("inspect_bytes", "inspect_folder"),
+            "inspection": ("inspect_bytes", "inspect_folder", "outline_of"),
             "inventory": ("Function",),
             "jax_container": ("JaxContainer",),
             "jax_readers": ("container_findings", "first_writer"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from vhlo_tools.aliasing import format_index
-from vhlo_tools.dialect import first_release, newest_version
+from vhlo_tools.dialect import first_release, known_releases, newest_version
 from vhlo_tools.formats import Kind
 from vhlo_tools.version import Version
 
@@ -135,10 +135,12 @@ def _readers(requirements: Mapping[str, Any]) -> str:
     if requirements["newer_than_data"]:
         return f"unknown versions: it is newer than the data of vhlo_tools, which end at StableHLO {newest_version()}"
     since = requirements["readable_since"]
-    release = first_release("jaxlib", Version(since))
-    known = f" ({release}, {release.date}, was the first)" if release else " (no known release)"
+    packages = dict.fromkeys(each.package for each in known_releases())
+    first = [first_release(package, Version(since)) for package in packages]
+    known = ", ".join(f"{each.package} {each.release}" for each in first if each)
     because = [each["id"] for each in requirements["features"] if each["introduced"] == since]
-    said = f"StableHLO {since} and newer{known}{' because of ' + ', '.join(because) if because else ''}"
+    said = f"StableHLO {since} and newer ({f'since {known}' if known else 'no known release'})"
+    said += f" because of {', '.join(because)}" if because else ""
     older = [
         f"{words} for {requirements[key]} and newer"
         for key, words in (("downgradable_to", "can be rewritten"), ("expandable_to", "with expansions"))

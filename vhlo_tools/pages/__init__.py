@@ -8,7 +8,8 @@ if TYPE_CHECKING:
     from vhlo_tools.pages.assembly import Page, assembled
     from vhlo_tools.pages.difference_pages import DifferenceContents, difference_contents
     from vhlo_tools.pages.layout_engine import ELK, has_layout_engine, layout_worker
-    from vhlo_tools.pages.programs import ProgramContents, program_contents
+    from vhlo_tools.pages.program_rows import ProgramContents
+    from vhlo_tools.pages.programs import program_contents
     from vhlo_tools.pages.store_pages import StoreContents, results_contents, store_contents
 else:
     __getattr__, __dir__ = lazy_exports(
@@ -17,7 +18,8 @@ else:
             "assembly": ("Page", "assembled"),
             "difference_pages": ("DifferenceContents", "difference_contents"),
             "layout_engine": ("ELK", "has_layout_engine", "layout_worker"),
-            "programs": ("ProgramContents", "program_contents"),
+            "program_rows": ("ProgramContents",),
+            "programs": ("program_contents",),
             "store_pages": ("StoreContents", "results_contents", "store_contents"),
         },
     )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from vhlo_tools.pages.difference_pages import DifferenceContents
-    from vhlo_tools.pages.programs import ProgramContents
+    from vhlo_tools.pages.program_rows import ProgramContents
     from vhlo_tools.pages.store_pages import StoreContents
 
 __all__ = ["Page", "assembled"]

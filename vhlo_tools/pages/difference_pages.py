@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import date
 from typing import TYPE_CHECKING
 
-from vhlo_tools.pages.programs import head_lines
+from vhlo_tools.artifact import outline_of
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 
@@ -67,13 +67,15 @@ def difference_contents(
     Raises:
         MalformedArtifactError: If one of them is damaged.
     """
-    one, other = (head_lines(each, today) for each in artifacts)
+    one, other = (outline_of(each) for each in artifacts)
     shown = (printable(names[0]), printable(names[1]))
     return DifferenceContents(
         name=" and ".join(shown),
         today=str(today),
         names=shown,
-        lines=tuple((what, said, of_other) for (what, said), (_, of_other) in zip(one, other, strict=True)),
+        lines=tuple(
+            (what, printable(said), printable(of_other)) for (what, said), (_, of_other) in zip(one, other, strict=True)
+        ),
         rows=tuple(
             DifferenceRow(
                 each.kind,

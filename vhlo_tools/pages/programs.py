@@ -1,4 +1,4 @@
-"""What the page for a program shows, read from an artifact: plain data, which a page holds as JSON."""
+"""The page for a program, read from an artifact."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
+from vhlo_tools.artifact import outline_of
 from vhlo_tools.bytecode import attributes_of
 from vhlo_tools.dialect import Release, known_features, known_releases, known_versions, newest_version
 from vhlo_tools.findings import finding_as_json
 from vhlo_tools.graphs import program_graph
-from vhlo_tools.pages.graph_columns import GraphColumns, graph_columns, version_number
+from vhlo_tools.pages.graph_columns import graph_columns, version_number
+from vhlo_tools.pages.program_rows import (
+    AliasRow,
+    ConstantRow,
+    ExpansionRow,
+    FeatureRow,
+    FindingRow,
+    ProgramContents,
+    ReleaseRow,
+    ValueRow,
+)
 from vhlo_tools.printable import printable
-from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import ProgramAliases
@@ -22,223 +32,12 @@ if TYPE_CHECKING:
     from vhlo_tools.graphs import ProgramGraph
     from vhlo_tools.version import Version
 
-__all__ = [
-    "MOST_CONSTANTS",
-    "AliasRow",
-    "ConstantRow",
-    "ExpansionRow",
-    "FeatureRow",
-    "FindingRow",
-    "ProgramContents",
-    "ReleaseRow",
-    "ValueRow",
-    "head_lines",
-    "program_contents",
-]
+__all__ = ["MOST_CONSTANTS", "program_contents"]
 
 #: The number of constants that a page lists; the others are counted.
 MOST_CONSTANTS: Final = 100
 # The number of ops that a finding leads to.
 _MOST_OPS: Final = 1000
-_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
-
-
-@dataclass(frozen=True, slots=True)
-class ExpansionRow:
-    """A rewrite of a feature into older ones.
-
-    Attributes:
-        effect: ``exact`` or ``relaxed``.
-        to: The oldest version that then suffices, by its position.
-        limits: To what it does not apply.
-        gives_up: What a relaxed one gives up.
-    """
-
-    effect: str
-    to: int
-    limits: str
-    gives_up: str
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureRow:
-    """A feature in the program.
-
-    Attributes:
-        id: Its id.
-        title: What it is, in words.
-        introduced: The version that brought it, by its position; -1 if it is unknown.
-        count: The number of ops and block arguments with it.
-        needed: Whether the program needs it, in whatever version it is written; what it does not need, only these bytes
-            have, and a retarget writes without it.
-        remedy: What to do for older consumers.
-        expansions: Its rewrites.
-        inexpressible: Why there is none, if that is known.
-    """
-
-    id: str
-    title: str
-    introduced: int
-    count: int
-    needed: bool
-    remedy: str
-    expansions: tuple[ExpansionRow, ...] = ()
-    inexpressible: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseRow:
-    """A released package, and whether it reads the artifact as it is.
-
-    Attributes:
-        package: The package.
-        release: Its version.
-        date: The day of its release.
-        stablehlo: The newest version that it reads, by its position.
-        reads: Whether it reads the artifact.
-    """
-
-    package: str
-    release: str
-    date: str
-    stablehlo: int
-    reads: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantRow:
-    """A constant.
-
-    Attributes:
-        op: Its op.
-        type: Its type.
-        bytes: The bytes of its value in the file.
-        uses: The number of operands that use it.
-        shared: Whether a constant before it has the same value in the file.
-    """
-
-    op: int
-    type: str
-    bytes: int
-    uses: int
-    shared: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ValueRow:
-    """An input or an output of the program.
-
-    Attributes:
-        name: Its name in the user's source, if it was recorded.
-        type: Its type.
-        location: Its place in the user's source, if it was recorded.
-        donated: Whether its buffer is given away without naming an output.
-    """
-
-    name: str
-    type: str
-    location: str = ""
-    donated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AliasRow:
-    """An output that may be written over an input.
-
-    Attributes:
-        input: The number of the input.
-        output: The number of the output.
-        kind: ``may-alias`` or ``must-alias``.
-    """
-
-    input: int
-    output: int
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class FindingRow:
-    """A finding, with the ops that have it.
-
-    Attributes:
-        level: ``error``, ``warning`` or ``note``.
-        feature: The id of its feature.
-        message: What was found.
-        location: The line of the user's source.
-        path: The path of the first op.
-        introduced: The version that brought the feature, by its position; -1 if there is none.
-        remedy: What to do.
-        count: The number of occurrences.
-        ops: The ops.
-    """
-
-    level: str
-    feature: str
-    message: str
-    location: str
-    path: str
-    introduced: int
-    remedy: str
-    count: int
-    ops: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramContents:
-    """All that a page says of a program.
-
-    Attributes:
-        name: The name of the program.
-        today: The day for which the page was made.
-        lines: The lines that matter: what each is about, and what it says.
-        versions: Every version: its number, its day, what it brought.
-        written: The version that it was written for, by its position; -1 if it is newer than the data.
-        readable_since: The oldest version that reads it.
-        downgradable_to: The oldest version that it can be written for.
-        expandable_to: The oldest version that it can be written for with exact expansions.
-        target: The version that it was checked for, if there was one; else -1.
-        target_text: The target as it was asked for.
-        newer: A sentence, if the artifact is newer than the data.
-        features: What is in it that not every version has, oldest first.
-        blocked: For each version what does not let the program be written for it: refused features, and those that are
-            written although readers reject them.
-        releases: The releases, and which of them read it.
-        findings: The findings.
-        findings_for: What the findings are about, in words.
-        function: The function that is entered.
-        inputs: Its arguments.
-        outputs: Its results.
-        aliases: Which outputs may be written over which inputs.
-        constants: The largest constants, largest first.
-        constants_number: The number of all constants.
-        constants_bytes: The bytes of all their values in the file.
-        graph: The graph of its ops.
-    """
-
-    name: str
-    today: str
-    lines: tuple[tuple[str, str], ...]
-    versions: tuple[tuple[str, str, str], ...]
-    written: int
-    readable_since: int
-    downgradable_to: int
-    expandable_to: int
-    target: int
-    target_text: str
-    newer: str
-    features: tuple[FeatureRow, ...]
-    blocked: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
-    releases: tuple[ReleaseRow, ...]
-    findings: tuple[FindingRow, ...]
-    findings_for: str
-    function: str
-    inputs: tuple[ValueRow, ...]
-    outputs: tuple[ValueRow, ...]
-    aliases: tuple[AliasRow, ...]
-    constants: tuple[ConstantRow, ...]
-    constants_number: int
-    constants_bytes: int
-    graph: GraphColumns
 
 
 def program_contents(
@@ -282,7 +81,7 @@ def program_contents(
     return ProgramContents(
         name=printable(name or artifact.name),
         today=str(today),
-        lines=_lines(artifact, graph, releases, (inputs, outputs), (len(constants), constants_bytes)),
+        lines=tuple((label, printable(text)) for label, text in outline_of(artifact)),
         versions=tuple((str(each.version), str(each.date), each.brought) for each in versions),
         written=version_number(artifact.version),
         readable_since=version_number(requirements.readable_since),
@@ -308,23 +107,6 @@ def program_contents(
         constants_bytes=constants_bytes,
         graph=graph_columns(graph),
     )
-
-
-def head_lines(artifact: Artifact, today: date) -> tuple[tuple[str, str], ...]:
-    """Return the lines that matter of a program: what each is about, and what it says.
-
-    Args:
-        artifact: The program.
-        today: The last day of the releases that count.
-
-    Raises:
-        MalformedArtifactError: If it is damaged.
-    """
-    graph, inventory, aliases = program_graph(artifact), artifact.inventory(), artifact.declared_aliases()
-    entry = next((each for each in inventory.functions if each.name == aliases.function), None)
-    constants, constants_bytes = _constants(graph)
-    releases = _releases(artifact, today)
-    return _lines(artifact, graph, releases, _signature(entry, aliases), (len(constants), constants_bytes))
 
 
 def _features_of(findings: Iterable[Finding], level: str) -> tuple[str, ...]:
@@ -475,56 +257,3 @@ def _signature(entry: Function | None, aliases: ProgramAliases) -> tuple[tuple[V
         for type_, value in zip(entry.results, results, strict=False)
     ]
     return tuple(inputs), tuple(outputs)
-
-
-def _lines(
-    artifact: Artifact,
-    graph: ProgramGraph,
-    releases: Iterable[ReleaseRow],
-    signature: tuple[Sequence[ValueRow], Sequence[ValueRow]],
-    constants: tuple[int, int],
-) -> tuple[tuple[str, str], ...]:
-    """Return the lines that matter."""
-    requirements = artifact.requirements()
-    size = sum(map(len, artifact.chunks))
-    written = f"StableHLO {artifact.version}, as MLIR bytecode {artifact.bytecode_version}; {_size(size)}"
-    oldest: dict[str, str] = {}
-    for each in releases:
-        if each.reads:
-            oldest.setdefault(each.package, each.release)
-    readers = ", ".join(f"{package} {release}" for package, release in oldest.items())
-    read = f"StableHLO {requirements.readable_since} or later" + (f": from {readers} on" if readers else "")
-    reach = f"StableHLO {requirements.downgradable_to} or later"
-    if requirements.expandable_to < requirements.downgradable_to:
-        reach += f"; {requirements.expandable_to} with exact expansions"
-    functions = sum(1 for op in range(len(graph)) if graph.symbol(op) is not None)
-    number, held = constants
-    ops = len(graph) - functions - 1
-    return (
-        ("Written for", written),
-        ("Read by", read),
-        ("Can be written for", reach),
-        ("Takes and gives", f"{_list(signature[0], 'input')}; {_list(signature[1], 'output')}"),
-        (
-            "Holds",
-            f"{ops:,} op{'s' * (ops != 1)} in {functions} function{'s' * (functions != 1)}; "
-            f"{number:,} constant{'s' * (number != 1)} of {_size(held)}",
-        ),
-    )
-
-
-def _list(values: Sequence[ValueRow], what: str) -> str:
-    kinds = Counter(each.type for each in values)
-    shown = ", ".join(
-        f"{count} \N{MULTIPLICATION SIGN} {kind}" if count > 1 else kind for kind, count in kinds.most_common(3)
-    )
-    more = ", …" if len(kinds) > 3 else ""
-    return f"{len(values)} {what}{'s' * (len(values) != 1)}" + (f" ({shown}{more})" if values else "")
-
-
-def _size(number: float) -> str:
-    for unit in _UNITS:
-        if number < 1000 or unit == _UNITS[-1]:
-            return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.3g} {unit}"
-        number /= 1000
-    raise AssertionError
