@@ -57,7 +57,8 @@ ASKED: dict[str, Callable[[Any], Any]] = {
     "factories": lambda made: made(1).marks is made(1).marks,
     "equal": lambda made: (made(1) == made(1), made(1) == made(2), made(1) != made(2), made(1) == 1),
     "not compared": lambda made: made(1, note="a") == made(1, note="b"),
-    "hash": lambda made: hash(made(1, marks={"a": 1})) == hash(made(1, note="b")),
+    # Both at once: of one that is gone, another may have the address, and with it the hash.
+    "hash": lambda made: len({hash(each) for each in (made(1, marks={"a": 1}), made(1, note="b"))}),
     "order": lambda made: (made(1) < made(2), made(1) >= made(2), sorted([made(2), made(1)])[0].x),
     "order of others": lambda made: made(1) < 1,
     "assignment": lambda made: setattr(made(1), "x", 2),
