@@ -68,6 +68,7 @@ iree-base-compiler 3.0.0); can be rewritten for 0.9.0 and newer
 }
 
 
+@pytest.mark.whole_data("the first releases that read a file are named, of which some are new")
 @pytest.mark.parametrize("name", OUTLINES)
 def test_it_begins_with_what_matters(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
