@@ -115,10 +115,11 @@ def proxied(port: int) -> Iterator[tuple[int, Faults]]:
             self.send_header("Content-Length", length)
             self.end_headers()
             sent = data[: len(data) // 2] if cut else data
-            if self.command != "HEAD":
-                self.wfile.write(sent)
+            # Counted first: who has the answer may ask at once how much was sent.
             with faults.lock:
                 faults.sent += len(sent)
+            if self.command != "HEAD":
+                self.wfile.write(sent)
             if cut and len(data) > 1:
                 self.end()
 

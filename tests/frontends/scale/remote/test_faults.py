@@ -70,7 +70,7 @@ def test_slow_answers(s3: Bucket, artifact: Path, capfd: pytest.CaptureFixture[s
     assert main(["inspect", str(s3 / "a.mlirbc")]) == 0
     # Few requests: no read of one byte waits for a request of its own.
     assert time.monotonic() - before < 0.3 * 12 + 3
-    assert "StableHLO_v1.9.0" in capfd.readouterr().out
+    assert "portable artifact of StableHLO 1.9.0" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(
