@@ -6,9 +6,11 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,20 +68,23 @@ def jupyterlab(folder: Path, settings: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", f"--port={port}"]
     command += ["--ServerApp.token=", "--ServerApp.password=", f"--ServerApp.root_dir={folder}"]
     environment = {**os.environ, "JUPYTERLAB_SETTINGS_DIR": str(settings)}
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-    ) as process:
-        try:
-            assert process.stdout is not None
-            said = ""
-            for line in process.stdout:
-                said += line
-                if found := re.search(rf"http://localhost:{port}/lab", line):
-                    yield found[0]
-                    return
-            raise AssertionError(said)
-        finally:
-            process.terminate()
+    log = settings.parent / "jupyterlab.log"
+    with log.open("wb") as said:
+        # Into a file, for nobody would empty a pipe; and a group of its own, with its kernels, for all end with it.
+        process = subprocess.Popen(
+            command, stdout=said, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+        )
+    try:
+        address = f"http://localhost:{port}/lab"
+        for _ in range(600):
+            if address in log.read_text() or process.poll() is not None:
+                break
+            time.sleep(0.1)
+        assert address in log.read_text(), log.read_text()
+        yield address
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def settings_of(folder: Path, theme: str) -> Path:
