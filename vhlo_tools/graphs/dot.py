@@ -36,12 +36,9 @@ def dot_lines(picture: Picture) -> Iterator[str]:
 
 
 def _boxes(root: Box) -> Iterator[str]:
-    """Yield the clusters and nodes in a box, in the order of the program; without recursion, as regions are deep."""
-    pending: list[tuple[Box | None, int]] = [(root, 1)]
-    while pending:
-        box, depth = pending.pop()
+    for depth, box, is_ended in root.brackets():
         indent = "  " * depth
-        if box is None:
+        if is_ended:
             yield f"{indent}}}"
         elif box.kind == "unfolded":
             yield f"{indent}subgraph cluster_{box.id} {{"
@@ -49,7 +46,6 @@ def _boxes(root: Box) -> Iterator[str]:
             if not any(each.kind != "unfolded" for each in box.members):
                 # What arrows to the cluster end at.
                 yield f'{indent}  {box.id} [shape=point, style=invis, label=""];'
-            pending += [(None, depth), *((each, depth + 1) for each in reversed(box.members))]
         else:
             newer = f', style=filled, fillcolor="{_NEWER}"' if box.is_newer else ""
             yield f"{indent}{box.id} [shape={_SHAPES[box.kind]}, label={_label(box)}{newer}];"

@@ -31,15 +31,12 @@ def mermaid_lines(picture: Picture) -> Iterator[str]:
 
 
 def _boxes(root: Box) -> Iterator[str]:
-    pending: list[tuple[Box | None, int]] = [(root, 1)]
-    while pending:
-        box, depth = pending.pop()
+    for depth, box, is_ended in root.brackets():
         indent = "  " * depth
-        if box is None:
+        if is_ended:
             yield f"{indent}end"
         elif box.kind == "unfolded":
             yield f"{indent}subgraph {box.id}[{_text(box)}]"
-            pending += [(None, depth), *((each, depth + 1) for each in reversed(box.members))]
         else:
             opening, closing = _SHAPES[box.kind]
             yield f"{indent}{box.id}{opening}{_text(box)}{closing}"

@@ -63,6 +63,16 @@ class Box:
             yield box
             pending += reversed(box.members)
 
+    def brackets(self) -> Iterator[tuple[int, Box, bool]]:
+        """Yield each box with its depth, in the order of the program; and an unfolded one again, as ended, after it."""
+        # Without recursion, as regions are deep.
+        pending = [(1, self, False)]
+        while pending:
+            depth, box, is_ended = pending.pop()
+            yield depth, box, is_ended
+            if box.kind == "unfolded" and not is_ended:
+                pending += [(depth, box, True), *((depth + 1, each, False) for each in reversed(box.members))]
+
 
 class Arrow(NamedTuple):
     """Values that go from one box to another.
