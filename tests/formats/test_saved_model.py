@@ -105,7 +105,7 @@ def test_a_folder_is_told_by_what_is_in_it(saved: Path, tmp_path: Path) -> None:
 
 def test_inspect_shows_it(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", str(saved)]) == 0
-    said = "  takes  2 inputs: n: int64[], x: float32[?, 4] (serving_default)\n"
+    said = "  takes    2 inputs: n: int64[], x: float32[?, 4] (serving_default)\n"
     assert said in capsys.readouterr().out
     assert main(["inspect", str(saved), "--all"]) == 0
     text = capsys.readouterr().out

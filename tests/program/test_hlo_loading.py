@@ -166,9 +166,10 @@ def test_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["inspect", str(proto)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:] == [
-        f"  is     HLO as protocol buffer, {proto.stat().st_size} bytes",
-        "  takes  1 parameter: f32[]",
-        "  gives  f32[]; aliased: {} with parameter 0",
+        f"  is       HLO as protocol buffer, {proto.stat().st_size} bytes",
+        "  read by  depends on the version that it is written for: see `vhlo check`",
+        "  takes    1 parameter: f32[]",
+        "  gives    f32[]; aliased: {} with parameter 0",
     ]
     assert main(["check", str(proto), "--target", "1.0.0"]) == 0
 

@@ -27,6 +27,9 @@ _KINDS: Final[Mapping[str, str]] = {
     Kind.SAVED_MODEL: "SavedModel of TensorFlow",
 }
 
+#: The kinds of files that hold an artifact, which is written for a version; the others are yet to be written for one.
+_OF_A_VERSION: Final = frozenset({Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT})
+
 #: The functions that a program is entered by, by preference: ``main`` is that of XLA.
 _ENTRY: Final = "main"
 
@@ -50,6 +53,8 @@ def outline(description: Mapping[str, Any]) -> Iterator[Line]:
         description: The file as :func:`inspect_bytes` or :func:`inspect_folder` returns it.
     """
     yield Line("is", f"{_KINDS[description['kind']]}{_particulars(description)}, {description['size']:,} bytes")
+    if description["kind"] not in _OF_A_VERSION:
+        yield Line("read by", "depends on the version that it is written for: see `vhlo check`")
     lines = _LINES.get(description["kind"])
     if lines is not None:
         yield from lines(description)
