@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ iree-base-compiler 3.0.0); can be rewritten for 0.9.0 and newer
 """,
     "transformer_step.mlir": """\
   is       MLIR text, 1,035 lines, 83,100 bytes
-  read by  depends on the version that it is written for: see `vhlo check`
+  read by  depends on the version that it is written for: see `vhlo check --target minimum`
 """,
 }
 
@@ -79,6 +80,23 @@ def test_it_begins_with_what_matters(
     monkeypatch.chdir(EXAMPLES)
     assert main(["inspect", name]) == 0
     assert capsys.readouterr().out == f"{name}\n{OUTLINES[name]}"
+
+
+@pytest.mark.parametrize("name", ["saxpy.mlir", "convnet.bc", "transformer_step.mlir"])
+def test_what_it_says_to_see_tells_the_versions(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(EXAMPLES / name)
+    assert main(["inspect", program]) == 0
+    (named,) = re.findall("see `vhlo ([^`]+)`", capsys.readouterr().out)
+    assert main([*named.split(), program]) in (0, 1)
+    assert "choose 1.1.0 or later" in (said := capsys.readouterr().out) or f"{name}: ok for minimum" in said
+
+
+def test_a_last_line_without_end_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text, lines in (("module {}", "1 line,"), ("module {}\n", "1 line,"), ("module {\n}", "2 lines,")):
+        path = tmp_path / "a.mlir"
+        path.write_text(text)
+        assert main(["inspect", str(path)]) == 0
+        assert f"MLIR text, {lines}" in capsys.readouterr().out
 
 
 def test_aliases_are_said_where_they_are_few(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

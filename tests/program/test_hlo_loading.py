@@ -167,7 +167,7 @@ def test_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:] == [
         f"  is       HLO as protocol buffer, {proto.stat().st_size} bytes",
-        "  read by  depends on the version that it is written for: see `vhlo check`",
+        "  read by  depends on the version that it is written for: see `vhlo check --target minimum`",
         "  takes    1 parameter: f32[]",
         "  gives    f32[]; aliased: {} with parameter 0",
     ]

@@ -208,7 +208,9 @@ def _of_hlo(header: HloHeader) -> dict[str, Any]:
 
 
 def _of_text(data: Buffer, name: str) -> dict[str, Any]:
-    return {"lines": bytes(data).count(b"\n")}
+    text = bytes(data)
+    # The last may have no end.
+    return {"lines": text.count(b"\n") + (not text.endswith(b"\n"))}
 
 
 def _of_file(file: File) -> dict[str, Any]:

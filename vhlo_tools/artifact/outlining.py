@@ -54,7 +54,7 @@ def outline(description: Mapping[str, Any]) -> Iterator[Line]:
     """
     yield Line("is", f"{_KINDS[description['kind']]}{_particulars(description)}, {description['size']:,} bytes")
     if description["kind"] not in _OF_A_VERSION:
-        yield Line("read by", "depends on the version that it is written for: see `vhlo check`")
+        yield Line("read by", "depends on the version that it is written for: see `vhlo check --target minimum`")
     lines = _LINES.get(description["kind"])
     if lines is not None:
         yield from lines(description)
