@@ -223,7 +223,8 @@ def explain_shardings(
 def kept_shardings(program: Program) -> Finding:
     """Return the note that shardings of several devices remain as ops of Shardy."""
     mixed = known_feature("mixed_dialects")
-    meshes = [str(op.attributes["mesh"]) for op in program.provider.walk(program.load()) if str(op.name) == "sdy.mesh"]
+    module = program.load()  # the ops do not keep it alive
+    meshes = [str(op.attributes["mesh"]) for op in program.provider.walk(module) if str(op.name) == "sdy.mesh"]
     named = ", ".join(each.removeprefix("#sdy.") for each in meshes[:_SHOWN_CULPRITS]) or "inlined meshes"
     return Finding(
         feature=mixed.id,
