@@ -7,6 +7,7 @@ except where noted. jax is not needed, and is not imported: see :mod:`vhlo_tools
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -56,6 +57,17 @@ Callback = Callable[..., tuple[Any, ...]]
 #: The target of custom calls that are computed by a Python function. They have ``api_version = 4``, and the index of
 #: the function as ``index`` in their ``backend_config``. Source: ``jaxlib/py_client_cpu.cc`` in jax-ml/jax.
 CALLBACK_TARGET: Final = "xla_ffi_python_cpu_callback"
+
+
+#: Options of the compiler that its results depend on. Those that a release does not know are removed.
+_OPTIONS: Final[dict[str, str]] = {
+    # Kernels of YNNPACK: jaxlib 0.10.2 computes wrong products and crashes on sums of products of rank 7, and 0.12.0.1
+    # still ignores the base dilation of a `reduce_window`.
+    "xla_cpu_experimental_ynn_fusion_type": "",
+    # Up to some release after 0.10.2 this pass removes `optimization_barrier` before ops are fused.
+    "xla_disable_hlo_passes": "cse_barrier_expander",
+}
+_UNKNOWN_OPTION: Final = re.compile(r"No such compile option: '(\w+)'")
 
 
 class XlaArray(Protocol):
@@ -336,13 +348,21 @@ def compile_with(client: Any, program: bytes | str, devices: Any, options: Any, 
         options: The options.
         callbacks: The functions for its custom calls of :data:`CALLBACK_TARGET`, by index.
     """
-    if not callbacks:
-        return client.compile_and_load(program, devices, options)
-    # With functions jaxlib only takes a module.
-    provider = get_provider("jaxlib")
-    module = provider.parse(provider.new_context(), program)
-    functions = [with_all_floats(allowing_jax(each)) for each in callbacks]
-    return client.compile_and_load(module, devices, options, host_callbacks=functions)
+    given: Any = program
+    functions: dict[str, Any] = {}
+    if callbacks:
+        # With functions jaxlib only takes a module.
+        provider = get_provider("jaxlib")
+        given = provider.parse(provider.new_context(), program)
+        functions["host_callbacks"] = [with_all_floats(allowing_jax(each)) for each in callbacks]
+    while True:
+        options.env_option_overrides = list(_OPTIONS.items())
+        try:
+            return client.compile_and_load(given, devices, options, **functions)
+        except RuntimeError as error:
+            unknown = _UNKNOWN_OPTION.search(str(error))
+            if unknown is None or _OPTIONS.pop(unknown[1], None) is None:
+                raise
 
 
 def approx_top_k_size(size: int, rank: int, k: int, recall: float, least: int) -> int:

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -30,6 +31,7 @@ from vhlo_tools.execution.handlers import Handler
 from vhlo_tools.execution.probes.probes import Probe
 from vhlo_tools.execution.protocols import EngineName
 from vhlo_tools.execution.reference.engines import ENGINES
+from vhlo_tools.execution.reference.lowering.scattering import PARTIAL_WINDOWS, has_partial_windows
 from vhlo_tools.execution.values.arrays import ArgumentType, ValueType, as_array, as_arrays, fitting, parse_value_type
 from vhlo_tools.execution.values.flattening import flatten_main
 from vhlo_tools.execution.values.main_function import main_of, valid_module
@@ -231,7 +233,16 @@ class Executable:
         results, done = self._engine.execute([each.buffer for each in taken], plan, limit, probe)
         for each in unused:
             cast(Buffer, each.buffer).delete()
-        return results, lambda: RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable)
+
+        def report() -> RunReport:
+            return RunReport(self.engine, self._why, self._outputs_of(results, taken, done), unusable, self._notes)
+
+        return results, report
+
+    @cached_property
+    def _notes(self) -> tuple[str, ...]:
+        scatters = (op for op in self.flat.provider.walk(self.module) if str(op.name).endswith(".scatter"))
+        return (PARTIAL_WINDOWS,) if any(map(has_partial_windows, scatters)) else ()
 
     def converted(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
         """Return inputs as arrays of the types of the parameters; for a tuple, a tuple of arrays.

@@ -21,12 +21,18 @@ indices are sorted where other dimensions come before the batching dimensions, a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from vhlo_tools.records import dataclass
-from vhlo_tools.rewriting import DIMENSION_BITS, Build, MatchFailure, Rewriter
+from vhlo_tools.rewriting import (
+    DIMENSION_BITS,
+    Build,
+    MatchFailure,
+    Rewriter,
+    dimension_numbers,
+    dimension_numbers_text,
+)
 
 __all__ = ["EXACT"]
 
@@ -44,20 +50,14 @@ class _Names:
     index_map: str
 
     def numbers(self, op: Any) -> dict[str, list[int]]:
-        """Return the numbers of all parts; the dimension of index vectors, ``index_vector_dim``, as a list of one."""
-        text = str(op.attributes[self.attribute])
-        found = {name: [int(each) for each in _INTEGER.findall(listed)] for name, listed in _PART.findall(text)}
-        return {"index_vector_dim": [0]} | found
+        """Return the numbers of all parts."""
+        return dimension_numbers(op.attributes[self.attribute])
 
     def written(self, numbers: Mapping[str, Sequence[int]]) -> str:
         """Return dimension numbers without batching dimensions as text of MLIR."""
-        parts = [f"{name} = {list(numbers.get(name, ()))}" for name in (self.window, self.collapsed, self.index_map)]
-        (vector,) = numbers["index_vector_dim"]
-        return f"#stablehlo.{self.kind}<{', '.join(parts)}, index_vector_dim = {vector}>"
+        kept = (self.window, self.collapsed, self.index_map, "index_vector_dim")
+        return dimension_numbers_text(self.kind, {name: numbers.get(name, ()) for name in kept})
 
-
-_PART: Final = re.compile(r"(\w+) = (\[[^\]]*\]|\d+)")
-_INTEGER: Final = re.compile(r"\d+")
 
 _GATHER: Final = _Names(
     "gather",

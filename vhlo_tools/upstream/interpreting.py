@@ -114,7 +114,7 @@ class Interpretation:
             return None
         note(f"{self._name}: its evaluation")
         try:
-            results = Stepper(self._program(), self._handlers).run([each.array for each in inputs])
+            results = Stepper(self._program(), self._handlers, as_specified=True).run([each.array for each in inputs])
         except _ToldError:
             return None
         except VhloToolsError as error:

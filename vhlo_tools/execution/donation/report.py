@@ -80,12 +80,14 @@ class RunReport:
         why: The reason for the choice of that engine.
         outputs: The placement of each output; the elements of tuples are listed separately.
         unusable: The donated inputs that no output overwrites.
+        notes: Where the program was not run as StableHLO specifies, but as XLA runs it.
     """
 
     engine: str
     why: str
     outputs: tuple[OutputReport, ...]
     unusable: tuple[UnusableDonation, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def bytes_in_place(self) -> int:
@@ -103,4 +105,4 @@ class RunReport:
         return sum(each.bytes for each in self.outputs if each.placement == "copied")
 
     def __str__(self) -> str:
-        return "\n".join([f"engine {self.engine}: {self.why}", *map(str, self.outputs), *map(str, self.unusable)])
+        return "\n".join([f"engine {self.engine}: {self.why}", *map(str, self.outputs), *map(str, self.unusable), *self.notes])

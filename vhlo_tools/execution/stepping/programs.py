@@ -36,7 +36,7 @@ def run_programs(
     feed: Sequence[str] = (),
     evaluate: Evaluate = evaluate_here,
 ) -> list[list[Any]]:
-    """Run functions of a program in parallel.
+    """Run functions of a program in parallel, as StableHLO specifies it.
 
     Args:
         program: The program, with functions of tensors and tokens.
@@ -64,7 +64,7 @@ def run_programs(
         if _MAIN not in names:
             _empty_main(provider, module)
         fit(provider, module, (), (), (), program.name)
-        lower(provider, module, program.name)
+        lower(provider, module, program.name, as_specified=True)
         provider.rename_function(module, "main", _MAIN)
         blocks = plan(provider, module, [*names, *feed], handlers or {}, (), program.name, has_host=True)
     except MLIRFailure as failure:

@@ -53,6 +53,7 @@ class Stepper:
         handlers: The handlers of custom calls, by target.
         evaluate: The evaluator of segments.
         isolated: Whether it is rewritten in a child process, because passes of the library may crash the process.
+        as_specified: As for :func:`lower`.
 
     Attributes:
         timeout: The limit in seconds for rewriting the program, by default that of a run.
@@ -65,11 +66,13 @@ class Stepper:
         evaluate: Evaluate = evaluate_here,
         *,
         isolated: bool = False,
+        as_specified: bool = False,
     ) -> None:
         self._program = program
         self._handlers = dict(handlers or {})
         self._evaluate = evaluate
         self._is_isolated = isolated
+        self._as_specified = as_specified
         self.timeout: float | None = None
         self._plans: dict[_Key, tuple[dict[str, StepBlock], Module]] = {}
         self._is_dynamic: bool | None = None
@@ -155,7 +158,8 @@ class Stepper:
         sites = instrument(provider, loaded, probe) if probe else []
         try:
             whole = memoryview(bytecode_of(provider, loaded))
-            arguments = whole, provider.prefix, name, [_outline(each) for each in inputs], tuple(self._handlers)
+            outlines = [_outline(each) for each in inputs]
+            arguments = whole, provider.prefix, name, outlines, tuple(self._handlers), self._as_specified
             if self._is_isolated:
                 rewritten = call_isolated(_REWRITE, name, *arguments, timeout=self.timeout)
             else:
@@ -167,7 +171,7 @@ class Stepper:
 
 
 def rewrite_here(
-    bytecode: memoryview, provider: str, name: str, inputs: Sequence[Any], handled: Sequence[str]
+    bytecode: memoryview, provider: str, name: str, inputs: Sequence[Any], handled: Sequence[str], as_specified: bool
 ) -> bytes:
     """Return a program prepared for stepping, rewritten in this process.
 
@@ -177,6 +181,7 @@ def rewrite_here(
         name: The name of the program in messages.
         inputs: For each argument of ``main`` an array, or its shape if no size depends on it; ``None`` for a token.
         handled: The targets of custom calls that are kept although their meaning is known, because they have handlers.
+        as_specified: As for :func:`lower`.
 
     Raises:
         EngineError: If the program cannot be rewritten, or does not match the inputs.
@@ -191,7 +196,7 @@ def rewrite_here(
         raise _failed(program, failure, "does not match these inputs") from failure
     try:
         keep_shardings(bindings, module)
-        lower(bindings, module, name, frozenset(handled))
+        lower(bindings, module, name, frozenset(handled), as_specified=as_specified)
         main_of(module, name)
         bindings.rename_function(module, "main", _MAIN)
     except MLIRFailure as failure:

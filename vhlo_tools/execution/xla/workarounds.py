@@ -1,7 +1,7 @@
 """Workarounds for ops that XLA compiles incorrectly on a CPU, or crashes on: other forms with the same meaning.
 
-Each was measured with jaxlib 0.10.2; 0.12.0.1 still needs all but that for ``dynamic_update_slice``. What reproduces
-them is in ``docs/upstream-findings.md``.
+Each was measured with jaxlib 0.10.2; 0.12.0.1 still needs all but the signed starts of ``dynamic_update_slice`` and the
+index of a ``scatter`` without one. What reproduces them is in ``docs/upstream-findings.md``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from typing import Any, Final
 from vhlo_tools.bindings import ModuleOp, Provider, named_attributes
 from vhlo_tools.execution.reference.lowering.indices import signed_from
 from vhlo_tools.execution.reference.lowering.lowering_patterns import apply_required
-from vhlo_tools.rewriting import Rewriter, Tensor, patterns_of, tensors
+from vhlo_tools.rewriting import (
+    Rewriter,
+    Tensor,
+    dimension_numbers,
+    dimension_numbers_text,
+    patterns_of,
+    tensors,
+)
 
 __all__ = ["WORKAROUNDS", "work_around"]
 
@@ -68,6 +75,60 @@ def _rng_bit_generator(rewriter: Rewriter) -> list[Any] | None:
     return [next_state, rewriter.make("stablehlo.bitcast_convert", [value], drawn)]
 
 
+def _dynamic_update_slice(rewriter: Rewriter) -> list[Any] | None:
+    """Compute the update before the operand is overwritten, because it may be computed from that operand."""
+    _put_barriers(rewriter, 1)
+    return signed_from(2)(rewriter)
+
+
+def _sort(rewriter: Rewriter) -> None:
+    """Hide iotas from XLA, which takes any for the positions along the sorted dimension, and the sort for a top-k."""
+    dimension = int(rewriter.op.attributes["dimension"].value)
+    for number, value in enumerate(rewriter.op.operands):
+        made: Any = value.owner
+        is_iota = str(getattr(made, "name", "")) == "stablehlo.iota"
+        if number and not (is_iota and int(made.attributes["iota_dimension"].value) == dimension):
+            _put_barriers(rewriter, number)
+
+
+def _scatter(rewriter: Rewriter) -> list[Any] | None:
+    """Give a scatter an index, and operands that XLA takes for different values.
+
+    XLA does not apply all updates of a scatter whose index vectors are empty, and it updates operands of one value in
+    one place.
+    """
+    op = rewriter.op
+    count = len(op.operands) // 2
+    for number in range(1, count):
+        # XLA merges equal barriers, too.
+        _put_barriers(rewriter, number, number)
+    numbers = dimension_numbers(op.attributes["scatter_dimension_numbers"])
+    (vector,), indices = numbers["index_vector_dim"], rewriter.shape(op.operands[count].type)
+    if vector == len(indices) or indices[vector] != 0:
+        return None
+    operands = tensors(rewriter)
+    shape = (*operands[0].shape, 1)
+    added = [len(shape) - 1]
+    numbers["inserted_window_dims"] = [*numbers.get("inserted_window_dims", ()), *added]
+    numbers["scatter_dims_to_operand_dims"] = added
+    of_index = rewriter.tensor([*indices[:vector], 1, *indices[vector + 1 :]], operands[count].element)
+    taken = [each.reshape(*shape).value for each in operands[:count]]
+    results = rewriter.make_like(
+        [*taken, rewriter.constant(of_index, 0), *op.operands[count + 1 :]],
+        [each.type for each in taken],
+        scatter_dimension_numbers=rewriter.attribute(dimension_numbers_text("scatter", numbers)),
+    )
+    return [rewriter.reshape(each, shape[:-1]) for each in results]
+
+
+def _put_barriers(rewriter: Rewriter, number: int, count: int = 1) -> None:
+    """Pass an operand through barriers."""
+    operands = rewriter.op.operands
+    for _ in range(count):
+        value = operands[number]
+        operands[number] = rewriter.make("stablehlo.optimization_barrier", [value], value.type)
+
+
 def _is_of_two_bits(value: Tensor) -> bool:
     return value.rewriter.is_integer(value.type, 2)
 
@@ -88,8 +149,10 @@ WORKAROUNDS: Final = patterns_of(
         "stablehlo.all_gather": _one_by_one,
         "stablehlo.all_to_all": _one_by_one,
         "stablehlo.concatenate": _concatenate,
-        "stablehlo.dynamic_update_slice": signed_from(2),
+        "stablehlo.dynamic_update_slice": _dynamic_update_slice,
         "stablehlo.rng_bit_generator": _rng_bit_generator,
+        "stablehlo.scatter": _scatter,
+        "stablehlo.sort": _sort,
     },
     required=True,
 )

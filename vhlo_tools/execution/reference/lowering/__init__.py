@@ -14,10 +14,14 @@ from vhlo_tools.execution.reference.lowering.dynamic_shapes import is_dynamic, r
 from vhlo_tools.execution.reference.lowering.lowering_patterns import PATTERNS, apply_required
 from vhlo_tools.execution.reference.lowering.narrow_floats import has_narrow_floats, widen_narrow_floats
 from vhlo_tools.execution.reference.lowering.quantization import is_quantized, store_quantized
-from vhlo_tools.execution.reference.lowering.scattering import SCATTER_PATTERNS, writes_over_inputs
+from vhlo_tools.execution.reference.lowering.scattering import (
+    SCATTER_PATTERNS,
+    scatter_as_specified,
+    writes_over_inputs,
+)
 from vhlo_tools.execution.reference.lowering.wrap_main import wrap_main
 from vhlo_tools.execution.values.arrays import ValueType
-from vhlo_tools.rewriting import Pattern
+from vhlo_tools.rewriting import Pattern, patterns_of
 
 __all__ = ["fit", "is_dynamic", "lower"]
 
@@ -55,7 +59,14 @@ def fit(
         resolve_shapes(provider, module, inputs)
 
 
-def lower(provider: Provider, module: Module, name: str, handled: frozenset[str] = frozenset()) -> None:
+def lower(
+    provider: Provider,
+    module: Module,
+    name: str,
+    handled: frozenset[str] = frozenset(),
+    *,
+    as_specified: bool = False,
+) -> None:
     """Rewrite ops that the interpreter lacks or crashes on, in place, as far as a pattern exists.
 
     Args:
@@ -63,6 +74,8 @@ def lower(provider: Provider, module: Module, name: str, handled: frozenset[str]
         module: The program, with its shapes resolved.
         name: The name of the program in messages.
         handled: The targets of custom calls that are kept although their meaning is known.
+        as_specified: Whether windows of scatters that are partly outside update the elements inside, as StableHLO
+            specifies; by default they change nothing, as in XLA.
 
     Raises:
         EngineError: If an op has a form of unknown meaning; the message names the op.
@@ -72,6 +85,7 @@ def lower(provider: Provider, module: Module, name: str, handled: frozenset[str]
     if has_narrow_floats(text):
         widen_narrow_floats(provider, module, name)
     placed = Pattern("stablehlo.custom_call", placed_unless(handled), required=True)
-    apply_required(provider, module, (*PATTERNS, placed), name)
+    specified = patterns_of({"stablehlo.scatter": scatter_as_specified} if as_specified else {}, required=True)
+    apply_required(provider, module, (*PATTERNS, placed, *specified), name)
     if writes_over_inputs(provider.library.current):
         apply_required(provider, module, SCATTER_PATTERNS, name)

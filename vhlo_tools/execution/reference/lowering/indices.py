@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Rewriter, Tensor
 
-__all__ = ["signed_from"]
+__all__ = ["signed", "signed_from"]
 
 _WIDE: Final = 32
 
@@ -24,18 +24,19 @@ def signed_from(first: int, last: int | None = None) -> Callable[[Rewriter], lis
         last: The number of the operand after the last one with indices, by default all following operands are indices.
     """
 
-    def signed(rewriter: Rewriter) -> list[Any] | None:
+    def convert(rewriter: Rewriter) -> list[Any] | None:
         operands = list(rewriter.op.operands)
         types = [each.type.element_type for each in operands[first:last]]
         if not any(type_.is_unsigned or type_.width < _WIDE for type_ in types):
             return None
-        operands[first:last] = [_signed(Tensor(rewriter, each)).value for each in operands[first:last]]
+        operands[first:last] = [signed(Tensor(rewriter, each)).value for each in operands[first:last]]
         return rewriter.make_like(operands, [each.type for each in rewriter.op.results])
 
-    return signed
+    return convert
 
 
-def _signed(indices: Tensor) -> Tensor:
+def signed(indices: Tensor) -> Tensor:
+    """Return indices as signed integers of 64 bits, those beyond these as ones beyond every tensor."""
     rewriter = indices.rewriter
     if not indices.element.is_unsigned:
         return indices.convert(rewriter.integer(64))

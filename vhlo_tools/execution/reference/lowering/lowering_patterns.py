@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider
@@ -26,6 +26,7 @@ from vhlo_tools.execution.reference.lowering.products import (
     unary_einsum,
 )
 from vhlo_tools.execution.reference.lowering.random_bits import rng_bit_generator
+from vhlo_tools.execution.reference.lowering.scattering import scatter
 from vhlo_tools.execution.reference.lowering.slicing import real_dynamic_slice
 from vhlo_tools.execution.reference.lowering.solving import triangular_solve
 from vhlo_tools.execution.reference.lowering.transform import fft
@@ -46,12 +47,6 @@ def _get_tuple_element(rewriter: Rewriter) -> list[Any] | None:
     if str(made.name) != "stablehlo.tuple":
         return None
     return [made.operands[int(rewriter.op.attributes["index"].value)]]
-
-
-def _scatter(rewriter: Rewriter) -> Sequence[Any] | None:
-    """Rewrite the indices of a ``scatter``, which has as many operands before them as after them."""
-    middle = len(rewriter.op.operands) // 2
-    return signed_from(middle, middle + 1)(rewriter)
 
 
 #: Patterns for ops, also in regions.
@@ -83,7 +78,7 @@ PATTERNS: Final = patterns_of(
         "stablehlo.real_dynamic_slice": real_dynamic_slice,
         "stablehlo.remainder": remainder,
         "stablehlo.rng_bit_generator": rng_bit_generator,
-        "stablehlo.scatter": _scatter,
+        "stablehlo.scatter": scatter,
         "stablehlo.torch_index_select": torch_index_select,
         "stablehlo.triangular_solve": triangular_solve,
         "stablehlo.unary_einsum": unary_einsum,
