@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from vhlo_tools.rewriting.dimension_numbers import dimension_numbers, dimension_numbers_text
+    from vhlo_tools.rewriting.index_dimensions import dimension_numbers, dimension_numbers_text
     from vhlo_tools.rewriting.notes import REWRITTEN, Notes
     from vhlo_tools.rewriting.patterns import (
         Build,
@@ -41,7 +41,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "dimension_numbers": ("dimension_numbers", "dimension_numbers_text"),
+            "index_dimensions": ("dimension_numbers", "dimension_numbers_text"),
             "notes": ("Notes", "REWRITTEN"),
             "patterns": (
                 "Build",

@@ -105,4 +105,5 @@ class RunReport:
         return sum(each.bytes for each in self.outputs if each.placement == "copied")
 
     def __str__(self) -> str:
-        return "\n".join([f"engine {self.engine}: {self.why}", *map(str, self.outputs), *map(str, self.unusable), *self.notes])
+        lines = [f"engine {self.engine}: {self.why}", *map(str, self.outputs), *map(str, self.unusable), *self.notes]
+        return "\n".join(lines)

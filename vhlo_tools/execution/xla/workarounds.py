@@ -83,11 +83,12 @@ def _dynamic_update_slice(rewriter: Rewriter) -> list[Any] | None:
 
 def _sort(rewriter: Rewriter) -> None:
     """Hide iotas from XLA, which takes any for the positions along the sorted dimension, and the sort for a top-k."""
-    dimension = int(rewriter.op.attributes["dimension"].value)
-    for number, value in enumerate(rewriter.op.operands):
+    op = rewriter.op
+    sorted_along = int(op.attributes["dimension"].value) if "dimension" in op.attributes else -1
+    for number, value in enumerate(op.operands):
         made: Any = value.owner
         is_iota = str(getattr(made, "name", "")) == "stablehlo.iota"
-        if number and not (is_iota and int(made.attributes["iota_dimension"].value) == dimension):
+        if number and not (is_iota and int(made.attributes["iota_dimension"].value) == sorted_along % value.type.rank):
             _put_barriers(rewriter, number)
 
 
