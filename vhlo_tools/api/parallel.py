@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from vhlo_tools.api.frontends import as_program
+from vhlo_tools.api.platforms import for_platform
 from vhlo_tools.api.running import ENGINE_CHOICES
 from vhlo_tools.formats import identify
 from vhlo_tools.manifests import check_source
@@ -28,6 +29,7 @@ def load_parallel_executable(
     handlers: Mapping[str, Handler] | None = None,
     in_process: bool = False,
     timeout: float | None = None,
+    platform: str | None = None,
     manifest: ManifestChoice = None,
     **options: Unpack[LoadOptions],
 ) -> ParallelExecutable:
@@ -50,11 +52,12 @@ def load_parallel_executable(
         handlers: As for :func:`run_parallel`.
         in_process: As for :func:`load_executable`.
         timeout: As for :func:`load_executable`.
+        platform: As for :func:`run`.
         manifest: As for :func:`run`.
         options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
 
     Raises:
-        InvalidInputError: If there are too many devices, or none.
+        InvalidInputError: If there are too many devices, or none, or it is not exported for the platform.
         EngineError: If the program contains something that the engine cannot run.
         InvalidProgramError: If it is not a valid program.
         MalformedArtifactError: If it is a damaged artifact.
@@ -68,7 +71,7 @@ def load_parallel_executable(
     source = identify(program, options.get("name"))
     check_source(source, manifest).require()
     program = as_program(source, name=options.get("name"), provider=options.get("provider"))
-    loaded = load_program(program, **options)
+    loaded = for_platform(load_program(program, **options), source, platform)
     with names_in_utf8(loaded.name):
         return ParallelExecutable(
             loaded,
@@ -91,6 +94,7 @@ def run_parallel(
     timeout: float | None = None,
     handlers: Mapping[str, Handler] | None = None,
     probe: Probe | None = None,
+    platform: str | None = None,
     manifest: ManifestChoice = None,
     **options: Unpack[LoadOptions],
 ) -> tuple[tuple[Any, ...], ...]:
@@ -124,6 +128,7 @@ def run_parallel(
         timeout: The time limit in seconds, by default ten minutes, as for :func:`run`.
         handlers: As for :func:`run`. After one has raised, ``xla`` continues with zeros until all devices have ended.
         probe: The recorder of intermediate values, with the device of each, on ``reference``, which ``auto`` selects.
+        platform: As for :func:`run`.
         manifest: As for :func:`run`.
         options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
 
@@ -131,7 +136,7 @@ def run_parallel(
         A tuple with the results for each sequence of inputs, in their order.
 
     Raises:
-        InvalidInputError: If the number of sequences of inputs is wrong, or the inputs do not match the program.
+        InvalidInputError: If the number of sequences of inputs is wrong, or the inputs or the platform do not match.
         EngineError: If the program contains something that the engine cannot run, or fails.
         InvalidProgramError: If it is not a valid program.
         MalformedArtifactError: If it is a damaged artifact.
@@ -148,6 +153,7 @@ def run_parallel(
         engine=engine,
         handlers=handlers,
         timeout=timeout,
+        platform=platform,
         manifest=manifest,
         **options,
     )

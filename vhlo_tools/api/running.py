@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
 
 from vhlo_tools.api.frontends import as_program
+from vhlo_tools.api.platforms import for_platform
 from vhlo_tools.formats import identify
 from vhlo_tools.manifests import check_source
 
@@ -27,6 +28,7 @@ def load_executable(
     handlers: Mapping[str, Handler] | None = None,
     in_process: bool = False,
     timeout: float | None = None,
+    platform: str | None = None,
     manifest: ManifestChoice = None,
     **options: Unpack[LoadOptions],
 ) -> Executable:
@@ -46,11 +48,13 @@ def load_executable(
         in_process: Whether XLA runs in this process: faster for small programs, but a program that crashes XLA ends
             this process, and no limit holds. Only for programs that you made. The interpreter always runs in a child.
         timeout: The limit in seconds of preparing the program, and of runs without one of their own (see :func:`run`).
+        platform: As for :func:`run`.
         manifest: As for :func:`run`.
         options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
 
     Raises:
         AliasError: If the program has aliases or donors that XLA rejects.
+        InvalidInputError: If it is not exported for the platform.
         InvalidProgramError: If it is not a valid program, or has no ``main``.
         EngineError: If it has an input or a result that numpy cannot represent.
         MalformedArtifactError: If it is a damaged artifact.
@@ -65,7 +69,7 @@ def load_executable(
     source = identify(program, options.get("name"))
     check_source(source, manifest).require()
     program = as_program(source, name=options.get("name"), provider=options.get("provider"))
-    loaded = load_program(program, **options)
+    loaded = for_platform(load_program(program, **options), source, platform)
     with names_in_utf8(loaded.name):
         if engine == "auto":
             return choose_executable(loaded, handlers, in_process=in_process, timeout=timeout)
@@ -81,6 +85,7 @@ def run(
     timeout: float | None = None,
     handlers: Mapping[str, Handler] | None = None,
     probe: Probe | None = None,
+    platform: str | None = None,
     manifest: ManifestChoice = None,
     **options: Unpack[LoadOptions],
 ) -> tuple[Any, ...]:
@@ -105,6 +110,8 @@ def run(
             :class:`CustomCall`, and an array for each operand, which it must not change; it returns an array for each
             result: one alone, or a sequence.
         probe: The recorder of intermediate values, on ``reference``, which ``auto`` then selects.
+        platform: For an export of jax, the platform whose program runs, by default ``cpu`` if there are several. With
+            ``any`` the first input is the number of the platform.
         manifest: Which manifest the program must match, as for :func:`require`: by default the one beside its file, if
             there is one; ``True`` if one must be there.
         options: ``name``, ``provider`` and ``trusted``, as for :func:`serialize`.
@@ -113,7 +120,7 @@ def run(
         The results, one array for each, for a tuple a tuple. Those of ``xla`` are read-only.
 
     Raises:
-        InvalidInputError: If the inputs do not match the program.
+        InvalidInputError: If the inputs do not match the program, or it is not exported for the platform.
         BufferDeletedError: If an input was donated before.
         AliasError: If the program has invalid aliases, or an input with a must-alias is not donated.
         EngineError: If the program contains something that the engine cannot run, or fails.
@@ -130,6 +137,6 @@ def run(
     if probe is not None and engine == "auto":
         engine = "reference"
     executable = load_executable(
-        program, engine=engine, handlers=handlers, timeout=timeout, manifest=manifest, **options
+        program, engine=engine, handlers=handlers, timeout=timeout, platform=platform, manifest=manifest, **options
     )
     return executable.run(inputs, donate=donate, timeout=timeout, probe=probe)

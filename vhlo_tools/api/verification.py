@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from vhlo_tools.api.platforms import ANY_PLATFORM
 from vhlo_tools.api.running import ENGINE_CHOICES, load_executable
 from vhlo_tools.errors import EngineError
 
@@ -86,6 +87,8 @@ def verify(
     from vhlo_tools.verification import draw_inputs as draw
 
     loading: Any = {"handlers": handlers, "timeout": timeout, "provider": provider, "trusted": trusted}
+    # An artifact does not say for which platforms it was exported.
+    loading["platform"] = ANY_PLATFORM
 
     def loaded(engine: EngineChoice) -> tuple[Executable, Executable]:
         return (

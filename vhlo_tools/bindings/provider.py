@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings.attributes import named_attributes
-from vhlo_tools.bindings.diagnostics import captured, to_diagnostic
+from vhlo_tools.bindings.diagnostics import captured, source_of, to_diagnostic
 from vhlo_tools.bindings.mlir import Attribute, Context, Module, ModuleOp, Operation
 from vhlo_tools.errors import ProviderError
 from vhlo_tools.findings import Diagnostic
@@ -288,6 +288,31 @@ class Provider:
             MLIRFailure: If verification fails.
         """
         self._checked(operation.context, operation.operation.verify)
+        self.check_returns(operation)
+
+    def check_returns(self, operation: ModuleOp) -> None:
+        """Check that functions return what they declare: MLIR's verifier compares only what ``func.return`` returns.
+
+        Raises:
+            MLIRFailure: If another op ends a function of the module ``operation``, and returns values of other types.
+        """
+        if str(operation.operation.name) != "builtin.module":
+            return
+        for function in operation.operation.regions[0].blocks[0].operations:
+            if str(function.operation.name) != "func.func":
+                continue
+            declared = list(function.operation.attributes["function_type"].value.results)
+            for block in function.operation.regions[0].blocks:
+                if not len(block.operations):
+                    continue  # not verified yet
+                end = block.operations[len(block.operations) - 1].operation
+                returned = [each.type for each in end.operands]
+                if str(end.name).endswith(".return") and returned != declared:
+                    name = str(function.operation.attributes["sym_name"].value)
+                    said = (
+                        f"{end.name} returns {_listed(returned)}, but @{name} is declared to return {_listed(declared)}"
+                    )
+                    raise MLIRFailure([Diagnostic("error", said, str(end.location), source_of(end.location))])
 
     def bytecode(self, operation: ModuleOp, target: Version) -> list[bytes]:
         """Return ``operation`` as MLIR bytecode of the version that corresponds to ``target``, in chunks."""
@@ -452,6 +477,10 @@ class _Pieces(list[bytes]):
     def write(self, data: bytes) -> int:
         self.append(bytes(data))
         return len(data)
+
+
+def _listed(types: Sequence[Any]) -> str:
+    return ", ".join(map(str, types)) or "nothing"
 
 
 def _has_dialect(ir: Any, context: Context, name: str) -> bool:

@@ -71,6 +71,12 @@ input_option: OptionDecorator = click.option(
     help="Donate an input: an output that is aliased with it overwrites it. Also a part of a tuple: '(0,{1})'.",
 )
 @options.timeout_option
+@click.option(
+    "--platform",
+    metavar="NAME",
+    help="For an export of jax for several platforms, the one whose program runs: by default cpu. With 'any' the first "
+    "input is the number of the platform.",
+)
 @click.option("--probe", metavar="DIR", help="Write intermediate values to this folder, with an index.csv.")
 @click.option(
     "--probe-ops",
@@ -98,6 +104,7 @@ def run(
     partitions: int | None,
     donated: tuple[str, ...],
     timeout: float | None,
+    platform: str | None,
     probe: str | None,
     probe_ops: str | None,
     probe_function: str | None,
@@ -122,7 +129,7 @@ def run(
     from vhlo_tools.execution import DonationWarning, Probe
 
     functions = load_handlers(handlers)
-    loading: Any = {"engine": engine, "handlers": functions, "timeout": timeout}
+    loading: Any = {"engine": engine, "handlers": functions, "timeout": timeout, "platform": platform}
     loading |= {"name": name, "provider": provider, "trusted": trusted}
     loading["manifest"] = options.choose_manifest(manifest, required=require_manifest, ignored=no_manifest)
     outputs: tuple[Any, ...]

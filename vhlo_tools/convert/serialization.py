@@ -214,6 +214,7 @@ def _attempt(
     if expansions and version.minor_release < current.minor_release:
         expanded = expand_module(provider, operation, version, expansions, program.name)
     try:
+        provider.check_returns(operation)
         provider.run_passes(operation, to_vhlo(allow_other_dialects=allow_other_dialects), verify=False)
     except MLIRFailure as failure:
         # `failure` is bound now because Python deletes the name at the end of the clause.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         parse_tensor_type,
         parse_value_type,
     )
-    from vhlo_tools.execution.values.main_function import main_of
+    from vhlo_tools.execution.values.main_function import bind_first_argument, main_of
     from vhlo_tools.execution.values.nesting import nested_values
 else:
     __getattr__, __dir__ = lazy_exports(
@@ -49,7 +49,7 @@ else:
             "reference.reference": ("evaluate",),
             "stepping": ("Stepper", "run_programs"),
             "values.arrays": ("ArgumentType", "TupleType", "as_saved", "parse_tensor_type", "parse_value_type"),
-            "values.main_function": ("main_of",),
+            "values.main_function": ("bind_first_argument", "main_of"),
             "values.nesting": ("nested_values",),
         },
     )

@@ -9,7 +9,7 @@ from vhlo_tools.bindings import MLIRFailure, Module, Operation, functions_of
 from vhlo_tools.errors import EngineError, InvalidProgramError
 from vhlo_tools.program import Program, explain_failure
 
-__all__ = ["main_of", "valid_module"]
+__all__ = ["bind_first_argument", "main_of", "valid_module"]
 
 #: The greatest depth of tuples, as they are processed recursively.
 _DEEPEST: Final = 100
@@ -42,6 +42,35 @@ def _depth(text: str) -> int:
     """Return the nesting depth of types."""
     starts_and_ends = (1 if each == "<" else -1 for each in text.replace("->", "") if each in "<>")
     return max(accumulate(starts_and_ends), default=0)
+
+
+def bind_first_argument(program: Program, number: int) -> Module:
+    """Return a program whose ``main`` has no first argument, but a constant in its place.
+
+    Args:
+        program: The program.
+        number: The constant.
+
+    Raises:
+        InvalidProgramError: If it has no ``main``, or the first argument is no integer.
+        MalformedArtifactError: If the program is a damaged artifact.
+    """
+    module = program.provider.as_module(program.load())
+    main, ir = main_of(module, program.name), program.provider.ir
+    function_type, block = main.attributes["function_type"].value, main.regions[0].blocks[0]
+    with module.context, main.location:
+        if not function_type.inputs or str(type_ := function_type.inputs[0]) not in ("tensor<i32>", "tensor<i64>"):
+            raise InvalidProgramError(f"{program.name} does not take a number as its first argument")
+        value = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(type_.element_type, number))
+        at = ir.InsertionPoint.at_block_begin(block)
+        constant = ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": value}, ip=at)
+        block.arguments[0].replace_all_uses_with(constant.result)
+        block.erase_argument(0)
+        types = function_type.inputs[1:], function_type.results
+        main.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
+        if "arg_attrs" in main.attributes:
+            main.attributes["arg_attrs"] = ir.ArrayAttr.get(list(main.attributes["arg_attrs"])[1:])
+    return module
 
 
 def main_of(module: Module, name: str) -> Operation:
