@@ -64,8 +64,6 @@ _OPTIONS: Final[dict[str, str]] = {
     # Kernels of YNNPACK: jaxlib 0.10.2 computes wrong products and crashes on sums of products of rank 7, and 0.12.0.1
     # still ignores the base dilation of a `reduce_window`.
     "xla_cpu_experimental_ynn_fusion_type": "",
-    # Up to some release after 0.10.2 this pass removes `optimization_barrier` before ops are fused.
-    "xla_disable_hlo_passes": "cse_barrier_expander",
 }
 _UNKNOWN_OPTION: Final = re.compile(r"No such compile option: '(\w+)'")
 

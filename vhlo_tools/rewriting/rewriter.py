@@ -389,6 +389,10 @@ class Rewriter:
             op = op.parent.operation
         return op
 
+    def add_function(self, text: str) -> None:
+        """Add a function to the module that contains the op."""
+        self.module().regions[0].blocks[0].append(self._ir.Operation.parse(text, context=self._context))
+
     def ops(self, name: str) -> list[Any]:
         """Return all ops of a name in the module that contains the op."""
         return [op for op in self._provider.walk(self.module()) if str(op.name) == name]

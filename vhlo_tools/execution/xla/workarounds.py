@@ -23,6 +23,10 @@ from vhlo_tools.rewriting import (
 __all__ = ["WORKAROUNDS", "work_around"]
 
 
+#: Keeps ``CallInliner`` in ``xla/service/call_inliner.cc`` of openxla/xla from inlining a call.
+_NOT_INLINED: Final = '{inlineable = "false"}'
+
+
 def work_around(provider: Provider, module: ModuleOp, name: str) -> None:
     """Rewrite ops that XLA compiles incorrectly, in place.
 
@@ -77,7 +81,7 @@ def _rng_bit_generator(rewriter: Rewriter) -> list[Any] | None:
 
 def _dynamic_update_slice(rewriter: Rewriter) -> list[Any] | None:
     """Compute the update before the operand is overwritten, because it may be computed from that operand."""
-    _put_barriers(rewriter, 1)
+    _set_apart(rewriter, 1)
     return signed_from(2)(rewriter)
 
 
@@ -89,7 +93,7 @@ def _sort(rewriter: Rewriter) -> None:
         made: Any = value.owner
         is_iota = str(getattr(made, "name", "")) == "stablehlo.iota"
         if number and not (is_iota and int(made.attributes["iota_dimension"].value) == sorted_along % value.type.rank):
-            _put_barriers(rewriter, number)
+            _set_apart(rewriter, number)
 
 
 def _scatter(rewriter: Rewriter) -> list[Any] | None:
@@ -101,8 +105,8 @@ def _scatter(rewriter: Rewriter) -> list[Any] | None:
     op = rewriter.op
     count = len(op.operands) // 2
     for number in range(1, count):
-        # XLA merges equal barriers, too.
-        _put_barriers(rewriter, number, number)
+        # XLA merges equal calls.
+        _set_apart(rewriter, number, number)
     numbers = dimension_numbers(op.attributes["scatter_dimension_numbers"])
     (vector,), indices = numbers["index_vector_dim"], rewriter.shape(op.operands[count].type)
     if vector == len(indices) or indices[vector] != 0:
@@ -122,12 +126,20 @@ def _scatter(rewriter: Rewriter) -> list[Any] | None:
     return [rewriter.reshape(each, shape[:-1]) for each in results]
 
 
-def _put_barriers(rewriter: Rewriter, number: int, count: int = 1) -> None:
-    """Pass an operand through barriers."""
+def _set_apart(rewriter: Rewriter, number: int, calls: int = 1) -> None:
+    """Pass an operand through calls of a function that returns it, which XLA is told not to inline.
+
+    XLA then fuses the op with nothing that computes the operand. An ``optimization_barrier`` is not enough: up to some
+    release after jaxlib 0.10.2, XLA removes it before it fuses ops.
+    """
     operands = rewriter.op.operands
-    for _ in range(count):
-        value = operands[number]
-        operands[number] = rewriter.make("stablehlo.optimization_barrier", [value], value.type)
+    type_ = operands[number].type
+    name = f"vhlo_tools.set_apart {type_}".replace('"', "'")
+    if rewriter.function(name) is None:
+        rewriter.add_function(f'func.func private @"{name}"(%a: {type_}) -> {type_} {{ return %a : {type_} }}')
+    held = {"callee": rewriter.attribute(f'@"{name}"'), "mhlo.frontend_attributes": rewriter.attribute(_NOT_INLINED)}
+    for _ in range(calls):
+        operands[number] = rewriter.make("func.call", [operands[number]], type_, **held)
 
 
 def _is_of_two_bits(value: Tensor) -> bool:
