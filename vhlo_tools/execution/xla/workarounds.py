@@ -23,7 +23,7 @@ from vhlo_tools.rewriting import (
 __all__ = ["WORKAROUNDS", "work_around"]
 
 
-#: Keeps ``CallInliner`` in ``xla/service/call_inliner.cc`` of openxla/xla from inlining a call.
+#: With this attribute XLA does not inline a call.
 _NOT_INLINED: Final = '{inlineable = "false"}'
 
 
