@@ -1,7 +1,7 @@
 """Workarounds for ops that XLA compiles incorrectly on a CPU, or crashes on: other forms with the same meaning.
 
-Each was measured with jaxlib 0.10.2; 0.12.0.1 still needs all but the signed starts of ``dynamic_update_slice`` and the
-index of a ``scatter`` without one. What reproduces them is in ``docs/upstream-findings.md``.
+Each was measured with jaxlib 0.10.2; 0.12.0.1 still needs all but wide indices and the index of a ``scatter`` without
+one. What reproduces them is in ``docs/upstream-findings.md``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from vhlo_tools.bindings import ModuleOp, Provider, named_attributes
-from vhlo_tools.execution.reference.lowering.indices import signed_from
+from vhlo_tools.execution.reference.lowering.indices import signed, signed_from
 from vhlo_tools.execution.reference.lowering.lowering_patterns import apply_required
 from vhlo_tools.rewriting import (
     Rewriter,
@@ -97,13 +97,14 @@ def _sort(rewriter: Rewriter) -> None:
 
 
 def _scatter(rewriter: Rewriter) -> list[Any] | None:
-    """Give a scatter an index, and operands that XLA takes for different values.
+    """Give a scatter an index, of a wide type, and operands that XLA takes for different values.
 
-    XLA does not apply all updates of a scatter whose index vectors are empty, and it updates operands of one value in
-    one place.
+    XLA does not apply all updates of a scatter whose index vectors are empty, compares narrow indices with sizes that
+    they cannot have, and updates operands of one value in one place.
     """
     op = rewriter.op
     count = len(op.operands) // 2
+    op.operands[count] = signed(Tensor(rewriter, op.operands[count])).value
     for number in range(1, count):
         # XLA merges equal calls.
         _set_apart(rewriter, number, number)

@@ -15,6 +15,12 @@ Array = np.ndarray[Any, Any]
 #: The shapes of operand, indices and updates, and the dimension numbers.
 FORMS: dict[str, tuple[Sequence[int], Sequence[int], Sequence[int], Mapping[str, Sequence[int]]]] = {
     "vectors": ((6,), (40, 1), (40, 2), {"update_window_dims": [1], "scatter_dims_to_operand_dims": [0], "v": [1]}),
+    "one window": (
+        (40000,),
+        (1, 1),
+        (1, 2),
+        {"update_window_dims": [1], "scatter_dims_to_operand_dims": [0], "v": [1]},
+    ),
     "scalars as indices": (
         (6,),
         (40,),
@@ -99,7 +105,7 @@ def test_windows_that_are_not_inside_change_nothing(form: str, element: str) -> 
     rng = np.random.default_rng(0)
     indices = rng.integers(-3, 9, shapes[1]).astype({"i32": "i4", "i64": "i8", "ui8": "u1", "i8": "i1"}[element])
     extreme = np.iinfo(indices.dtype)
-    indices.flat[:2] = extreme.min, extreme.max
+    indices.flat[:2] = (extreme.min, extreme.max) if indices.size > 1 else 3
     operand, updates = (rng.integers(1, 99, shape).astype(np.int32) for shape in (shapes[0], shapes[2]))
     right = scattered(operand, indices.astype(object), updates, numbers)
     assert form == "windows of the whole operand" or not np.array_equal(right, operand)

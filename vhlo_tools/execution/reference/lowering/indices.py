@@ -1,7 +1,7 @@
 """Indices of types that engines handle incorrectly.
 
-The interpreter reads unsigned indices as negative numbers if their highest bit is set. XLA in jaxlib 0.10.2
-clamps starts of ``dynamic_update_slice`` of eight bits to the last eight bits of the size.
+The interpreter reads unsigned indices as negative numbers if their highest bit is set. XLA in jaxlib 0.10.2 compares
+narrow ones with the last bits of a size, in ``dynamic_update_slice`` and in a ``scatter`` of one window.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ def signed_from(first: int, last: int | None = None) -> Callable[[Rewriter], lis
 
     def convert(rewriter: Rewriter) -> list[Any] | None:
         operands = list(rewriter.op.operands)
-        types = [each.type.element_type for each in operands[first:last]]
-        if not any(type_.is_unsigned or type_.width < _WIDE for type_ in types):
+        converted = [signed(Tensor(rewriter, each)).value for each in operands[first:last]]
+        if converted == operands[first:last]:
             return None
-        operands[first:last] = [signed(Tensor(rewriter, each)).value for each in operands[first:last]]
+        operands[first:last] = converted
         return rewriter.make_like(operands, [each.type for each in rewriter.op.results])
 
     return convert
 
 
 def signed(indices: Tensor) -> Tensor:
-    """Return indices as signed integers of 64 bits, those beyond these as ones beyond every tensor."""
-    rewriter = indices.rewriter
-    if not indices.element.is_unsigned:
-        return indices.convert(rewriter.integer(64))
+    """Return indices that are unsigned or narrow as signed integers of 64 bits, and others as they are."""
+    rewriter, element = indices.rewriter, indices.element
+    if not element.is_unsigned:
+        return indices if element.width >= _WIDE else indices.convert(rewriter.integer(64))
     # The greatest values of 64 bits are beyond every tensor, and stay so after the limit.
-    within = indices.apply("minimum", 2**62) if indices.element.width == 64 else indices
+    within = indices.apply("minimum", 2**62) if element.width == 64 else indices
     return within.convert(rewriter.integer(64))

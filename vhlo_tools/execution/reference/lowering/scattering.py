@@ -59,7 +59,7 @@ def scatter(rewriter: Rewriter) -> Sequence[Any] | None:
         return scatter_as_specified(rewriter)
     (vector,) = dimension_numbers(op.attributes["scatter_dimension_numbers"])["index_vector_dim"]
     sizes, indexed = rewriter.static(op.operands[0].type), _indexed(op)
-    indices = signed(Tensor(rewriter, op.operands[middle]))
+    indices = signed(Tensor(rewriter, op.operands[middle])).convert(rewriter.integer(64))
     greatest = Tensor(rewriter, rewriter.sizes([sizes[each] - window for each, window in indexed]))
     others = [each for each in range(len(indices.shape)) if each != vector]
     if len(others) == len(indices.shape):
