@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 FORMS: dict[str, tuple[Sequence[int], Sequence[int], Sequence[int], Mapping[str, Sequence[int]]]] = {
     "vectors": ((6,), (40, 1), (40, 2), {"update_window_dims": [1], "scatter_dims_to_operand_dims": [0], "v": [1]}),
     "one window": (
-        (40000,),
+        (65538,),
         (1, 1),
         (1, 2),
         {"update_window_dims": [1], "scatter_dims_to_operand_dims": [0], "v": [1]},
