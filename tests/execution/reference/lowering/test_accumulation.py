@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import ml_dtypes
@@ -50,3 +51,20 @@ def test_results_of_fewer_numbers_are_rounded_once() -> None:
         function(f"%a: {kind}, %b: {kind}", f"%0 = {op}", ["%0"], [narrow]), [values, np.ones_like(values)]
     )
     np.testing.assert_array_equal(found, np.array([[60000]], np.float16))
+
+
+@pytest.mark.parametrize(("element", "result"), [("f32", "f32"), ("i8", "i32")])
+def test_results_in_every_order_of_dimensions(element: str, result: str) -> None:
+    one = np.arange(2 * 3 * 5 * 6).reshape(2, 3, 5, 6).astype(TYPES[element])
+    other = np.arange(4 * 3 * 2 * 3).reshape(4, 3, 2, 3).astype(TYPES[element])
+    kinds = f"tensor<2x3x5x6x{element}>", f"tensor<4x3x2x3x{element}>"
+    sizes = {"b": 2, "f": 4, "0": 4, "1": 4}
+    for order in itertools.permutations(sizes):
+        made = f"tensor<{'x'.join(str(sizes[each]) for each in order)}x{result}>"
+        op = (
+            f"stablehlo.convolution(%a, %b) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[{', '.join(order)}], "
+            f"window = {{}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : ({', '.join(kinds)}) -> {made}"
+        )
+        text = function(f"%a: {kinds[0]}, %b: {kinds[1]}", f"%0 = {op}", ["%0"], [made])
+        (found,), (expected,) = run_on_both(text, [one, other])
+        np.testing.assert_array_equal(found, expected, str(order))
