@@ -63,7 +63,8 @@ def test_results_in_every_order_of_dimensions(element: str, result: str) -> None
         made = f"tensor<{'x'.join(str(sizes[each]) for each in order)}x{result}>"
         op = (
             f"stablehlo.convolution(%a, %b) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[{', '.join(order)}], "
-            f"window = {{}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : ({', '.join(kinds)}) -> {made}"
+            "window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} "
+            f": ({', '.join(kinds)}) -> {made}"
         )
         text = function(f"%a: {kinds[0]}, %b: {kinds[1]}", f"%0 = {op}", ["%0"], [made])
         (found,), (expected,) = run_on_both(text, [one, other])
