@@ -252,6 +252,7 @@ COMPLETERS: Final[Mapping[str, Completer]] = {
     "check against": _of(_revisions),
     "provider": _of(_providers),
     "engines": _listed(_of(_engines)),
+    "platform": _of(lambda: [Item(each) for each in ("cpu", "cuda", "rocm", "tpu", "any")]),
     "horizon": _of(lambda: [Item(each) for each in ("30d", "90d", "6m", "1y")]),
     **dict.fromkeys(_FILES, _files),
     **dict.fromkeys(_FOLDERS, _folders),
