@@ -354,13 +354,15 @@ def compile_with(client: Any, program: bytes | str, devices: Any, options: Any, 
         given = provider.parse(provider.new_context(), program)
         functions["host_callbacks"] = [with_all_floats(allowing_jax(each)) for each in callbacks]
     while True:
-        options.env_option_overrides = list(_OPTIONS.items())
+        known = dict(_OPTIONS)
+        options.env_option_overrides = list(known.items())
         try:
             return client.compile_and_load(given, devices, options, **functions)
         except RuntimeError as error:
             unknown = _UNKNOWN_OPTION.search(str(error))
-            if unknown is None or _OPTIONS.pop(unknown[1], None) is None:
+            if unknown is None or unknown[1] not in known:
                 raise
+            _OPTIONS.pop(unknown[1], None)
 
 
 def approx_top_k_size(size: int, rank: int, k: int, recall: float, least: int) -> int:

@@ -241,7 +241,8 @@ class Executable:
 
     @cached_property
     def _notes(self) -> tuple[str, ...]:
-        scatters = (op for op in self.flat.provider.walk(self.module) if str(op.name).endswith(".scatter"))
+        names = ("mhlo.scatter", "stablehlo.scatter")
+        scatters = (op for op in self.flat.provider.walk(self.module) if str(op.name) in names)
         return (PARTIAL_WINDOWS,) if any(map(has_partial_windows, scatters)) else ()
 
     def converted(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
