@@ -263,6 +263,9 @@ def draw_windows(rng: Generator, rank: int, least: int = -2) -> tuple[Shape, Arr
         padding = rng.integers(least, 4, (rank, 2)) * rng.integers(2)
         if least == 0:
             base, dilation, padding = base**0, dilation**0, np.minimum(padding, size[:, None] - 1)
+        elif rng.integers(2):
+            # Windows side by side.
+            stride, dilation, padding = size, dilation**0, padding * 0
         room = (np.array(shape) - 1) * base + padding.sum(1) - (size - 1) * dilation
         results = tuple(map(int, room // stride + 1))
         if min(room) >= 0 and prod(results) * prod(map(int, size)) <= STEPS:
@@ -548,12 +551,12 @@ def sort(rng: Generator) -> Drawn:
     shape: Shape = (MOST,)
     while prod(shape) > 12_000:
         shape = draw_shape(rng, int(rng.integers(1, 5)))
-    axis = len(shape) - 1 if rng.random() < 0.5 else int(rng.integers(len(shape)))
-    element, direction = pick(rng, ("f32", "f32", "bf16", *REAL)), pick(rng, ("GT", "GT", "LT"))
+    axis = len(shape) - 1 if rng.random() < 0.7 else int(rng.integers(len(shape)))
+    element, direction = pick(rng, (*["f32"] * 9, "bf16", *REAL)), pick(rng, ("GT", "GT", "GT", "LT"))
     operands = [p.argument(element, draw(rng, element, shape))]
-    for _ in range(pick(rng, (1, 1, 1, 2, 3))):
-        other, along = pick(rng, ("i32", "i32", "i64", "ui32", "f32")), int(rng.integers(len(shape)))
-        form, value = rng.integers(6), p.iota(other, shape, along)
+    for _ in range(pick(rng, (1, 1, 1, 1, 2, 3))):
+        other, along = pick(rng, ("i32", "i32", "i32", "i64", "ui32", "f32")), int(rng.integers(len(shape)))
+        form, value = pick(rng, (0, 0, 0, 1, 2, 2, 3, 4)), p.iota(other, shape, along)
         if form == 1:
             order = rng.permutation(len(shape))
             tilted = p.iota(other, tuple(shape[i] for i in order), int(np.argsort(order)[along]))
