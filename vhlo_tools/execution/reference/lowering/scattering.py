@@ -60,13 +60,14 @@ def scatter(rewriter: Rewriter) -> Sequence[Any] | None:
     (vector,) = dimension_numbers(op.attributes["scatter_dimension_numbers"])["index_vector_dim"]
     sizes, indexed = rewriter.static(op.operands[0].type), _indexed(op)
     indices = signed(Tensor(rewriter, op.operands[middle])).convert(rewriter.integer(64))
-    greatest = Tensor(rewriter, rewriter.sizes([sizes[each] - window for each, window in indexed]))
+    # Index vectors are along a dimension of the indices, or are single numbers.
+    along = [each for each in range(len(indices.shape)) if each == vector]
     others = [each for each in range(len(indices.shape)) if each != vector]
-    if len(others) == len(indices.shape):
-        inside = indices.compare("GE", 0) & indices.compare("LE", greatest.reshape().broadcast(indices.shape))
-    else:
-        inside = indices.compare("GE", 0) & indices.compare("LE", greatest.broadcast(indices.shape, [vector]))
-        inside = inside.reduce("and", [vector], 1).broadcast(indices.shape, others)
+    greatest = Tensor(rewriter, rewriter.sizes([sizes[each] - window for each, window in indexed]))
+    greatest = (greatest if along else greatest.reshape()).broadcast(indices.shape, along)
+    inside = indices.compare("GE", 0) & indices.compare("LE", greatest)
+    if along:
+        inside = inside.reduce("and", along, 1).broadcast(indices.shape, others)
     operands = list(op.operands)
     operands[middle] = select(inside, indices, max(sizes)).value
     return rewriter.make_like(operands, [each.type for each in op.results])
