@@ -230,7 +230,7 @@ CONSTRAINED: dict[str, Callable[[Any], Any]] = {
     "in while_loop": lambda x: lax.while_loop(lambda y: y.sum() < 99, lambda y: to(to(y, None, "d") + 1, "d"), x),
     "in scan": lambda x: lax.scan(lambda c, row: (to(c + row, "d"), to(c * row, None)), x[0], x),
     "in cond": lambda x: lax.cond(x[0, 0] > 0, lambda y: to(y * 2, None, "d"), lambda y: to(-y, "d"), x),
-    "cholesky": lambda x: to(jnp.linalg.cholesky(to(definite(x), "d")), None, "d"),
+    "cholesky in other parts": lambda x: to(jnp.linalg.cholesky(to(definite(x), "d")), None, "d"),
     "in grad": partial(_grad, lambda x: to(x * to(x, None, "d"), "d") * x),
     "shard_map in scan": lambda x: lax.scan(
         lambda c, _: (by_shard_map(lambda y: lax.psum(y, "d") + y)(c), None), x, None, length=2

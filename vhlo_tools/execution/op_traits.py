@@ -199,7 +199,9 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     "round_nearest_afz": OpTraits(rewritings=("narrow floats",)),
     "round_nearest_even": OpTraits(rewritings=("narrow floats",)),
     "rsqrt": OpTraits(rewritings=("narrow floats",), domains={None: "positive"}),
-    "scatter": OpTraits(rewritings=("lowering",), quantized="passed on", cost="operands", domains={1: "index"}),
+    "scatter": OpTraits(
+        rewritings=("lowering", "xla workarounds"), quantized="passed on", cost="operands", domains={1: "index"}
+    ),
     "select": OpTraits(rewritings=("bounds",), quantized="moved", keeps_domain=True),
     "select_and_scatter": OpTraits(quantized="passed on", cost="operands"),
     "send": OpTraits(reference="devices", xla_gap=_NOT_IN_XLA, groups="source_target_pairs", one_axis=True),
@@ -210,7 +212,7 @@ _STABLEHLO: Final[Mapping[str, OpTraits]] = {
     "sign": OpTraits(),
     "sine": OpTraits(),
     "slice": OpTraits(rewritings=("bounds",), quantized="moved", keeps_domain=True),
-    "sort": OpTraits(quantized="passed on", cost="sort"),
+    "sort": OpTraits(rewritings=("xla workarounds",), quantized="passed on", cost="sort"),
     "sqrt": OpTraits(domains={None: "positive"}),
     "subtract": OpTraits(rewritings=("bounds",), combines=True),
     "tan": OpTraits(rewritings=("narrow floats",)),

@@ -12,9 +12,11 @@ from sharded_jax import PROGRAMS, X
 
 import vhlo_tools as vt
 
-#: What no engine runs on two devices: LAPACK in a `shard_map`, and what XLA refuses JAX too.
-LAPACK_ON_PARTS = "XLA does not support custom calls in the body of sdy.manual_computation"
-REFUSED = {"shard_map: ragged_all_to_all": LAPACK_ON_PARTS, "jit: in cond": "Inconsistent conditional sharding"}
+#: What XLA refuses JAX too.
+REFUSED = {
+    "shard_map: ragged_all_to_all": "neither XLA nor vhlo_tools implements it",
+    "jit: in cond": "Inconsistent conditional sharding",
+}
 #: Custom calls for which jax.export gives no promise.
 UNPROMISED = [
     jax.export.DisabledSafetyCheck.custom_call(each)
@@ -27,7 +29,6 @@ def test_what_two_devices_compute(part: int) -> None:
     assert len(PROGRAMS) > 200
     ended = {name: how_it_ends(name) for name in list(PROGRAMS)[part::8]}
     assert {name: how for name, how in ended.items() if how not in ("equal", "refused")} == {}
-    assert list(ended.values()).count("equal") > len(ended) // 2
 
 
 def how_it_ends(name: str) -> str:
@@ -37,8 +38,7 @@ def how_it_ends(name: str) -> str:
     artifact = vt.serialize(bytes(exported.serialize()))
     vt.deserialize(bytes(artifact))
     assert {each.level for each in vt.check(artifact, "current")} <= {"note", "warning"}
-    is_of_parts = name.startswith("shard_map: ") and "@lapack_" in exported.mlir_module()
-    expected = REFUSED.get(name, LAPACK_ON_PARTS if is_of_parts else None)
+    expected = REFUSED.get(name)
     try:
         (found,) = vt.run_parallel(artifact, [[X]])
     except vt.EngineError as error:

@@ -42,7 +42,7 @@ __all__ = ["Callbacks", "take_calls"]
 
 #: Ops whose regions XLA runs in sequence. For all other regions it generates code for many elements at once, and
 #: crashes on custom calls in them.
-_RUN_AS_THEY_STAND: Final = CONTROL_FLOW | {"builtin.module", "func.func"}
+_RUN_AS_THEY_STAND: Final = CONTROL_FLOW | {"builtin.module", "func.func", "sdy.manual_computation"}
 #: Attributes that specify the calling convention of a custom call, and not its meaning.
 _CONVENTIONS: Final = ("called_computations", "mhlo.backend_config", "operand_layouts", "result_layouts")
 _ALIASES: Final = "output_operand_aliases"
