@@ -20,8 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from library_cases import against_all, inspected_bytes, loaded, module_with_constant, program_with_looks, to, versions
 from pairs import MEGABYTE, Case, measure_pairs
-from raw import RawLibrary
 from shapes import chain_of_ops
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

@@ -23,10 +23,10 @@ from bench_growth import Subject
 from bench_start import BASE, SCRIPT, measure_start
 from growth_commands import COMMANDS
 from measurements import MEGABYTE, Outcome, describe_machine, record
-from processes import Run
 from revisions import package_at
 from rich.console import Console
 from rich.table import Table
+from support.processes import Run
 from turns import Process, median, ratio, take_turns
 
 __all__ = ["run"]

@@ -28,14 +28,14 @@ from typing import Any, Final
 # Helpers that tests use too.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from cluster_stores import TARGET, filled, found_in, hold_memory
-from dask_cluster import SETTINGS, LocalProcesses, running_cluster
 from distributed import get_task_stream
 from machine_parts import disk_factor, processor_factor
 from process_accounts import Account, named_accounts, observed_load
 from runnable_groups import is_grouped
 from simulate_cluster import Machine, Parts, simulate
-from store_servers import BUCKET, SERVERS, started
+from support.cluster_stores import TARGET, filled, found_in, hold_memory
+from support.dask_cluster import SETTINGS, LocalProcesses, running_cluster
+from support.store_servers import BUCKET, SERVERS, started
 
 import vhlo_tools as vt
 from vhlo_tools.executors import connected

@@ -20,8 +20,8 @@ from typing import Final
 # Helpers that tests use too.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from cluster_stores import TARGET, filled
-from dask_cluster import SETTINGS, running_cluster
+from support.cluster_stores import TARGET, filled
+from support.dask_cluster import SETTINGS, running_cluster
 
 WORKERS: Final = 4
 #: The setting for Dask's logs, among them the messages that each connection has sent last.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-from raw import RawLibrary
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

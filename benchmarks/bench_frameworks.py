@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
-from processes import Run
+from support.processes import Run
 
 __all__ = ["run"]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from bench_migrate import FROM, make_templates
-from processes import Run, run_measured
+from support.processes import Run, run_measured
 
 import vhlo_tools as vt
 
@@ -33,7 +33,7 @@ _RAW: Final = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
-from raw import RawLibrary
+from support.raw import RawLibrary
 from vhlo_tools.bindings import get_provider
 raw = RawLibrary(get_provider())
 context = raw.context()

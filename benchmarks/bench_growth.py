@@ -19,12 +19,12 @@ from typing import Final
 
 import performance_page
 from growth_commands import COMMANDS, LARGEST_FOR_LIBRARY, NEW, OPS, OPS_OF_SHAPES, SIZES, Command, turns_of
-from large_artifacts import write_artifact_of_constants
 from measurements import LINEAR, MEGABYTE, Point, describe_machine, exponent, record
-from processes import Run, run_measured
 from rich.console import Console
 from rich.table import Table
 from shapes import SHAPES, chain_of_ops, constants
+from support.large_artifacts import write_artifact_of_constants
+from support.processes import Run, run_measured
 from turns import RAW, median
 
 __all__ = ["run"]

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from large_artifacts import write_artifact_of_constants, write_artifact_of_ops
-from processes import Run, run_measured
+from support.large_artifacts import write_artifact_of_constants, write_artifact_of_ops
+from support.processes import Run, run_measured
 
 import vhlo_tools as vt
 
@@ -55,7 +55,7 @@ _RAW_VERIFIED: Final = """
 import sys
 from pathlib import Path
 import vhlo_tools as vt
-from raw import RawLibrary
+from support.raw import RawLibrary
 from vhlo_tools.bindings import get_provider
 library = RawLibrary(get_provider())
 context = library.context()

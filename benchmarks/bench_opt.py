@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from processes import Run, run_measured
+from support.processes import Run, run_measured
 
 __all__ = ["cases"]
 

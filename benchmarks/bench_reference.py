@@ -14,7 +14,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from raw import RawLibrary
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

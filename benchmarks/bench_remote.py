@@ -17,12 +17,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from faulty_proxy import proxied  # noqa: E402
-from large_artifacts import write_artifact_of_constants  # noqa: E402
-from processes import run_measured  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
-from store_servers import BUCKET, SERVERS, started  # noqa: E402
+from support.faulty_proxy import proxied  # noqa: E402
+from support.large_artifacts import write_artifact_of_constants  # noqa: E402
+from support.processes import run_measured  # noqa: E402
+from support.store_servers import BUCKET, SERVERS, started  # noqa: E402
 
 MEGABYTE = 1 << 20
 VHLO = [sys.executable, "-m", "vhlo_tools.cli.main"]

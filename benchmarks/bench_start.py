@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from pairs import MEGABYTE
-from processes import Run
 from rich.console import Console
 from rich.table import Table
+from support.processes import Run
 from turns import RAW, VHLO, Process, median, ratio, take_turns
 
 import vhlo_tools as vt

@@ -20,8 +20,8 @@ from typing import Any, Final
 # Helpers that tests use too.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from cluster_stores import TARGET, filled
-from dask_cluster import running_cluster
+from support.cluster_stores import TARGET, filled
+from support.dask_cluster import running_cluster
 
 import vhlo_tools as vt
 from vhlo_tools.executors import connected

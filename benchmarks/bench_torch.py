@@ -9,9 +9,9 @@ import statistics
 import sys
 from pathlib import Path
 
-from processes import Run, run_measured
 from rich.console import Console
 from rich.table import Table
+from support.processes import Run, run_measured
 
 __all__ = ["run"]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 from pairs import MEGABYTE, Case
-from processes import run_measured
-from raw import RawLibrary
 from shapes import chain_of_ops
+from support.processes import run_measured
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.api import prepare_check

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from cluster_stores import FROM, TARGET
-from corpus import EXAMPLES
 from process_accounts import Account
+from support.cluster_stores import FROM, TARGET
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from processes import Run
+from support.processes import Run
 
 __all__ = ["MEGABYTE", "Case", "Measurement", "measure", "measure_pairs", "median_ratio"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from processes import Run, run_measured
+from support.processes import Run, run_measured
 
 __all__ = ["RAW", "VHLO", "Process", "median", "ratio", "take_turns"]
 

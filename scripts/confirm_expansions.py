@@ -19,8 +19,8 @@ from pathlib import Path
 # Helpers that tests use too.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from corpus import ROOT
-from expansion_confirmations import cases, confirm
+from support.corpus import ROOT
+from support.expansion_confirmations import cases, confirm
 
 from vhlo_tools.dialect import ExpansionConfirmation, known_confirmations, known_feature, known_features
 
@@ -35,7 +35,7 @@ HEAD = """\
 # written  the version that the program was written for: the newest without the feature, and the oldest of all.
 # not_run  the step at which the release failed, and what it said, if it read the program but did not run it. Without it
 #          the release ran the program with the results of the newest release, the same bits or within the bound of
-#          tests/expansion_confirmations.py; for collectives on two devices.
+#          tests/support/expansion_confirmations.py; for collectives on two devices.
 """
 
 

@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 # In a checkout, where what opens pages belongs to the tests.
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
 
-from chromium import launched, opened  # noqa: E402
-from corpus_files import corpus_files  # noqa: E402
 from playwright.sync_api import Browser, Page  # noqa: E402
+from support.chromium import launched, opened  # noqa: E402
+from support.corpus_files import corpus_files  # noqa: E402
 
 import vhlo_tools as vt  # noqa: E402
 

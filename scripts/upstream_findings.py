@@ -25,10 +25,10 @@ from pathlib import Path
 # Helpers that tests use too.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from corpus import ROOT
 from packaging.requirements import Requirement
 from packaging.version import Version
-from reproductions import (
+from support.corpus import ROOT
+from support.reproductions import (
     FOLDER,
     GROUPS,
     INSTALLED,

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES
-from needs import lacking
-from raw import RawLibrary
+from support.corpus import EXAMPLES
+from support.needs import lacking
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider, get_provider

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 

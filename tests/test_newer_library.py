@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES, FEATURES
-from newer_library_answers import KINDS, verified
-from specs_folder import OURS, ROOT, run_in_checkout
+from support.corpus import EXAMPLES, FEATURES
+from support.newer_library_answers import KINDS, verified
+from support.specs_folder import OURS, ROOT, run_in_checkout
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
@@ -61,7 +61,7 @@ def checkout(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def asked(checkout: Path, *arguments: str) -> Any:
-    done = run_in_checkout(checkout, "tests/newer_library_answers.py", *arguments)
+    done = run_in_checkout(checkout, "tests/support/newer_library_answers.py", *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

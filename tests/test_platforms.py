@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 import vhlo_tools
 import vhlo_tools as vt
@@ -133,12 +133,12 @@ def test_programs_run_without_what_only_linux_has(folder: Path) -> None:
 
 def test_what_dies_without_what_only_linux_has_is_an_error(folder: Path) -> None:
     asked = """
-from isolated_functions import *
+from support.isolated_functions import *
 from vhlo_tools.bindings import isolation
 import vhlo_tools as vt
 for name, limits in (("abort", None), ("hang", isolation.Limits(seconds=1))):
     try:
-        isolation.call(f"isolated_functions:{name}", limits=limits)
+        isolation.call(f"support.isolated_functions:{name}", limits=limits)
     except vt.EngineError as error:
         print(type(error).__name__, error.op)
 """

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
-from release_environments import run_in
+from support.corpus import EXAMPLES
+from support.release_environments import run_in
 
 import vhlo_tools as vt
 

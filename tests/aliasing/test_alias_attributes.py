@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import pytest
-from alias_programs import configs
 from hypothesis import given
+from support.alias_programs import configs
 
 import vhlo_tools as vt
 from vhlo_tools.aliasing import (

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from alias_programs import configs, declaration_text
 from hypothesis import given, settings
+from support.alias_programs import configs, declaration_text
 
 import vhlo_tools as vt
 from vhlo_tools.aliasing import AliasConfig, compare_aliases, encode_aliases, fits

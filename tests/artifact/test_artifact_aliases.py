@@ -9,12 +9,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from alias_programs import attribute_text, configs, declaration_text, random_config
-from corpus import EXAMPLES, example_programs
-from corpus_files import corpus_files, corpus_index, read_corpus_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vhlo_library import VERSIONS
+from support.alias_programs import attribute_text, configs, declaration_text, random_config
+from support.corpus import EXAMPLES, example_programs
+from support.corpus_files import corpus_files, corpus_index, read_corpus_file
+from support.vhlo_library import VERSIONS
 
 import vhlo_tools as vt
 from vhlo_tools import api

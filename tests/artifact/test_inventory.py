@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, FEATURES, example_programs, features_of_library
+from support.corpus import EXAMPLES, FEATURES, example_programs, features_of_library
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import inspect_bytes

@@ -10,12 +10,12 @@ import jax
 import jax.export
 import numpy as np
 import pytest
-from corpus import EXAMPLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax._src import core, effects
 from jax._src.export import serialization_generated
 from jax._src.interpreters import mlir
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer, inspect_bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from vhlo_library import CURRENT, OP_VERSIONS, Vhlo
+from support.vhlo_library import CURRENT, OP_VERSIONS, Vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.artifact.sample_artifacts import sample_artifact

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 import replay_history
-from corpus import ROOT
+from support.corpus import ROOT
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from aim_pairs import CASES
 from aims import AIMS
 from growth_commands import COMMANDS
-from processes import Run
 from revisions import package_at
+from support.processes import Run
 from turns import Process, ratio, take_turns
 
 ROOT = Path(__file__).parents[2]

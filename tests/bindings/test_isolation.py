@@ -13,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from isolated_functions import DIAGNOSTIC, ERRORS
+from support.isolated_functions import DIAGNOSTIC, ERRORS
 
 import vhlo_tools as vt
 from vhlo_tools.bindings.isolation import Limits, call, close, note
@@ -24,7 +24,7 @@ DTYPES_OF_ML = ["bfloat16", "float8_e4m3fn", "float8_e8m0fnu", "int4", "uint2", 
 
 
 def isolated(function: str, *arguments: object, **limits: Any) -> Any:
-    return call(f"isolated_functions:{function}", *arguments, limits=Limits(**limits) if limits else None)
+    return call(f"support.isolated_functions:{function}", *arguments, limits=Limits(**limits) if limits else None)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (2, 3), (LARGE,)])

@@ -70,7 +70,7 @@ def without_owner(names: set[str]) -> set[str]:
 
 
 def test_a_program_without_a_guard_runs_once_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    code = IMPORTS + "print('started')\nprint(call('isolated_functions:process'))\n"
+    code = IMPORTS + "print('started')\nprint(call('support.isolated_functions:process'))\n"
     script = tmp_path / "script.py"
     script.write_text(code)
     before = shared_memory()
@@ -97,14 +97,14 @@ def test_a_fork_of_the_caller_has_children_of_its_own() -> None:
     code = (
         IMPORTS
         + """
-mine = call("isolated_functions:process")
+mine = call("support.isolated_functions:process")
 sys.stdout.flush()
 if not (child := os.fork()):
-    other = call("isolated_functions:process")
+    other = call("support.isolated_functions:process")
     assert other != mine
     sys.exit(0)
 assert os.waitpid(child, 0)[1] == 0
-assert call("isolated_functions:process") == mine
+assert call("support.isolated_functions:process") == mine
 """
     )
     run(code)
@@ -116,10 +116,10 @@ def test_children_in_a_call_that_never_ends_die_with_their_caller_and_with_the_s
         IMPORTS
         + """
 import threading
-child = call("isolated_functions:process")
+child = call("support.isolated_functions:process")
 server = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
 print(child, server, flush=True)
-call("isolated_functions:hang")
+call("support.isolated_functions:hang")
 """
     )
     with subprocess.Popen(
@@ -141,12 +141,12 @@ def test_after_the_server_was_killed_the_next_call_starts_another() -> None:
         IMPORTS
         + """
 import signal
-child = call("isolated_functions:process")
+child = call("support.isolated_functions:process")
 server = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1])
 os.kill(server, signal.SIGKILL)
 while os.path.exists(f"/proc/{child}"):
     pass
-assert call("isolated_functions:process") != child
+assert call("support.isolated_functions:process") != child
 """
     )
     run(code)
@@ -157,14 +157,14 @@ def test_an_interrupt_ends_the_child_and_not_what_comes_next() -> None:
         IMPORTS
         + """
 import signal, threading
-child = call("isolated_functions:process")
+child = call("support.isolated_functions:process")
 threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
-    call("isolated_functions:hang")
+    call("support.isolated_functions:hang")
 except KeyboardInterrupt:
     print("interrupted")
 assert not os.path.exists(f"/proc/{child}")
-assert call("isolated_functions:process") != child
+assert call("support.isolated_functions:process") != child
 """
     )
     assert run(code).stdout == "interrupted\n"
@@ -177,12 +177,12 @@ def test_an_interpreter_that_cannot_be_started_is_named() -> None:
 import vhlo_tools as vt
 sys.executable = "/no/such/python"
 try:
-    call("isolated_functions:process")
+    call("support.isolated_functions:process")
 except vt.EngineStartError as error:
     print(error)
 sys.executable = "/bin/false"
 try:
-    call("isolated_functions:process")
+    call("support.isolated_functions:process")
 except vt.EngineStartError as error:
     print(error)
 """
@@ -201,11 +201,11 @@ def test_any_thread_may_ask_whether_a_child_is_alive() -> None:
         return all(worker.alive for _ in range(rounds))
 
     try:
-        assert worker.call("isolated_functions:same", (3,), Limits(60)) == (3,)
+        assert worker.call("support.isolated_functions:same", (3,), Limits(60)) == (3,)
         with ThreadPoolExecutor(4) as threads:
             asked = [threads.submit(ask) for _ in range(4)]
             for number in range(30):
-                assert worker.call("isolated_functions:same", (number,), Limits(60)) == (number,)
+                assert worker.call("support.isolated_functions:same", (number,), Limits(60)) == (number,)
             assert all(each.result(30) for each in asked)
     finally:
         worker.end()

@@ -18,7 +18,7 @@ from vhlo_tools.bindings.isolation import Limits, call, sandbox
 
 
 def isolated(function: str, *arguments: object, **limits: Any) -> Any:
-    return call(f"isolated_functions:{function}", *arguments, limits=Limits(**limits) if limits else None)
+    return call(f"support.isolated_functions:{function}", *arguments, limits=Limits(**limits) if limits else None)
 
 
 class Shell:
@@ -185,13 +185,16 @@ def test_a_child_with_tools_runs_these_and_writes_in_a_folder_of_its_own(tmp_pat
     worker = isolation.start(tools=[os.path.realpath(each) for each in (true, loader)])
     limits = isolation.Limits(seconds=30)
     try:
-        made = worker.call("isolated_functions:make_temporary_file", (), limits)
-        assert worker.call("isolated_functions:try_to", ("start a process", str(path), os.getpid()), limits) == "done"
+        made = worker.call("support.isolated_functions:make_temporary_file", (), limits)
+        assert (
+            worker.call("support.isolated_functions:try_to", ("start a process", str(path), os.getpid()), limits)
+            == "done"
+        )
         allowed = {"start a process", "fork", "be another program", "make a file in memory", "share memory"}
         for attempt in sorted(set(ATTEMPTS) - allowed - {"create a file"}):
-            said = worker.call("isolated_functions:try_to", (attempt, str(path), os.getpid()), limits)
+            said = worker.call("support.isolated_functions:try_to", (attempt, str(path), os.getpid()), limits)
             assert said in ("PermissionError", "ValueError"), attempt
-        assert worker.call("isolated_functions:start", ("/bin/sh",), limits) == "PermissionError"
+        assert worker.call("support.isolated_functions:start", ("/bin/sh",), limits) == "PermissionError"
     finally:
         worker.end()
     assert [each.name for each in tmp_path.iterdir()] == ["file"]

@@ -6,8 +6,8 @@ import random
 from io import BytesIO
 
 import pytest
-from corpus import EXAMPLES, writable_versions
-from raw import RawLibrary
+from support.corpus import EXAMPLES, writable_versions
+from support.raw import RawLibrary
 
 from vhlo_tools import MalformedArtifactError, Version
 from vhlo_tools.artifact.artifact import names_by_dialect

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from check_identity import KINDS, check
-from corpus_files import corpus_files
+from support.corpus_files import corpus_files
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.artifact.inventory import take_inventory

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES, example_programs, some_versions
+from support.corpus import EXAMPLES, example_programs, some_versions
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider

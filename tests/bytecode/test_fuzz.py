@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from fuzz.bits import SUBJECTS, bits_of, flip, subject
-from needs import STABLEHLO
+from support.needs import STABLEHLO
 
 pytestmark = pytest.mark.one_python
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from check_identity import KINDS, check
-from corpus import EXAMPLES, FEATURES, around, example_programs, features_of_library, some_versions
-from raw import RawLibrary
+from support.corpus import EXAMPLES, FEATURES, around, example_programs, features_of_library, some_versions
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import decode, encode

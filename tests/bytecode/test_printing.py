@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, FEATURES, example_programs, features_of_library, writable_versions
+from support.corpus import EXAMPLES, FEATURES, example_programs, features_of_library, writable_versions
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import other_dialects

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.aliasing import Alias, Donor

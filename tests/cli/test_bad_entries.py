@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_permissions import PLAIN
+from support.plain_permissions import PLAIN
 
 import vhlo_tools as vt
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES, FEATURES
+from support.corpus import EXAMPLES, FEATURES
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

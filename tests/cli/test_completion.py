@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 import pytest
-from corpus import ROOT
-from shell_sessions import ShellSession
+from support.corpus import ROOT
+from support.shell_sessions import ShellSession
 
 from vhlo_tools.cli.completers import COMPLETERS, NOTHING
 from vhlo_tools.cli.completion_shells import SHELLS, words_before

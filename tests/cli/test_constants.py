@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from weights_files import read_header
+from support.weights_files import read_header
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES
-from vhlo_process import vhlo
+from support.corpus import EXAMPLES
+from support.vhlo_process import vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from large_artifacts import write_artifact_of_constants
+from support.large_artifacts import write_artifact_of_constants
 
 SIZE = 65 << 20
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, ROOT
+from support.corpus import EXAMPLES, ROOT
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

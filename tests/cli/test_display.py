@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
-from terminals import plain, shown_on_terminal
+from support.corpus import EXAMPLES
+from support.terminals import plain, shown_on_terminal
 
 from vhlo_tools.cli.main import main
 

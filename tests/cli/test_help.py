@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 from vhlo_tools.cli.help_texts import HELP
 from vhlo_tools.cli.helping import Command

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import is_compiled

@@ -13,8 +13,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from corpus import EXAMPLES, FEATURES
-from corpus_files import corpus_files
+from support.corpus import EXAMPLES, FEATURES
+from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
-from large_artifacts import write_artifact_of_constants
-from processes import run_measured
+from support.corpus import EXAMPLES
+from support.large_artifacts import write_artifact_of_constants
+from support.processes import run_measured
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

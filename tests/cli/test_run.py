@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 from vhlo_tools.cli.main import main
 

@@ -11,7 +11,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from specs_folder import OURS, copy_of, edit
+from support.specs_folder import OURS, copy_of, edit
 
 from vhlo_tools.cli.main import main
 from vhlo_tools.dialect import known_enums, known_features, known_ops, known_specification, known_versions

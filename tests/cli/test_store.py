@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from corpus import EXAMPLES, FEATURES
+from support.corpus import EXAMPLES, FEATURES
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 from vhlo_tools.cli.main import main
 

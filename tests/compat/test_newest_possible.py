@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus import FEATURES, example_programs
-from corpus_files import corpus_files
+from support.corpus import FEATURES, example_programs
+from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact

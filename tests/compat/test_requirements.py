@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, FEATURES, ROOT, example_programs, features_of_library, writable_versions
-from walking import walk
+from support.corpus import EXAMPLES, FEATURES, ROOT, example_programs, features_of_library, writable_versions
+from support.walking import walk
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import MLIRFailure, Provider, get_provider

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES, FEATURES
-from vhlo_process import vhlo as run_vhlo
+from support.corpus import EXAMPLES, FEATURES
+from support.vhlo_process import vhlo as run_vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.confirmation import confirming

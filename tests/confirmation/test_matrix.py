@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import EXAMPLES, FEATURES, ROOT
-from endless_programs import LOOP
-from vhlo_process import vhlo as run_vhlo
+from support.corpus import EXAMPLES, FEATURES, ROOT
+from support.endless_programs import LOOP
+from support.vhlo_process import vhlo as run_vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.cli.matrix_text import report

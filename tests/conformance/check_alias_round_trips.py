@@ -20,7 +20,7 @@ from typing import Final, get_args
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from alias_programs import module_text, random_config
+from support.alias_programs import module_text, random_config
 
 import vhlo_tools as vt
 from vhlo_tools import api

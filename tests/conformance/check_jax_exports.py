@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from release_environments import run_in  # noqa: E402
+from support.release_environments import run_in  # noqa: E402
 
 from vhlo_tools.artifact import JaxContainer, container_findings  # noqa: E402
 from vhlo_tools.compat import resolve_target  # noqa: E402

@@ -27,7 +27,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from corpus_files import corpus_files
+from support.corpus_files import corpus_files
 
 VHLO: Final = [sys.executable, "-m", "vhlo_tools.cli.main"]
 TARGET: Final = "1.13.0"

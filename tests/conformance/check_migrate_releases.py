@@ -19,7 +19,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from corpus_files import corpus_files, corpus_index
+from support.corpus_files import corpus_files, corpus_index
 
 import vhlo_tools as vt
 from vhlo_tools.stores.stamps import hash_at

@@ -25,7 +25,7 @@ from numpy.random import Generator, default_rng
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from element_types import TYPES
+from support.element_types import TYPES
 
 import vhlo_tools as vt
 from vhlo_tools.api import EngineChoice

@@ -18,7 +18,7 @@ from typing import Any, Final
 # Helpers that tests use too.
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from corpus_files import corpus_files
+from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

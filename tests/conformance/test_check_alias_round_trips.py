@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from alias_programs import module_text
 from check_alias_round_trips import check, config_of, round_trip
+from support.alias_programs import module_text
 
 from vhlo_tools.aliasing import AliasConfig, encode_aliases
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from corpus_files import corpus_files
 from expansion_reach import POLICIES, reach
+from support.corpus_files import corpus_files
 
 _FEATURES = ("feature_tan@", "feature_result_accuracy@", "feature_custom_call_dictionary", "trace@0.10.0")
 

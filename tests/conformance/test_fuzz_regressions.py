@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES
 from fuzz.bits import decode_whole, take_apart
 from fuzz.cases import answered
 from fuzz.layers import reader_calls
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 

@@ -6,8 +6,8 @@ import json
 import subprocess
 import sys
 
-from corpus import ROOT
 from numerical_rules import FILE, read_rules
+from support.corpus import ROOT
 
 RECORD = json.loads(FILE.with_suffix(".json").read_text())
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES
-from raw import RawLibrary
+from support.corpus import EXAMPLES
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import other_dialects

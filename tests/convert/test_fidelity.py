@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from raw import RawLibrary
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus import ROOT
+from support.corpus import ROOT
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

@@ -8,8 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES, FEATURES, around, example_programs, features_of_library, some_versions, writable_versions
-from raw import RawLibrary
+from support.corpus import (
+    EXAMPLES,
+    FEATURES,
+    around,
+    example_programs,
+    features_of_library,
+    some_versions,
+    writable_versions,
+)
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import inspect_bytes

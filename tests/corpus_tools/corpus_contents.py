@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from walking import walk
+from support.walking import walk
 
 from vhlo_tools.bytecode import Block, Entry, File, Operation, UseListOrder, decode
 from vhlo_tools.bytecode.reader import ByteReader

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from corpus_generated import element_types, large_programs
-from release_environments import run_in
+from support.release_environments import run_in
 
 __all__ = ["Program", "all_programs", "model_programs"]
 

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from corpus_packing import pack
 from corpus_programs import Program, all_programs, model_programs
-from release_environments import run_in
+from support.release_environments import run_in
 
 from vhlo_tools.bytecode import decode_container
 from vhlo_tools.dialect import known_releases

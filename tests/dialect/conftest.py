@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from vhlo_library import Vhlo
+from support.vhlo_library import Vhlo
 
 from vhlo_tools.bindings import Provider
 

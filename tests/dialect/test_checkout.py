@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from specs_folder import OURS, edit
+from support.specs_folder import OURS, edit
 
 from vhlo_tools.cli.main import main
 from vhlo_tools.dialect import (

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import permutations
 
 import pytest
-from vhlo_library import CURRENT, OP_VERSIONS, VERSIONS, Vhlo, names_in_binary
-from vhlo_text import TENSOR, OpText, converted, find, op_text, structure_text, tensor_of
+from support.vhlo_library import CURRENT, OP_VERSIONS, VERSIONS, Vhlo, names_in_binary
+from support.vhlo_text import TENSOR, OpText, converted, find, op_text, structure_text, tensor_of
 
 from vhlo_tools.dialect import Constraint, Op, OpVersion, find_enum, known_feature, known_ops
 from vhlo_tools.version import Version

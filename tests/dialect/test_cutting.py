@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from specs_folder import OURS
+from support.specs_folder import OURS
 
 from vhlo_tools.dialect import Specification, cut, diff, has_release, known_specification, lint, load_specification
 from vhlo_tools.dialect.released import baseline_of, read_released

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from corpus import FEATURES, ROOT, features_of_library, writable_versions
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version as PackageVersion
-from raw import RawLibrary
+from support.corpus import FEATURES, ROOT, features_of_library, writable_versions
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.aliasing import ALIAS_FEATURES

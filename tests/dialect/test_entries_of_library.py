@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from corpus import writable_versions
-from vhlo_library import CURRENT, Vhlo, names_in_binary
+from support.corpus import writable_versions
+from support.vhlo_library import CURRENT, Vhlo, names_in_binary
 
 from vhlo_tools.bytecode import decode, encode_entry
 from vhlo_tools.bytecode.printing import print_program

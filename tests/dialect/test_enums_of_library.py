@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from attribute_bytes import OF_MODULE, attribute_entries, property_entries
-from vhlo_library import CURRENT, VERSIONS, Vhlo, names_in_binary
-from vhlo_text import OpText, find, op_text
+from support.attribute_bytes import OF_MODULE, attribute_entries, property_entries
+from support.vhlo_library import CURRENT, VERSIONS, Vhlo, names_in_binary
+from support.vhlo_text import OpText, find, op_text
 
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.dialect import Enum, EnumCase, known_enums

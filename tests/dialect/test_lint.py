@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from specs_folder import OURS, copy_of, edit, remove_table
+from support.specs_folder import OURS, copy_of, edit, remove_table
 
 import vhlo_tools as vt
 from vhlo_tools.dialect.linting import has_release, lint, write_release

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from attribute_bytes import OF_MODULE, property_entries, string_values
-from vhlo_library import CURRENT, OP_VERSIONS, VERSIONS, Vhlo, names_in_binary
-from vhlo_text import TENSOR, converted, find, op_text, structure_text
+from support.attribute_bytes import OF_MODULE, property_entries, string_values
+from support.vhlo_library import CURRENT, OP_VERSIONS, VERSIONS, Vhlo, names_in_binary
+from support.vhlo_text import TENSOR, converted, find, op_text, structure_text
 
 from vhlo_tools.dialect import (
     Default,

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from specs_folder import OURS, checkout_of, copy_of, edit, run_in_checkout
+from support.specs_folder import OURS, checkout_of, copy_of, edit, run_in_checkout
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from specs_folder import OURS
+from support.specs_folder import OURS
 
 from vhlo_tools.dialect import snapshot
 from vhlo_tools.documents import read_toml

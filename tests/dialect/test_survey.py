@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from specs_folder import OURS, copy_of
+from support.specs_folder import OURS, copy_of
 
 from vhlo_tools.dialect import (
     Plan,

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from corpus_files import read_corpus_file
+from support.corpus_files import read_corpus_file
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

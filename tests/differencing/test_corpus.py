@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corpus_files import corpus_files
+from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.differencing.artifacts import diff_artifacts

@@ -8,7 +8,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
-from specs_folder import ROOT, checkout_of, run_in_checkout
+from support.specs_folder import ROOT, checkout_of, run_in_checkout
 
 from vhlo_tools.dialect import known_specification
 from vhlo_tools.dialect.specification import load_specification

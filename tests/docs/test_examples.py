@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from corpus import ROOT
-from documentation import FRAMEWORKS, LANGUAGES, PAGES, markers_of, page_name, pages_with, run_page
 from markdown_it import MarkdownIt
+from support.corpus import ROOT
+from support.documentation import FRAMEWORKS, LANGUAGES, PAGES, markers_of, page_name, pages_with, run_page
 
 #: The frameworks that the development environment has.
 INSTALLED = ("jax",)

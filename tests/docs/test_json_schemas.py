@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES, ROOT
 from jsonschema import Draft202012Validator
+from support.corpus import EXAMPLES, ROOT
 
 from vhlo_tools.cli.main import main
 

@@ -10,10 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from corpus import ROOT
-from documentation import ALL_PAGES, PAGES, page_name
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from support.corpus import ROOT
+from support.documentation import ALL_PAGES, PAGES, page_name
 
 DOCS = ROOT / "docs"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from documentation import Marker, markers_of, run_page
+from support.documentation import Marker, markers_of, run_page
 
 Run = Callable[..., Path]
 

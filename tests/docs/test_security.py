@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from corpus import ROOT
+from support.corpus import ROOT
 
 CLAIMS = re.findall(r"^\| (.+) \| `(tests/[^`]+)` \|$", (ROOT / "docs" / "security.md").read_text(), re.MULTILINE)
 

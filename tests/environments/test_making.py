@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from release_environments import SCRIPT, run_in
+from support.release_environments import SCRIPT, run_in
 
 from vhlo_tools import ReleaseEnvironmentError
 from vhlo_tools.environments import PackageRelease, environment, environments_folder

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus import EXAMPLES, FEATURES
-from endless_programs import LOOP
+from support.corpus import EXAMPLES, FEATURES
+from support.endless_programs import LOOP
 
 import vhlo_tools as vt
 from vhlo_tools.environments import PACKAGES, Download, ReleaseProcess, download_of, pack_arrays, unpack_arrays

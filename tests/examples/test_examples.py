@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, example_programs, framework_examples
-from release_environments import run_in
+from support.corpus import EXAMPLES, example_programs, framework_examples
+from support.release_environments import run_in
 
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.formats import read_signature

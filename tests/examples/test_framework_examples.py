@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from corpus import EXAMPLES, writable_versions
+from support.corpus import EXAMPLES, writable_versions
 
 import vhlo_tools as vt
 from vhlo_tools.artifact.inventory import Alias

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus import example_programs, writable_versions
+from support.corpus import example_programs, writable_versions
 
 import vhlo_tools as vt
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import ROOT
-from vhlo_process import vhlo
+from support.corpus import ROOT
+from support.vhlo_process import vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import xla_client

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from expansions import check_same, check_same_on_devices, expanded, version_before
-from grouped_programs import ADD, CHANNEL, GRIDS, dense, drawn, tensor
+from support.expansions import check_same, check_same_on_devices, expanded, version_before
+from support.grouped_programs import ADD, CHANNEL, GRIDS, dense, drawn, tensor
 
 import vhlo_tools as vt
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from expansions import check_same_on_devices, expanded
-from grouped_programs import CHANNEL, ELEMENTS, GRIDS, dense, drawn, function, tensor
+from support.expansions import check_same_on_devices, expanded
+from support.grouped_programs import CHANNEL, ELEMENTS, GRIDS, dense, drawn, function, tensor
 
 import vhlo_tools as vt
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from expansions import ENGINES, expanded
+from support.expansions import ENGINES, expanded
 
 import vhlo_tools as vt
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from expansions import check_same_on_devices, expanded
-from grouped_programs import ADD, CHANNEL, GLOBAL, GRIDS, dense, drawn, function, reduction, tensor
+from support.expansions import check_same_on_devices, expanded
+from support.grouped_programs import ADD, CHANNEL, GLOBAL, GRIDS, dense, drawn, function, reduction, tensor
 
 import vhlo_tools as vt
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from expansions import check_same, check_same_on_devices, expanded
+from support.expansions import check_same, check_same_on_devices, expanded
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from corpus import FEATURES, around, features_of_library
+from support.corpus import FEATURES, around, features_of_library
 
 import vhlo_tools as vt
 from vhlo_tools.cli.check_text import explanation

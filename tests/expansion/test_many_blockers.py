@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 import pytest
-from corpus import ROOT
-from release_runs import run_by_release
+from support.corpus import ROOT
+from support.release_runs import run_by_release
 
 import vhlo_tools as vt
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from expansions import check_same_on_devices, expanded
-from grouped_programs import ADD, CHANNEL, GLOBAL, dense, drawn, function, tensor
+from support.expansions import check_same_on_devices, expanded
+from support.grouped_programs import ADD, CHANNEL, GLOBAL, dense, drawn, function, tensor
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from element_types import TYPES
-from expansions import check_same, expanded
-from vhlo_library import CURRENT
+from support.element_types import TYPES
+from support.expansions import check_same, expanded
+from support.vhlo_library import CURRENT
 
 import vhlo_tools as vt
 from vhlo_tools.dialect import known_feature

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from element_types import TYPES
-from expansions import ENGINES, check_same, check_same_on_devices, expanded, version_before
+from support.element_types import TYPES
+from support.expansions import ENGINES, check_same, check_same_on_devices, expanded, version_before
 
 import vhlo_tools as vt
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from expansions import check_same, expanded
+from support.expansions import check_same, expanded
 
 FEATURE = "f8E4M3_f8E3M4"
 _BOTH = pytest.mark.parametrize("element", ["f8E4M3", "f8E3M4"])

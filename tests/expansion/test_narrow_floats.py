@@ -9,8 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from both_engines import function
-from expansions import ENGINES, check_same, check_same_on_devices, expanded
+from support.both_engines import function
+from support.expansions import ENGINES, check_same, check_same_on_devices, expanded
 
 import vhlo_tools as vt
 from vhlo_tools.dialect import known_features

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from both_engines import function
-from element_types import TYPES
-from expansions import ENGINES, check_same, check_same_on_devices, expanded
+from support.both_engines import function
+from support.element_types import TYPES
+from support.expansions import ENGINES, check_same, check_same_on_devices, expanded
 
 import vhlo_tools as vt
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from both_engines import function
-from expansions import check_same, check_same_on_devices, expanded
+from support.both_engines import function
+from support.expansions import check_same, check_same_on_devices, expanded
 
 import vhlo_tools as vt
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from expansions import version_before
+from support.expansions import version_before
 
 import vhlo_tools as vt
 from vhlo_tools.dialect import known_feature

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from expansions import check_same, expanded, version_before
+from support.expansions import check_same, expanded, version_before
 
 import vhlo_tools as vt
 from vhlo_tools.dialect import known_feature

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from expansions import check_same, expanded
-from vhlo_library import CURRENT
+from support.expansions import check_same, expanded
+from support.vhlo_library import CURRENT
 
 import vhlo_tools as vt
 from vhlo_tools.dialect import known_feature

@@ -8,9 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from expansions import check_same_on_devices, expanded
-from grouped_programs import CHANNEL, GLOBAL, dense, drawn, function, reduction, tensor
-from vhlo_library import CURRENT
+from support.expansions import check_same_on_devices, expanded
+from support.grouped_programs import CHANNEL, GLOBAL, dense, drawn, function, reduction, tensor
+from support.vhlo_library import CURRENT
 
 import vhlo_tools as vt
 from vhlo_tools.dialect import known_feature

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 import pytest
-from expansions import ENGINES, Engine, expanded
-from sharded_programs import PROGRAMS, WHOLE, annotated, mesh
+from support.expansions import ENGINES, Engine, expanded
+from support.sharded_programs import PROGRAMS, WHOLE, annotated, mesh
 
 import vhlo_tools as vt
 

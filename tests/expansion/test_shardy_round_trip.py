@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from expansions import expanded
-from release_runs import run_sharded_by_release
-from sharded_programs import PROGRAMS, WHOLE, annotated, mesh
+from support.expansions import expanded
+from support.release_runs import run_sharded_by_release
+from support.sharded_programs import PROGRAMS, WHOLE, annotated, mesh
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

@@ -8,8 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from expansions import ENGINES
-from release_runs import run_by_release
+from support.expansions import ENGINES
+from support.release_runs import run_by_release
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

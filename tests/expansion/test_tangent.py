@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from expansions import ENGINES, check_same, expanded
+from support.expansions import ENGINES, check_same, expanded
 
 import vhlo_tools as vt
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from expansions import check_same_on_devices, expanded, version_before
-from grouped_programs import ELEMENTS, GRIDS, dense, drawn, tensor
+from support.expansions import check_same_on_devices, expanded, version_before
+from support.grouped_programs import ELEMENTS, GRIDS, dense, drawn, tensor
 
 import vhlo_tools as vt
 

@@ -13,8 +13,8 @@ from typing import Protocol
 import ml_dtypes
 import numpy as np
 import pytest
-from corpus import ROOT
-from corpus_files import read_corpus_file
+from support.corpus import ROOT
+from support.corpus_files import read_corpus_file
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider

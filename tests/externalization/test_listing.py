@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import safetensors.numpy
-from weights_files import read_header
+from support.weights_files import read_header
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import encode

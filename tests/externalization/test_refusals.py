@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from weights_files import read_header, round_trip
+from support.weights_files import read_header, round_trip
 
 import vhlo_tools as vt
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus import EXAMPLES, example_programs
-from corpus_files import corpus_files
-from release_environments import read_by
-from walking import walk
-from weights_files import arguments_of, read_header, round_trip, text_of
+from support.corpus import EXAMPLES, example_programs
+from support.corpus_files import corpus_files
+from support.release_environments import read_by
+from support.walking import walk
+from support.weights_files import arguments_of, read_header, round_trip, text_of
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import Operation, UseListOrder, encode

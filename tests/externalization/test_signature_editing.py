@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from walking import walk
+from support.walking import walk
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import File, Operation

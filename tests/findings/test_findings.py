@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from corpus import ROOT
 from packaging.requirements import Requirement
 from packaging.version import Version
-from reproductions import (
+from support.corpus import ROOT
+from support.reproductions import (
     INSTALLED,
     Answer,
     Finding,

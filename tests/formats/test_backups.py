@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 from vhlo_tools.formats import list_backups, programs_at
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from protobuf_messages import field, varint
+from support.protobuf_messages import field, varint
 
 import vhlo_tools as vt
 from vhlo_tools.aliasing import Alias, Array, Donor, Signature

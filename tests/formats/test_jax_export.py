@@ -9,7 +9,7 @@ import jax
 import jax.export
 import numpy as np
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.formats import decode_jax_export, recognise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.formats import decode_jax_export, read_signature, recognise

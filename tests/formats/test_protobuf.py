@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from protobuf_messages import field, varint
+from support.protobuf_messages import field, varint
 
 import vhlo_tools as vt
 from vhlo_tools.formats.protobuf import Message

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from protobuf_messages import field
+from support.protobuf_messages import field
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from settings_files import has_schema
+from support.settings_files import has_schema
 
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.gate import keys, reading

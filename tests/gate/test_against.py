@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from gate_programs import GOOD, blocked, check, check_json, write
+from support.gate_programs import GOOD, blocked, check, check_json, write
 
 import vhlo_tools as vt
 from vhlo_tools.gate import Change, Revision

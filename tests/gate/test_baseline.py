@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_programs import GOOD, blocked, check, check_json, write
+from support.gate_programs import GOOD, blocked, check, check_json, write
 
 ASKED = ("m.mlir", "--target", "1.3.0", "--baseline", "known.json")
 

@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from gate_programs import GOOD, DeadlyExaminer, blocked, fill_with_kinds, write
+from support.gate_programs import GOOD, DeadlyExaminer, blocked, fill_with_kinds, write
 
 import vhlo_tools as vt
 from vhlo_tools.api import resolve_target

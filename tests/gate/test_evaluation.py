@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gate_programs import GOOD, write
+from support.gate_programs import GOOD, write
 
 import vhlo_tools as vt
 from vhlo_tools.errors import SettingsError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from gate_programs import GOOD, DeadlyExaminer, blocked, check, fill_with_kinds, write
+from support.gate_programs import GOOD, DeadlyExaminer, blocked, check, fill_with_kinds, write
 
 from vhlo_tools.api import resolve_target
 from vhlo_tools.gate import examinations

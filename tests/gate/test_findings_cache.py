@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from gate_programs import GOOD, blocked, check, check_json, write
+from support.gate_programs import GOOD, blocked, check, check_json, write
 
 import vhlo_tools as vt
 from vhlo_tools.api import resolve_target

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 from action_steps import ActionError, load_action, run_action
-from corpus import ROOT
-from gate_programs import GOOD, blocked, write
+from support.corpus import ROOT
+from support.gate_programs import GOOD, blocked, write
 
 ACTION = ROOT / "action.yml"
 

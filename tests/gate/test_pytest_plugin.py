@@ -14,8 +14,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from corpus import ROOT
-from gate_programs import GOOD, blocked, write
+from support.corpus import ROOT
+from support.gate_programs import GOOD, blocked, write
 
 PLUGIN = "vhlo_tools.pytest_plugin"
 CALL = (

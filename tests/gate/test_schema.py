@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import ROOT
-from gate_programs import check, check_json, write
-from settings_files import has_schema
+from support.corpus import ROOT
+from support.gate_programs import check, check_json, write
+from support.settings_files import has_schema
 
 from vhlo_tools.dialect import known_explanations, known_features
 from vhlo_tools.errors import SettingsError

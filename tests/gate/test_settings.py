@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from gate_programs import GOOD, blocked, check, check_json, write
+from support.gate_programs import GOOD, blocked, check, check_json, write
 
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.gate import find_settings, load_settings, read_settings

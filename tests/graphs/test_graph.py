@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
-from corpus_files import corpus_files
+from support.corpus import EXAMPLES
+from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact

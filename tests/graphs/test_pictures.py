@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
-from corpus_files import corpus_files
+from support.corpus import EXAMPLES
+from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import BytesIO
 
 import pytest
-from raw import RawLibrary
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from raw import RawLibrary
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from opt_programs import opt
+from support.opt_programs import opt
 
 import vhlo_tools as vt
 

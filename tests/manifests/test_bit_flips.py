@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from corpus_files import read_corpus_file
+from support.corpus_files import read_corpus_file
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

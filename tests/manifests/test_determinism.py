@@ -15,10 +15,10 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from corpus import FEATURES, ROOT, example_programs, some_versions
-from corpus_files import corpus_files
+from support.corpus import FEATURES, ROOT, example_programs, some_versions
+from support.corpus_files import corpus_files
 
-WORK = ROOT / "tests" / "repeated_work.py"
+WORK = ROOT / "tests" / "support" / "repeated_work.py"
 ALL = bool(os.environ.get("VHLO_TOOLS_EVERY_VERSION"))
 #: One in so many files, each of another version, program and producer.
 SAMPLED = 1 if ALL else 60

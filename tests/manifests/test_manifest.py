@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES
-from corpus_files import corpus_files
+from support.corpus import EXAMPLES
+from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer, Making

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from plain_permissions import PLAIN
+from support.plain_permissions import PLAIN
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.manifests import Manifest, find_manifest, manifest_place

@@ -11,9 +11,9 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, FEATURES
-from migration_tools import CHANGING, DEADLY, DEADLY_TWICE, LYING
-from raw import RawLibrary
+from support.corpus import EXAMPLES, FEATURES
+from support.migration_tools import CHANGING, DEADLY, DEADLY_TWICE, LYING
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from page_data import contents_of, digest, elements_of, policy_of
+from support.page_data import contents_of, digest, elements_of, policy_of
 
 import vhlo_tools as vt
 from vhlo_tools.pages import ELK, has_layout_engine

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES, example_programs
-from corpus_files import corpus_files
-from large_artifacts import write_artifact_of_constants, write_artifact_of_ops
-from page_data import contents_of
+from support.corpus import EXAMPLES, example_programs
+from support.corpus_files import corpus_files
+from support.large_artifacts import write_artifact_of_constants, write_artifact_of_ops
+from support.page_data import contents_of
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES
-from corpus_files import corpus_files
-from page_data import contents_of
+from support.corpus import EXAMPLES
+from support.corpus_files import corpus_files
+from support.page_data import contents_of
 
 import vhlo_tools as vt
 from vhlo_tools.dialect import known_releases

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from specs_folder import OURS, copy_of, edit, remove_table
+from support.specs_folder import OURS, copy_of, edit, remove_table
 
 from vhlo_tools.bindings import Provider
 from vhlo_tools.cli.main import main
@@ -117,7 +117,7 @@ def test_what_a_released_version_lacks_is_left_to_a_person(survey: Survey, tmp_p
 
 @pytest.mark.one_python
 def test_what_crashes_the_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surveying, "_QUESTIONS", "crashing_questions")
+    monkeypatch.setattr(surveying, "_QUESTIONS", "support.crashing_questions")
     survey = survey_library(known_specification())
     missed = {each.unknown for each in survey.unread}
     assert missed == {"abs", "f32_v1"}

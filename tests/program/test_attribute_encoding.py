@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from raw import RawLibrary
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from element_types import TYPES
+from support.element_types import TYPES
 
 import vhlo_tools as vt
 from vhlo_tools.mapping import join

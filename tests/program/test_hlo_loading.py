@@ -8,9 +8,9 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from alias_programs import configs, module_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.alias_programs import configs, module_text
 
 import vhlo_tools as vt
 from vhlo_tools import api

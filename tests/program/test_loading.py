@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import EXAMPLES
-from raw import RawLibrary
+from support.corpus import EXAMPLES
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.api import program_of

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from alias_programs import configs, declaration_text
 from check_aliases import program_text
 from hypothesis import given, settings
+from support.alias_programs import configs, declaration_text
 
 import vhlo_tools as vt
 from vhlo_tools.aliasing import AliasConfig, Form, Signature, Tuple, encode_aliases, fits

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from raw import RawLibrary
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.api import program_of
@@ -108,15 +108,15 @@ def test_a_busy_machine_and_a_killed_child_say_nothing_of_the_data(monkeypatch: 
     monkeypatch.setattr(screening, "_failed", {})
     monkeypatch.setattr(screening, "_SECONDS", 0.5)
     begun = time.monotonic()
-    assert screening._tried("isolated_functions:process_after", b"waits", 1.0) > 0
+    assert screening._tried("support.isolated_functions:process_after", b"waits", 1.0) > 0
     assert time.monotonic() - begun >= 1.0
     with pytest.raises(vt.EngineTimeoutError) as caught:
-        screening._tried("isolated_functions:hang", b"hangs")
+        screening._tried("support.isolated_functions:hang", b"hangs")
     # As soon as it has had its time of a processor, however busy the machine is.
     assert 0.4 < (caught.value.cpu_seconds or 0) < 1.5
     for number in (signal.SIGKILL, signal.SIGSEGV):
         with pytest.raises(vt.EngineCrashError):
-            screening._tried("isolated_functions:end_by", number.name.encode(), number)
+            screening._tried("support.isolated_functions:end_by", number.name.encode(), number)
     assert {error.signal for error in screening._failed.values() if isinstance(error, vt.EngineCrashError)} == {
         "SIGSEGV"
     }

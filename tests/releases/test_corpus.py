@@ -9,8 +9,8 @@ from collections import Counter
 
 import pytest
 from corpus_contents import contents
-from corpus_files import ARCHIVE, corpus_files, corpus_index
 from make_corpus import read_by_newest
+from support.corpus_files import ARCHIVE, corpus_files, corpus_index
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.artifact.artifact import names_by_dialect

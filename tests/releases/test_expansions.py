@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
-from corpus import features_of_library
-from expansion_confirmations import OLD_RELEASES, Case, cases, confirm, newest_without
+from support.corpus import features_of_library
+from support.expansion_confirmations import OLD_RELEASES, Case, cases, confirm, newest_without
 
 import vhlo_tools as vt
 from vhlo_tools.dialect import known_confirmations, known_feature

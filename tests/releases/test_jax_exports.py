@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, ROOT
-from release_environments import run_in
+from support.corpus import EXAMPLES, ROOT
+from support.release_environments import run_in
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from corpus import EXAMPLES, FEATURES, features_of_library
-from release_environments import read_by
+from support.corpus import EXAMPLES, FEATURES, features_of_library
+from support.release_environments import read_by
 
 import vhlo_tools as vt
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from corpus_files import corpus_files
-from release_environments import read_by
+from support.corpus_files import corpus_files
+from support.release_environments import read_by
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, other_dialects

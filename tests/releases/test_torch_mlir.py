@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus import ROOT
-from release_environments import run_in
+from support.corpus import ROOT
+from support.release_environments import run_in
 
 pytestmark = [pytest.mark.releases, pytest.mark.one_python]
 

@@ -7,7 +7,7 @@ sys.path[:0] = [sys.argv[1], f"{sys.argv[1]}/tests"]
 from pathlib import Path
 
 import numpy as np
-from raw import RawLibrary
+from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

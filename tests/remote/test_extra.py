@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 HIDDEN = """
 import sys

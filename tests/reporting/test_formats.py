@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from gate_programs import GOOD, blocked, check, write
 from junitparser import JUnitXml
 from sarif_kit.validate import validation_errors
 from sarif_pydantic import Sarif
+from support.gate_programs import GOOD, blocked, check, write
 
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.reporting import FORMATS

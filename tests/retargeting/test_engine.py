@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from corpus import EXAMPLES
-from walking import walk
+from support.corpus import EXAMPLES
+from support.walking import walk
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import Operation

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from check_retarget import AGREED, compare, targets
-from corpus import EXAMPLES, FEATURES, ROOT, around, example_programs, features_of_library, some_versions
-from corpus_files import CorpusFile, corpus_files, corpus_index, read_corpus_file
-from walking import walk
+from support.corpus import EXAMPLES, FEATURES, ROOT, around, example_programs, features_of_library, some_versions
+from support.corpus_files import CorpusFile, corpus_files, corpus_index, read_corpus_file
+from support.walking import walk
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from corpus import ROOT
 from repository_pages import links_of, place_of, repository_pages, rewrite_links, uri_of
+from support.corpus import ROOT
 
 DOCS = ROOT / "docs"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.stores import Pairs

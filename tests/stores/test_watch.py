@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, FEATURES
+from support.corpus import EXAMPLES, FEATURES
 
 import vhlo_tools as vt
 from vhlo_tools.executors import Workers

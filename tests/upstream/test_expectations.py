@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from opt_programs import Ran, opt
+from support.opt_programs import Ran, opt
 
 from vhlo_tools.bindings.toolbox import FilePosition, Remark
 from vhlo_tools.upstream.expectations import Verifier

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from opt_programs import opt, translate
+from support.opt_programs import opt, translate
 
 
 def checked(check: str, kind: str = "tensor<2xf32>", values: str = "[1.0, 2.0]") -> str:

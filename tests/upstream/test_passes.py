@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from opt_programs import opt
+from support.opt_programs import opt
 
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.bindings.toolbox import Toolbox

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from opt_programs import Ran, opt, translate
+from support.opt_programs import Ran, opt, translate
 
 PROGRAMS = Path(__file__).with_name("programs")
 COMMANDS = {"opt": opt, "translate": translate}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from opt_programs import opt, translate
+from support.opt_programs import opt, translate
 
 FAULT = '"stablehlo.abs"() : () -> ()'
 SAID = "'stablehlo.abs' op requires one result"

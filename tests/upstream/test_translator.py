@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from opt_programs import opt, translate
+from support.opt_programs import opt, translate
 
 ADD = """func.func @main(%a: tensor<2xi32>, %b: tensor<2xi32>) -> tensor<2xi32> {
   %0 = stablehlo.add %a, %b : tensor<2xi32>

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from corpus import EXAMPLES
-from corpus_files import read_corpus_file
-from walking import walk
+from support.corpus import EXAMPLES
+from support.corpus_files import read_corpus_file
+from support.walking import walk
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import Operation

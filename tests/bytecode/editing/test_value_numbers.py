@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from walking import walk
-from weights_files import round_trip
+from support.walking import walk
+from support.weights_files import round_trip
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import Operation, encode

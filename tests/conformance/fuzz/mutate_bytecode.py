@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from walking import walk
+from support.walking import walk
 
 from fuzz.drawing import damage, hostile_string, near, number
 from vhlo_tools.bytecode import (

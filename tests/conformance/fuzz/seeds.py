@@ -14,8 +14,8 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
-from corpus_files import corpus_files
-from protobuf_messages import field
+from support.corpus_files import corpus_files
+from support.protobuf_messages import field
 
 import vhlo_tools as vt
 from fuzz.cases import Seeds

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from needs import lacking
+from support.needs import lacking
 
 import vhlo_tools as vt
 from vhlo_tools.api import EngineChoice

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corpus import EXAMPLES
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.execution import parse_tensor_type

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from both_engines import function, tensor
+from support.both_engines import function, tensor
 
 import vhlo_tools as vt
 

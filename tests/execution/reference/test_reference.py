@@ -7,10 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from corpus import EXAMPLES
-from element_types import TYPES
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.corpus import EXAMPLES
+from support.element_types import TYPES
 
 import vhlo_tools as vt
 from vhlo_tools.execution import parse_tensor_type

@@ -16,7 +16,12 @@ from vhlo_tools.program import load_program
 
 def evaluate_in_child(provider: Provider, digest: str, bytecode: bytes, arrays: Any) -> Any:
     return call(
-        "isolated_functions:evaluate", provider.prefix, digest, bytecode, list(arrays), limits=Limits(seconds=2.0)
+        "support.isolated_functions:evaluate",
+        provider.prefix,
+        digest,
+        bytecode,
+        list(arrays),
+        limits=Limits(seconds=2.0),
     )
 
 

@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-from corpus import EXAMPLES
-from element_types import TYPES
+from support.corpus import EXAMPLES
+from support.element_types import TYPES
 
 import vhlo_tools as vt
 from vhlo_tools.execution import parse_tensor_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from documentation import page_name, pages_with, run_page
+from support.documentation import page_name, pages_with, run_page
 
 
 @pytest.mark.parametrize("page", pages_with("iree"), ids=page_name)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from element_types import TYPES
+from support.element_types import TYPES
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import isolation
@@ -216,9 +216,9 @@ def test_the_compiler_may_start_its_linker_and_nothing_else(tmp_path: Path) -> N
     limits = isolation.Limits(seconds=30)
     try:
         for attempt in ("write a file", "delete a file", "make a socket", "start a process", "be another program"):
-            said = worker.call("isolated_functions:try_to", (attempt, str(path), 1), limits)
+            said = worker.call("support.isolated_functions:try_to", (attempt, str(path), 1), limits)
             assert said == "PermissionError", attempt
-        assert worker.call("isolated_functions:make_temporary_file", (), limits).startswith("/")
+        assert worker.call("support.isolated_functions:make_temporary_file", (), limits).startswith("/")
     finally:
         worker.end()
     assert path.read_text() == "text"

@@ -8,7 +8,7 @@ import jax
 import jax.export
 import numpy as np
 import pytest
-from sharded_jax import PROGRAMS, X
+from support.sharded_jax import PROGRAMS, X
 
 import vhlo_tools as vt
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from documentation import page_name, pages_with, run_page
+from support.documentation import page_name, pages_with, run_page
 
 #: What Keras itself does to read tensors of PyTorch.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")

@@ -10,9 +10,9 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from corpus import EXAMPLES
-from exported_models import check_model, close
-from xla_cpu import run_on_xla
+from support.corpus import EXAMPLES
+from support.exported_models import check_model, close
+from support.xla_cpu import run_on_xla
 
 import vhlo_tools as vt
 from vhlo_tools.integrations.keras import export

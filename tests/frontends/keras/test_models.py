@@ -12,8 +12,8 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from exported_models import check_model, results_of
 from keras import layers
+from support.exported_models import check_model, results_of
 
 import vhlo_tools as vt
 from vhlo_tools.integrations.keras import export

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from chromium import launched
 from playwright.sync_api import Browser
+from support.chromium import launched
 
 import vhlo_tools as vt
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from chromium import opened, violations_of
-from corpus_files import corpus_files
 from playwright.sync_api import Browser, expect
+from support.chromium import opened, violations_of
+from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from chromium import WatchedPage, opened, violations_of
 from playwright.sync_api import Browser, Page, expect
+from support.chromium import WatchedPage, opened, violations_of
 
 import vhlo_tools as vt
 

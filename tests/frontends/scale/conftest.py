@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from dask_cluster import LocalProcesses, running_cluster
+from support.dask_cluster import LocalProcesses, running_cluster
 
 from vhlo_tools.executors import connected
 

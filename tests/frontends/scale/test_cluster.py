@@ -12,11 +12,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from cluster_stores import FROM, TARGET, filled, found_in, hold_memory
-from corpus import EXAMPLES
-from dask_cluster import LocalProcesses, running_cluster
 from distributed import Client
-from migration_tools import DEADLY
+from support.cluster_stores import FROM, TARGET, filled, found_in, hold_memory
+from support.corpus import EXAMPLES
+from support.dask_cluster import LocalProcesses, running_cluster
+from support.migration_tools import DEADLY
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pyarrow.parquet
 import pytest
-from corpus import EXAMPLES
-from vhlo_process import vhlo
+from support.corpus import EXAMPLES
+from support.vhlo_process import vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.confirmation import Cell, Matrix, ReleaseFacts, draw_matrix

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from corpus import EXAMPLES, FEATURES
+from support.corpus import EXAMPLES, FEATURES
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

@@ -18,8 +18,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from corpus import EXAMPLES, FEATURES
-from page_data import contents_of
+from support.corpus import EXAMPLES, FEATURES
+from support.page_data import contents_of
 
 import vhlo_tools as vt
 from vhlo_tools.cli.help_texts import HELP

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from cluster_stores import TARGET, filled
-from dask_cluster import LocalProcesses
-from gate_programs import DeadlyExaminer, blocked, fill_with_kinds, write
+from support.cluster_stores import TARGET, filled
+from support.dask_cluster import LocalProcesses
+from support.gate_programs import DeadlyExaminer, blocked, fill_with_kinds, write
 
 import vhlo_tools as vt
 from vhlo_tools.api import resolve_target

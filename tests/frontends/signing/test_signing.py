@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

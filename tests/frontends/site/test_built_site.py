@@ -8,8 +8,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from corpus import ROOT
 from docstring_markdown import fenced, linked
+from support.corpus import ROOT
 
 SITE = ROOT / "build" / "site"
 PAGES = sorted(SITE.rglob("*.html"))

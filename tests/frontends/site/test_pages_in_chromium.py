@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from chromium import launched, opened, violations_of
-from corpus import ROOT
 from find_chromium import MissingChromiumError, install_chromium
+from support.chromium import launched, opened, violations_of
+from support.corpus import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

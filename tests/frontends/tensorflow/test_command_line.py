@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from exported_models import close
-from xla_cpu import run_on_xla
+from support.exported_models import close
+from support.xla_cpu import run_on_xla
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

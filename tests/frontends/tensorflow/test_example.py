@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from corpus import EXAMPLES
-from exported_models import check_model, close
-from xla_cpu import run_on_xla
+from support.corpus import EXAMPLES
+from support.exported_models import check_model, close
+from support.xla_cpu import run_on_xla
 
 import vhlo_tools as vt
 from vhlo_tools.integrations.tensorflow import export, export_saved_model

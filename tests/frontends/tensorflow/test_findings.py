@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reproductions import INSTALLED, installed_release, known_findings, known_results, news, run
+from support.reproductions import INSTALLED, installed_release, known_findings, known_results, news, run
 
 
 def test_the_installed_release_is_as_recorded() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from exported_models import check_model
+from support.exported_models import check_model
 
 from vhlo_tools.integrations.exported_model import ExportedModel
 from vhlo_tools.integrations.tensorflow import export

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from exported_models import results_of
+from support.exported_models import results_of
 
 from vhlo_tools.cli.main import main
 from vhlo_tools.findings import Finding

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from exported_models import check_model, close, results_of
+from support.exported_models import check_model, close, results_of
 
 import vhlo_tools as vt
 from vhlo_tools.artifact.inventory import Alias

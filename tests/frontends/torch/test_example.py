@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from corpus import EXAMPLES
-from xla_cpu import run_on_xla
+from support.corpus import EXAMPLES
+from support.xla_cpu import run_on_xla
 
 import vhlo_tools as vt
 from vhlo_tools.api import export_model

@@ -11,8 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from support.xla_cpu import run_on_xla
 from torch import nn
-from xla_cpu import run_on_xla
 
 import vhlo_tools as vt
 from vhlo_tools.externalization.safetensors import read_tensors

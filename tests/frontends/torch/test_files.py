@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.xla_cpu import run_on_xla
 from torch import nn
-from xla_cpu import run_on_xla
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import inspect_bytes

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from support.xla_cpu import run_on_xla
 from torch import nn
 from torch.nn import functional
-from xla_cpu import run_on_xla
 
 import vhlo_tools as vt
 from vhlo_tools.integrations.torch import export

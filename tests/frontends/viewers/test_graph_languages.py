@@ -9,10 +9,10 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
-from chromium import launched, opened
-from corpus import EXAMPLES
-from corpus_files import corpus_files
-from npm_packages import npm_file
+from support.chromium import launched, opened
+from support.corpus import EXAMPLES
+from support.corpus_files import corpus_files
+from support.npm_packages import npm_file
 
 import vhlo_tools as vt
 from vhlo_tools.graphs import Picture, dot_lines, mermaid_lines, picture_of, program_graph, svg_lines

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from chromium import launched
-from corpus import EXAMPLES
+from support.chromium import launched
+from support.corpus import EXAMPLES
 
 sys.path.insert(0, str(EXAMPLES))
 

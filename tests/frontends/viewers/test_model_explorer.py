@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import launched
-from corpus import EXAMPLES
-from corpus_files import corpus_files
-from large_artifacts import write_artifact_of_ops
 from model_explorer.extension_manager import ExtensionManager
 from PIL import Image
+from support.chromium import launched
+from support.corpus import EXAMPLES
+from support.corpus_files import corpus_files
+from support.large_artifacts import write_artifact_of_ops
 
 import vhlo_tools as vt
 from vhlo_tools.graphs import program_graph

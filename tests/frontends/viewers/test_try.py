@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from build_try import build
-from chromium import WatchedPage, launched, opened, violations_of
-from corpus import EXAMPLES
-from corpus_files import corpus_files
+from support.chromium import WatchedPage, launched, opened, violations_of
+from support.corpus import EXAMPLES
+from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

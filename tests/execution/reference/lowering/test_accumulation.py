@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from both_engines import function, run_on_both
+from support.both_engines import function, run_on_both
 
 TYPES: dict[str, Any] = {
     "i8": np.int8,

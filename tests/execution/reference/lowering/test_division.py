@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from both_engines import function, run_on_both, tensor
+from support.both_engines import function, run_on_both, tensor
 
 import vhlo_tools as vt
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from both_engines import run
+from support.both_engines import run
 
 import vhlo_tools as vt
 

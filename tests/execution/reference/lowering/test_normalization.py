@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from both_engines import function, run_on_both, tensor
+from support.both_engines import function, run_on_both, tensor
 
 TOLERANCES = {"f16": 2e-3, "f32": 2e-6, "f64": 1e-14}
 

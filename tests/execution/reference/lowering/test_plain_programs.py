@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from both_engines import function
+from support.both_engines import function
 
 import vhlo_tools as vt
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from both_engines import function, run_on_both, tensor
+from support.both_engines import function, run_on_both, tensor
 
 import vhlo_tools as vt
 

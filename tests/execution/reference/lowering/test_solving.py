@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from both_engines import function, run, tensor
+from support.both_engines import function, run, tensor
 
 pytestmark = pytest.mark.needs("stablehlo.triangular_solve")
 

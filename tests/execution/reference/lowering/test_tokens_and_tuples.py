@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from both_engines import run
+from support.both_engines import run
 
 import vhlo_tools as vt
 

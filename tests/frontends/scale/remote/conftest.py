@@ -11,9 +11,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from faulty_proxy import Faults, proxied
-from store_buckets import Bucket
-from store_servers import BUCKET, SERVERS, started
+from support.faulty_proxy import Faults, proxied
+from support.store_buckets import Bucket
+from support.store_servers import BUCKET, SERVERS, started
 
 from vhlo_tools.remote import Url, forget_connections, place
 
@@ -93,7 +93,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture(scope="session")
 def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An artifact of 1.9.0 with four constants, 24 MB in all."""
-    from large_artifacts import write_artifact_of_constants
+    from support.large_artifacts import write_artifact_of_constants
 
     path = tmp_path_factory.mktemp("artifact") / "large.mlirbc"
     write_artifact_of_constants(path, 24 << 20, 4, "1.9.0")

@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES
-from store_buckets import Bucket
+from support.corpus import EXAMPLES
+from support.store_buckets import Bucket
 
 import vhlo_tools as vt
 from vhlo_tools.migration import claim as claims

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corpus import FEATURES
-from store_buckets import Bucket
+from support.corpus import FEATURES
+from support.store_buckets import Bucket
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from store_buckets import Bucket
-from store_servers import SERVERS, free_port
+from support.store_buckets import Bucket
+from support.store_servers import SERVERS, free_port
 
 from vhlo_tools.cli.main import main
 from vhlo_tools.errors import StoreError

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES, FEATURES
-from store_buckets import Bucket
-from store_servers import SERVERS
+from support.corpus import EXAMPLES, FEATURES
+from support.store_buckets import Bucket
+from support.store_servers import SERVERS
 
 import vhlo_tools as vt
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS

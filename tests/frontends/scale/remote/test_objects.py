@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from store_buckets import Bucket
+from support.store_buckets import Bucket
 
 from vhlo_tools.errors import InvalidUrlError, ObjectChangedError, StoreError
 from vhlo_tools.files import write_atomically

@@ -14,10 +14,10 @@ from pathlib import Path
 import boto3
 import pyarrow.parquet as pq
 import pytest
-from cluster_stores import TARGET, filled, found_in
-from dask_cluster import LocalProcesses, running_cluster
-from store_buckets import Bucket
-from store_servers import SERVERS
+from support.cluster_stores import TARGET, filled, found_in
+from support.dask_cluster import LocalProcesses, running_cluster
+from support.store_buckets import Bucket
+from support.store_servers import SERVERS
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

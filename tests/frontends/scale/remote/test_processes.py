@@ -8,7 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from store_buckets import Bucket
+from support.store_buckets import Bucket
 
 from vhlo_tools.remote import open_object, write_object
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from corpus import EXAMPLES
-from store_buckets import Bucket
+from support.corpus import EXAMPLES
+from support.store_buckets import Bucket
 
 import vhlo_tools as vt
 from vhlo_tools.errors import ObjectChangedError

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from corpus import EXAMPLES, FEATURES
-from dask_cluster import running_cluster
-from store_buckets import Bucket
+from support.corpus import EXAMPLES, FEATURES
+from support.dask_cluster import running_cluster
+from support.store_buckets import Bucket
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from faulty_proxy import Faults
-
+from support.faulty_proxy import Faults
 from vhlo_tools.remote import Url
 
 __all__ = ["Bucket"]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 __all__ = ["ARCHIVE", "CorpusFile", "corpus_files", "corpus_index", "read_corpus_file"]
 
-ARCHIVE = Path(__file__).parent / "artifacts" / "corpus.zip"
+ARCHIVE = Path(__file__).parents[1] / "artifacts" / "corpus.zip"
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xla_cpu import run_on_xla
 
 import vhlo_tools as vt
+from support.xla_cpu import run_on_xla
 
 __all__ = ["function", "run", "run_on_both", "tensor"]
 

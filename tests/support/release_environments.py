@@ -10,7 +10,7 @@ from pathlib import Path
 
 from vhlo_tools.environments import ReleaseProcess, clean_environment
 
-SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "environments.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "environments.py"
 
 
 @cache

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xla_cpu import run_on_xla
 
 import vhlo_tools as vt
+from support.xla_cpu import run_on_xla
 from vhlo_tools.integrations.exported_model import ExportedModel
 
 __all__ = ["check_model", "close", "results_of"]

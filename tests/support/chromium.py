@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from find_chromium import install_chromium
-from npm_packages import npm_file
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+
+from support.npm_packages import npm_file
 
 __all__ = ["AXE", "WatchedPage", "axe_source", "launched", "opened", "violations_of"]
 

@@ -31,12 +31,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from corpus import EXAMPLES, ROOT
 from sybil import Document, Region
 from sybil import Example as Block
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 
+from support.corpus import EXAMPLES, ROOT
 from vhlo_tools.cli.main import main
 from vhlo_tools.gate import load_settings
 

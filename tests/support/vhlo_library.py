@@ -6,9 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from corpus import writable_versions
-from vhlo_text import OpText
-
+from support.corpus import writable_versions
+from support.vhlo_text import OpText
 from vhlo_tools.bindings import MLIRFailure, Provider, get_provider
 from vhlo_tools.dialect import known_ops
 from vhlo_tools.probing.binary import names_in

@@ -10,7 +10,7 @@ from vhlo_tools.bindings import get_provider
 from vhlo_tools.dialect import Feature, known_features, known_versions
 from vhlo_tools.version import Version
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 FEATURES = ROOT / "tests" / "programs" / "features"
 

@@ -25,8 +25,8 @@ from typing import Final, Literal, get_args
 
 from packaging.requirements import Requirement
 from packaging.version import Version
-from release_environments import run_in
 
+from support.release_environments import run_in
 from vhlo_tools.environments import clean_environment
 
 __all__ = [
@@ -49,7 +49,7 @@ __all__ = [
 
 Outcome = Literal["reproduced", "mended", "changed"]
 
-FOLDER: Final = Path(__file__).parent / "findings"
+FOLDER: Final = Path(__file__).parents[1] / "findings"
 #: The files of findings, each with the title of its group.
 GROUPS: Final = {
     "add_only": "Violations of the add-only rule",

@@ -15,11 +15,11 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from corpus import ROOT
-from expansions import version_before
-from release_runs import ReleaseRun, run_by_release, run_sharded_by_release
 
 import vhlo_tools as vt
+from support.corpus import ROOT
+from support.expansions import version_before
+from support.release_runs import ReleaseRun, run_by_release, run_sharded_by_release
 from vhlo_tools.dialect import Effect, ExpansionConfirmation, Feature, Release, known_features, known_releases
 
 __all__ = ["OLD_RELEASES", "Case", "cases", "confirm"]

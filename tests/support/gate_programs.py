@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from corpus import EXAMPLES, FEATURES
 
 import vhlo_tools as vt
+from support.corpus import EXAMPLES, FEATURES
 from vhlo_tools.cli.main import main
 from vhlo_tools.gate.examination import Examination, Examiner, Task
 

@@ -7,9 +7,8 @@ import os
 import time
 from pathlib import Path
 
-from corpus import EXAMPLES, FEATURES
-
 import vhlo_tools as vt
+from support.corpus import EXAMPLES, FEATURES
 
 __all__ = ["FROM", "TARGET", "filled", "found_in", "hold_memory"]
 

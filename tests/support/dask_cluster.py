@@ -16,7 +16,7 @@ from distributed import Client
 
 __all__ = ["LocalProcesses", "running_cluster"]
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 #: Workers find the modules of the tests too.
 SETTINGS = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
 #: Seconds until a worker that was killed is given up, instead of 30: the machine is this one.

@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 import ml_dtypes  # noqa: F401  # names its element types to numpy
 import numpy as np
-from release_environments import run_in
 
 import vhlo_tools as vt
+from support.release_environments import run_in
 
 __all__ = ["ReleaseRun", "run_by_release", "run_sharded_by_release"]
 
-SCRIPTS = Path(__file__).parent / "releases"
+SCRIPTS = Path(__file__).parents[1] / "releases"
 #: Seconds for one process; XLA of some releases waits forever for a device that failed.
 TIMEOUT = 120
 

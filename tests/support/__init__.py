@@ -1,0 +1,1 @@
+"""What tests share: programs, processes, servers and readings of others."""
