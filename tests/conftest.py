@@ -15,6 +15,8 @@ from support.raw import RawLibrary
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider, get_provider
 
+pytest_plugins = ["support.selection"]
+
 # A shell has its background jobs ignore Ctrl-C, and so would all processes that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -12,6 +12,8 @@ import pytest
 
 from vhlo_tools.caches import DigestSet, cache_folder
 
+pytestmark = pytest.mark.every_python
+
 
 def digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()

@@ -10,6 +10,8 @@ import pytest
 
 import vhlo_tools
 
+pytestmark = pytest.mark.every_python
+
 PACKAGE = Path(vhlo_tools.__file__).parent
 DOORS = sorted(path.parent for path in [PACKAGE / "__init__.py", *PACKAGE.glob("*/__init__.py")])
 

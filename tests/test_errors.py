@@ -6,6 +6,8 @@ import pytest
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 F32 = "tensor<4xf32>"
 TAN = f"func.func @main(%a: {F32}) -> {F32} {{ %0 = stablehlo.tan %a : {F32} return %0 : {F32} }}"
 

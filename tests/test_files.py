@@ -13,6 +13,8 @@ import pytest
 from vhlo_tools.files import write_atomically
 from vhlo_tools.mapping import map_file, slices
 
+pytestmark = pytest.mark.every_python
+
 
 def names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]

@@ -8,12 +8,14 @@ does not know, and must not say anything else.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from support.corpus import EXAMPLES, FEATURES
@@ -40,6 +42,7 @@ ALIASED = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
     : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }"""
+Vhlo = Callable[..., subprocess.CompletedProcess[str]]
 #: By name, or, where only what is allowed has changed, by the op.
 UNKNOWN = re.compile(r"is unknown: the file was written for|do not have the reason")
 
@@ -60,36 +63,65 @@ def checkout(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return folder
 
 
-def asked(checkout: Path, *arguments: str) -> Any:
-    done = run_in_checkout(checkout, "tests/support/newer_library_answers.py", *arguments)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+class Asked:
+    """A process whose package reads the specification of a copy, and which answers questions."""
+
+    def __init__(self, checkout: Path, *options: str) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "tests/support/newer_library_answers.py", *options]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, cwd=checkout, env=environment, stdin=pipe, stdout=pipe, text=True)
+
+    def __call__(self, *question: object) -> Any:
+        """Return the answer to a question; what goes wrong there, its stderr shows, which is that of the tests."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps([str(each) for each in question]) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        assert answer, f"the process ended with {self.process.wait()}"
+        return json.loads(answer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()
 
 
 @pytest.fixture(scope="module")
-def answers(checkout: Path) -> Any:
+def asked(checkout: Path) -> Iterator[Asked]:
+    with Asked(checkout) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def vhlo(asked: Asked) -> Vhlo:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        code, out, error = asked("vhlo", *arguments)
+        assert "Traceback" not in error, error
+        return subprocess.CompletedProcess(arguments, code, out, error)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def answers(checkout: Path, asked: Asked) -> Any:
     """What is said of each program where the library is there."""
     (checkout / "with").mkdir()
-    end = known_end(checkout)
-    return asked(checkout, str(checkout / "with"), str(EXAMPLES / "saxpy.mlir"), *map(str, programs_after(end)))
+    return asked("answers", checkout / "with", EXAMPLES / "saxpy.mlir", *programs_after(known_end(checkout)))
 
 
 @pytest.fixture(scope="module")
 def answers_without(checkout: Path, answers: Any) -> Any:
     """What is said of the same programs, as artifacts, where no library is."""
     (checkout / "without").mkdir()
-    paths = [each["path"] for each in answers["programs"].values()]
-    return asked(checkout, "--no-library", str(checkout / "without"), *paths)
+    with Asked(checkout, "--no-library") as process:
+        return process("answers", checkout / "without", *(each["path"] for each in answers["programs"].values()))
 
 
 def known_end(checkout: Path) -> vt.Version:
     return vt.Version(checkout.name.removeprefix("cut-")[:-1])
-
-
-def vhlo(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    done = run_in_checkout(checkout, "-m", "vhlo_tools.cli.main", *arguments)
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
 
 
 @cache
@@ -246,9 +278,9 @@ def store(checkout: Path, answers: Any) -> Path:
     return folder
 
 
-def test_the_gate_answers_for_each_file_and_target(checkout: Path, store: Path) -> None:
+def test_the_gate_answers_for_each_file_and_target(checkout: Path, vhlo: Vhlo, store: Path) -> None:
     end = str(known_end(checkout))
-    done = vhlo(checkout, "check", str(store), "--target", end, "--target", "current", "--output-format", "json")
+    done = vhlo("check", str(store), "--target", end, "--target", "current", "--output-format", "json")
     assert done.returncode == 1, done.stderr
     files = {Path(each["path"]).name: each for each in json.loads(done.stdout)["files"]}
     assert files["known.mlirbc"]["ok"]
@@ -261,31 +293,33 @@ def test_the_gate_answers_for_each_file_and_target(checkout: Path, store: Path) 
     assert all(each["unknown"] and each["introduced"] is None for each in errors)
 
 
-def test_reports_have_a_field_of_it(checkout: Path, store: Path) -> None:
+def test_reports_have_a_field_of_it(checkout: Path, vhlo: Vhlo, store: Path) -> None:
     end = str(known_end(checkout))
-    done = vhlo(checkout, "check", str(store), "--target", end, "--output-format", "sarif")
+    done = vhlo("check", str(store), "--target", end, "--output-format", "sarif")
     (run,) = json.loads(done.stdout)["runs"]
     assert done.returncode == 1
     assert {each["properties"].get("unknown") for each in run["results"] if each["level"] == "error"} == {True}
-    text = vhlo(checkout, "check", str(store), "--target", end)
+    text = vhlo("check", str(store), "--target", end)
     shown = " ".join(text.stdout.split())
     assert UNKNOWN.search(shown)
     assert "update vhlo_tools" in shown
 
 
-def test_a_migration_goes_on_with_the_other_files(checkout: Path, store: Path, tmp_path: Path) -> None:
+def test_a_migration_goes_on_with_the_other_files(checkout: Path, vhlo: Vhlo, store: Path, tmp_path: Path) -> None:
     end = str(known_end(checkout))
-    done = vhlo(checkout, "migrate", str(store), "--target", end, "--output-dir", str(tmp_path), "--verify")
+    # That workers read the same specification, one cut shows.
+    jobs = "2" if known_end(checkout) == CUTS[0] else "1"
+    done = vhlo("migrate", str(store), "--target", end, "--output-dir", str(tmp_path), "--verify", "--jobs", jobs)
     assert done.returncode == 1, done.stderr
     assert UNKNOWN.search(done.stdout + done.stderr)
     assert [each.name for each in tmp_path.rglob("*.mlirbc")] == ["known.mlirbc"]
     assert vt.verify(store / "known.mlirbc", next(tmp_path.rglob("*.mlirbc"))).passed
 
 
-def test_an_old_store_goes_up_to_the_version_of_the_library(checkout: Path, tmp_path: Path) -> None:
+def test_an_old_store_goes_up_to_the_version_of_the_library(vhlo: Vhlo, tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
     vt.serialize(EXAMPLES / "saxpy.mlir", "1.0.0").save(tmp_path / "store/old.mlirbc")
-    done = vhlo(checkout, "migrate", str(tmp_path / "store"), "--target", "current", "--verify")
+    done = vhlo("migrate", str(tmp_path / "store"), "--target", "current", "--verify")
     assert done.returncode == 0, done.stdout + done.stderr
     assert vt.open_artifact(tmp_path / "store/old.mlirbc").version == get_provider().library.current
 
@@ -300,13 +334,13 @@ def test_every_kind_of_target_can_be_written_and_read(answers: Any) -> None:
             assert said["meant"] == str(vt.resolve_target(target).version)
 
 
-def test_commands_work(checkout: Path, tmp_path: Path) -> None:
+def test_commands_work(vhlo: Vhlo, tmp_path: Path) -> None:
     written = tmp_path / "written.mlirbc"
     saxpy = str(EXAMPLES / "saxpy.mlir")
-    assert vhlo(checkout, "serialize", saxpy, "--target", "current", "-o", str(written)).returncode == 0
-    assert vhlo(checkout, "deserialize", str(written), "-o", str(tmp_path / "text.mlir")).returncode == 0
-    assert vhlo(checkout, "verify", saxpy, str(written)).returncode == 0
-    assert vhlo(checkout, "inspect", str(written)).returncode == 0
+    assert vhlo("serialize", saxpy, "--target", "current", "-o", str(written)).returncode == 0
+    assert vhlo("deserialize", str(written), "-o", str(tmp_path / "text.mlir")).returncode == 0
+    assert vhlo("verify", saxpy, str(written)).returncode == 0
+    assert vhlo("inspect", str(written)).returncode == 0
 
 
 def test_it_runs(answers: Any) -> None:
@@ -321,45 +355,48 @@ def test_it_runs(answers: Any) -> None:
     assert answers["programs"]["saxpy"]["verified"] is True
 
 
-def test_aliases_of_an_unknown_call_are_not_said_to_be_none(checkout: Path, tmp_path: Path) -> None:
+def test_aliases_of_an_unknown_call_are_not_said_to_be_none(checkout: Path, vhlo: Vhlo, tmp_path: Path) -> None:
     program = tmp_path / "call.mlir"
     program.write_text(ALIASED)
     written = tmp_path / "call.mlirbc"
-    assert vhlo(checkout, "serialize", str(program), "-o", str(written)).returncode == 0
-    shown = vhlo(checkout, "alias", "show", str(written), "--output-format", "json")
+    assert vhlo("serialize", str(program), "-o", str(written)).returncode == 0
+    shown = vhlo("alias", "show", str(written), "--output-format", "json")
     said = json.loads(shown.stdout)
     if known_end(checkout) < vt.Version("1.18.0") <= LIBRARY:
         assert (said["calls"], said["unknown"]) == ([], ["vhlo.custom_call_v2"])
-        assert "vhlo.custom_call_v2 is unknown" in vhlo(checkout, "alias", "show", str(written)).stderr
-        assert "its aliases were not examined" in vhlo(checkout, "alias", "lint", str(written)).stdout
+        assert "vhlo.custom_call_v2 is unknown" in vhlo("alias", "show", str(written)).stderr
+        assert "its aliases were not examined" in vhlo("alias", "lint", str(written)).stdout
     else:
         assert [len(each["aliases"]) for each in said["calls"]] == [1]
         assert said["unknown"] == []
 
 
-def test_unknown_ops_that_differ_are_different(checkout: Path, tmp_path: Path) -> None:
+def test_unknown_ops_that_differ_are_different(vhlo: Vhlo, tmp_path: Path) -> None:
     """Although nobody can say in what, but for the bytes; and what strips them changes nothing else."""
     paths = []
     for target in ("kernel", "another"):
         paths.append(tmp_path / f"{target}.mlirbc")
         program = tmp_path / f"{target}.mlir"
         program.write_text(ALIASED.replace("kernel", target))
-        assert vhlo(checkout, "serialize", str(program), "-o", str(paths[-1])).returncode == 0
-    assert vhlo(checkout, "diff", *map(str, paths)).returncode == 1
-    assert vhlo(checkout, "diff", str(paths[0]), str(paths[0])).returncode == 0
+        assert vhlo("serialize", str(program), "-o", str(paths[-1])).returncode == 0
+    assert vhlo("diff", *map(str, paths)).returncode == 1
+    assert vhlo("diff", str(paths[0]), str(paths[0])).returncode == 0
     stripped = tmp_path / "stripped.mlirbc"
-    assert vhlo(checkout, "strip", str(paths[0]), "-o", str(stripped)).returncode == 0
+    assert vhlo("strip", str(paths[0]), "-o", str(stripped)).returncode == 0
     # Here everything is known.
     assert vt.diff(stripped, paths[0]) == []
     assert str(vt.deserialize(stripped)) == str(vt.deserialize(paths[0]))
-    text = vhlo(checkout, "deserialize", str(paths[0]), "--emit", "vhlo", "-o", str(tmp_path / "text"))
+    text = vhlo("deserialize", str(paths[0]), "--emit", "vhlo", "-o", str(tmp_path / "text"))
     assert text.returncode == 0, text.stderr
     assert "custom_call_v" in (tmp_path / "text").read_text()
 
 
 def test_a_version_that_nobody_has_is_refused(checkout: Path, answers: Any) -> None:
-    done = vhlo(checkout, "retarget", answers["programs"]["saxpy"]["path"], "--target", "1.99.0", "-o", "none")
-    assert done.returncode == 2
+    """In a process of its own, as a user runs a command."""
+    written = answers["programs"]["saxpy"]["path"]
+    command = ("-m", "vhlo_tools.cli.main", "retarget", written, "--target", "1.99.0", "-o", "none")
+    done = run_in_checkout(checkout, *command)
+    assert done.returncode == 2, done.stderr
     assert f"to {answers['ends']} are known, and " in done.stderr
 
 

@@ -118,6 +118,7 @@ def test_differences_are_a_list_and_a_table(artifact: vt.Artifact) -> None:
     assert shown(vt.diff(artifact, artifact)) == [["no differences"]]
 
 
+@pytest.mark.long
 def test_reports_are_tables(artifact: vt.Artifact, tmp_path: Path) -> None:
     rows = shown(vt.verify(artifact, vt.retarget(artifact, "1.9.0")))
     assert "computes the same as" in rows[0][0]

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from vhlo_tools import InvalidVersionError, Version
 
+pytestmark = pytest.mark.every_python
+
 numbers = st.tuples(*[st.integers(0, 999_999_999)] * 3)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.corpus import EXAMPLES
+from support.forked_python import COMMAND, IMPORTS, ForkedPython
 from support.release_environments import run_in
 
 import vhlo_tools as vt
@@ -22,8 +24,6 @@ class Blocker:
             raise ImportError(f"{name} is blocked")
 
 sys.meta_path.insert(0, Blocker())
-from vhlo_tools.cli.main import main
-sys.exit(main(sys.argv[1:]))
 """
 
 FUTURE = """
@@ -62,7 +62,15 @@ print(module.operation.get_asm(enable_debug_info=True))
 
 
 def blocked(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", BLOCKER, *arguments], capture_output=True, text=True)
+    """Run a command in a Python that is started for it."""
+    return subprocess.run([sys.executable, "-c", BLOCKER + COMMAND, *arguments], capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def python() -> Iterator[ForkedPython]:
+    """A Python in which nothing could import a binding from the beginning."""
+    with ForkedPython(BLOCKER + IMPORTS) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +113,9 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
     ids=lambda command: command[0],
 )
-def test_commands_that_need_none(command: list[str], artifact: str, tmp_path: Path) -> None:
-    result = blocked(*(part.format(artifact=artifact, output=tmp_path / "out") for part in command))
+def test_commands_that_need_none(command: list[str], artifact: str, python: ForkedPython, tmp_path: Path) -> None:
+    arguments = [part.format(artifact=artifact, output=tmp_path / "out") for part in command]
+    result = python.run(COMMAND, *arguments)
     assert result.returncode == 0, result.stderr
     assert result.stdout or (tmp_path / "out").exists() or "no violation" in result.stderr
 

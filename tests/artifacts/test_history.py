@@ -12,6 +12,8 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.manifests import Manifest
 
+pytestmark = pytest.mark.long
+
 PAGE = ROOT / "docs" / "history.md"
 
 

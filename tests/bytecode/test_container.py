@@ -13,6 +13,8 @@ from vhlo_tools import MalformedArtifactError, Version
 from vhlo_tools.artifact.artifact import names_by_dialect
 from vhlo_tools.bytecode import decode, decode_container, encode
 
+pytestmark = pytest.mark.every_python
+
 # Version 0, producer "x", then the five sections that every file has, of one byte each.
 SMALLEST = bytes.fromhex("4d4cef52" "01" "7800" "000300" "010300" "020300" "030300" "040300")  # fmt: skip
 

@@ -14,7 +14,7 @@ from vhlo_tools.bytecode import decode, encode, entry_name, strip_locations
 from vhlo_tools.bytecode.printing import print_program
 from vhlo_tools.dialect import find_op_version
 
-pytestmark = pytest.mark.one_python
+pytestmark = [pytest.mark.one_python, pytest.mark.every_python]
 
 
 def test_every_file_is_itself_again() -> None:
@@ -49,6 +49,7 @@ def test_every_op_of_vhlo_is_specified_and_within_its_life() -> None:
             assert known.is_in(artifact.version), (name, op)
 
 
+@pytest.mark.long
 def test_every_file_is_described_printed_and_stripped() -> None:
     for name, data in corpus_files(ordinary=False):
         file = decode(data)

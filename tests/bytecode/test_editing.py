@@ -14,6 +14,8 @@ from vhlo_tools.bindings import Provider
 from vhlo_tools.bytecode import Entry, ResourceGroup, decode, encode
 from vhlo_tools.cli.main import main
 
+pytestmark = pytest.mark.every_python
+
 
 def with_locations(provider: Provider, data: bytes) -> str:
     return provider.text(vt.deserialize(data), debug_info=True)
@@ -25,6 +27,7 @@ def stripped_by_mlir(provider: Provider, data: bytes) -> str:
     return provider.text(module, debug_info=True)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
 def test_strip_gives_the_program_of_strip_debuginfo(path: Path, provider: Provider) -> None:
     for version in some_versions(path.name):

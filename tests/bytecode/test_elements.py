@@ -8,6 +8,8 @@ import pytest
 
 from vhlo_tools.bytecode.elements import element_texts, same_bytes, shortest_form
 
+pytestmark = pytest.mark.every_python
+
 
 def short(data: bytes, shape: tuple[int, ...], bits: int) -> bytes:
     return bytes(shortest_form(memoryview(data), shape, bits))

@@ -15,6 +15,8 @@ from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.mapping import FileRange, map_file
 
+pytestmark = pytest.mark.every_python
+
 KNOWN = [frozenset({13, 15, 0}), frozenset({7})]
 #: Groups of a few entries and of many; entries of lengths of one byte or two, and of constants.
 COUNTS, LENGTHS = (1, 2, 17, 300), (1, 2, 5, 5, 5, 31, 32, 63, 64, 200, 255, 256, 257, 9000)

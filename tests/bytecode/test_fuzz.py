@@ -4,9 +4,10 @@ import pytest
 from fuzz.bits import SUBJECTS, bits_of, flip, subject
 from support.needs import STABLEHLO
 
-pytestmark = pytest.mark.one_python
+pytestmark = [pytest.mark.one_python, pytest.mark.every_python]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("program", "version"),
     [pytest.param(p, v, id=f"{p}@{v}", marks=pytest.mark.needs(STABLEHLO + v)) for p, v in SUBJECTS],

@@ -21,6 +21,8 @@ from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.dialect import EntryKind, encodings_of
 from vhlo_tools.mapping import join
 
+pytestmark = pytest.mark.every_python
+
 PROGRAM_OF_ONE_OP = "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }"
 
 
@@ -102,6 +104,7 @@ def test_a_list_of_many_long_ones_is_refused_before_it_is_joined(file: File) -> 
     refused(text, encode(file), "a nested attribute expands to .* or more")
 
 
+@pytest.mark.long
 def test_a_long_string_is_printed(file: File) -> None:
     file.strings.append(b"x" * (17 << 20))
     key = add(file, "string", len(file.strings) - 1, dialect="builtin")
@@ -126,6 +129,7 @@ def test_deep_regions(depth: int, file: File) -> None:
         strip(data)
 
 
+@pytest.mark.long
 def test_regions_that_are_too_deep_to_be_written(file: File) -> None:
     """Compiled code would not see the end of the stack."""
     for _ in range(100_000):

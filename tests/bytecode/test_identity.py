@@ -13,6 +13,8 @@ import vhlo_tools as vt
 from vhlo_tools.bytecode import decode, encode
 from vhlo_tools.dialect import Feature
 
+pytestmark = pytest.mark.every_python
+
 
 def assert_identity(data: bytes) -> None:
     """See that only what no specification describes stays bytes, and that all is itself again."""
@@ -24,6 +26,7 @@ def assert_identity(data: bytes) -> None:
             assert known or file.decode(kind, index) is not None
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
 def test_examples_at_every_version(path: Path) -> None:
     for version in some_versions(path.name):
@@ -34,6 +37,7 @@ def test_examples_at_every_version(path: Path) -> None:
         assert_identity(bytes(artifact))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("feature", features_of_library(), ids=lambda feature: feature.id)
 def test_features_at_every_version(feature: Feature) -> None:
     for version in some_versions(feature.id, *around(feature)):

@@ -13,6 +13,8 @@ from vhlo_tools.bytecode.ir_decoding import TableSizes, decode_ir
 from vhlo_tools.bytecode.ir_encoding import encode_ir
 from vhlo_tools.bytecode.reader import ByteReader
 
+pytestmark = pytest.mark.every_python
+
 TABLES = TableSizes(1 << 22, 1 << 22, 1 << 22, 1 << 22)
 NEWEST = 6
 
@@ -68,6 +70,7 @@ def program(chance: random.Random, arguments: int, kinds: int, ops: int, *, usua
     return Block(operations=[Operation(0, 0, regions=[Region([Block(held, body)])], isolated=True)])
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("usual", [True, False])
 @pytest.mark.parametrize("seed", range(20))
 def test_ops_come_back(seed: int, usual: bool) -> None:
@@ -82,6 +85,7 @@ def test_ops_come_back(seed: int, usual: bool) -> None:
     assert encode_ir(again, NEWEST) == data
 
 
+@pytest.mark.long
 def test_more_ops_than_are_read_at_once() -> None:
     chance = random.Random(0)
     block = program(chance, 3, 20, 70_000, usual=True)
@@ -91,6 +95,7 @@ def test_more_ops_than_are_read_at_once() -> None:
     assert again == block
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("column", ["location", "operands"])
 @pytest.mark.parametrize("position", [1, 40_000, 69_999])
 def test_one_index_too_large_is_found_wherever_it_stands(column: str, position: int) -> None:

@@ -12,6 +12,8 @@ import vhlo_tools as vt
 from vhlo_tools.artifact import other_dialects
 from vhlo_tools.bindings import Provider
 
+pytestmark = pytest.mark.every_python
+
 PROGRAMS = (*example_programs(), *(FEATURES / f"{feature.id}.mlir" for feature in features_of_library()))
 
 
@@ -19,6 +21,7 @@ def generic(provider: Provider, source: str | bytes) -> str:
     return provider.text(provider.parse(provider.new_context(), source), debug_info=True, generic=True)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_text_is_the_module_that_mlir_reads_from_the_bytes(path: Path, provider: Provider) -> None:
     for version in writable_versions()[::3] + writable_versions()[-1:]:

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from vhlo_tools import MalformedArtifactError
 from vhlo_tools.bytecode.reader import ByteReader
 
+pytestmark = pytest.mark.every_python
+
 
 def prefix_varint(value: int) -> bytes:
     """Encode as «Variable-Width Integers» in mlir/docs/BytecodeFormat.md says, in the plainest way."""

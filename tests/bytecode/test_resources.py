@@ -8,6 +8,8 @@ from vhlo_tools import MalformedArtifactError
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.resources import Resource, ResourceGroup, ResourceKind, decode_resources, encode_resources
 
+pytestmark = pytest.mark.every_python
+
 STRINGS, DIALECTS = 8, 2
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import base64
 
+import pytest
+
 import vhlo_tools as vt
 from vhlo_tools.bytecode import decode, encode
+
+pytestmark = pytest.mark.every_python
 
 # module attributes {x.y = 1.0 : f8E4M3FN}, and a function that returns its argument, for StableHLO 1.13.0, by
 # jaxlib 0.10.1. Later releases give the type a code.

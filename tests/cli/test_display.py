@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.corpus import EXAMPLES
-from support.terminals import plain, shown_on_terminal
+from support.terminals import plain, shown_by_process, shown_on_terminal
 
 from vhlo_tools.cli.main import main
 
@@ -22,13 +22,23 @@ COMMANDS = {
     "inspect jax_store/evaluate.jax_export": 0,
     "alias show transformer_step.mlir": 0,
     "diff saxpy.mlir keras_mlp.mlirbc": 1,
-    "check saxpy.mlir keras_mlp.mlirbc transformer_step.mlir --target 1.0.0 --target 1.9.0": 1,
+    "check saxpy.mlir keras_mlp.mlirbc transformer_step.mlir --target 1.0.0 --target 1.9.0 -j 1": 1,
 }
 
 
 def words(text: str) -> set[str]:
     """Return what is said in it, however cells were broken: the characters alone, of each word of the language."""
     return set(re.findall(r"\w{2,}", text))
+
+
+def test_a_process_shows_what_is_shown_here() -> None:
+    """The other tests call commands in their own process, where others were called before."""
+    command = next(each for each in COMMANDS if each.startswith("check"))
+    process, here = (
+        function(command.split(), columns=80, folder=EXAMPLES, code=COMMANDS[command])
+        for function in (shown_by_process, shown_on_terminal)
+    )
+    assert here == process
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 300])
@@ -62,7 +72,9 @@ def test_colours_can_be_had_or_not(command: str) -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", shown(NO_COLOR="1"))
 
 
-@pytest.mark.parametrize("command", ["inspect P", "inspect A", "alias show A", "diff A B", "check P A --target 0.9.0"])
+@pytest.mark.parametrize(
+    "command", ["inspect P", "inspect A", "alias show A", "diff A B", "check P A --target 0.9.0 -j 1"]
+)
 def test_names_do_not_control_the_terminal(command: str, tmp_path: Path) -> None:
     shutil.copy(HOSTILE, tmp_path / "P")
     shutil.copy(EXAMPLES / "saxpy.mlir", tmp_path / "B")

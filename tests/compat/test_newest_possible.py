@@ -27,6 +27,7 @@ def check(artifact: Artifact) -> bool:
     return bound < known_versions()[-1].version
 
 
+@pytest.mark.long
 def test_nothing_is_newer_in_what_old_releases_wrote() -> None:
     settled = seen = 0
     for _, data in corpus_files():
@@ -41,6 +42,7 @@ def test_nothing_is_newer_in_what_old_releases_wrote() -> None:
     assert settled > seen / 2
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("path", [*example_programs(), *sorted(FEATURES.glob("*.mlir"))], ids=lambda path: path.name)
 def test_nothing_is_newer_in_programs_with_each_feature(path: Path) -> None:
     try:

@@ -51,6 +51,7 @@ def requirements_of(program: str | Path, target: str | vt.Version | None = None)
     return vt.serialize(program, target, allow_other_dialects=True, name="program.mlir").requirements()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.name)
 def test_what_stands_in_the_way_is_what_the_library_refuses(path: Path, provider: Provider) -> None:
     requirements = requirements_of(path)
@@ -82,6 +83,7 @@ def test_expansions_reach_what_is_promised(feature: Feature) -> None:
     assert vt.serialize(path, reached, expand=True).requirements().downgradable_to <= reached
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("feature", features_of_library(), ids=lambda feature: feature.id)
 def test_what_is_promised_holds_where_expansions_have_limits(feature: Feature) -> None:
     path = ROOT / "tests" / "programs" / "expansion" / f"{feature.id}.mlir"

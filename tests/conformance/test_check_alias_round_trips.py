@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from check_alias_round_trips import check, config_of, round_trip
 from support.alias_programs import module_text
 
 from vhlo_tools.aliasing import AliasConfig, encode_aliases
+
+pytestmark = pytest.mark.long
 
 #: With aliases of both kinds and donors among them.
 SEEDS = range(11, 13)

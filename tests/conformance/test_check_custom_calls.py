@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from check_custom_calls import campaign
 from custom_call_answers import wrong_results
 from custom_call_drawing import draw_call
@@ -10,6 +11,8 @@ from custom_call_programs import program_of
 from custom_call_targets import UNKNOWN
 
 from vhlo_tools.execution.custom_calls import RULES
+
+pytestmark = pytest.mark.long
 
 
 def test_custom_calls_run_right_or_are_refused() -> None:

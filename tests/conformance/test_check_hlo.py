@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from check_hlo import check
+
+pytestmark = pytest.mark.long
 
 
 def test_modules_of_any_signature_are_read_with_their_aliases() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 SCRIPT = Path(__file__).with_name("check_jax_exports.py")
 spec = importlib.util.spec_from_file_location("check_jax_exports", SCRIPT)
 assert spec is not None

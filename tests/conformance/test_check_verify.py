@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from check_verify import campaign
+
+pytestmark = pytest.mark.long
 
 
 def test_changes_that_an_input_shows_are_found() -> None:

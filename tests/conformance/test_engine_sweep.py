@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from engine_sweep import Drawn, draw_program, ended
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("number", range(24))
 def test_the_engines_agree(number: int) -> None:

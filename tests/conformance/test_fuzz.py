@@ -11,6 +11,8 @@ from fuzz.campaign import Campaign
 from fuzz.seeds import collect
 from fuzz.self_test import DEEDS
 
+pytestmark = pytest.mark.long
+
 #: Among the first inputs of this seed is every deed.
 SEED = 0
 INPUTS = 24

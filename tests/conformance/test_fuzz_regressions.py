@@ -16,6 +16,8 @@ from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.long
+
 INPUTS = sorted((Path(__file__).parents[1] / "programs" / "fuzz").iterdir())
 #: Far more CPU seconds than any of them takes, on a slow machine too.
 _LIMIT = 60

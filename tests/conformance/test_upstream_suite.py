@@ -16,6 +16,8 @@ import upstream_server
 import upstream_suite
 from upstream_suite import Outcome, expected_shortfalls, reason_of, report
 
+pytestmark = pytest.mark.long
+
 TANH = "func.func @f(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.tanh %a : tensor<f32> return %0 : tensor<f32> }\n"
 
 #: Run in a process of its own: a helper is forked from it.

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from upstream_testdata import main, run_file
 
+pytestmark = pytest.mark.long
+
 RUN = "// RUN: stablehlo-translate --interpret %s\n// RUN: stablehlo-translate --serialize --target=current %s\n"
 
 

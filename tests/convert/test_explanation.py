@@ -11,6 +11,8 @@ from support.raw import RawLibrary
 import vhlo_tools as vt
 from vhlo_tools.artifact import other_dialects
 
+pytestmark = pytest.mark.every_python
+
 BLOCKED = """
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.tan %a : tensor<4xf32> loc("model.py":42:3)

@@ -10,6 +10,8 @@ from support.raw import RawLibrary
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
 
+pytestmark = pytest.mark.every_python
+
 ATTRIBUTES = """
 unit|true|1 : i1|1 : i3|1 : i4|1 : i8|1 : ui8|1 : si8|1 : i32|1 : i64|1 : i128|1 : index
 1.0 : f16|1.0 : bf16|1.0 : f32|1.0 : f64|1.0 : f80|1.0 : f8E4M3FN
@@ -52,6 +54,7 @@ def outcome_of(raw: RawLibrary, text: str) -> str:
     return "kept" if str(raw.deserialize(data)) == before else "changed"
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("attribute", [each for line in ATTRIBUTES.split("\n") if line for each in line.split("|")])
 def test_findings_say_what_the_library_does(attribute: str, place: str) -> None:

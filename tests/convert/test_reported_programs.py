@@ -11,6 +11,8 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.cli.main import main
 
+pytestmark = pytest.mark.every_python
+
 REPORTS = ROOT / "tests" / "programs" / "reports"
 OTHER_TYPE = REPORTS / "returns_another_type.mlir"
 SAID = "3:3: stablehlo.return returns tensor<4x6xf64>, but @main is declared to return tensor<4x5xf64>"

@@ -26,6 +26,8 @@ from vhlo_tools.cli.main import main
 from vhlo_tools.dialect import known_releases
 from vhlo_tools.formats import decode_jax_export
 
+pytestmark = pytest.mark.every_python
+
 # Below this, locations are made plain for readers that do not know ranges, which the library does not do.
 RANGES_SINCE = vt.Version("1.9.0")
 MIXED_SINCE = vt.Version("1.11.0")
@@ -48,6 +50,7 @@ def without_sharding_rules(path: Path, folder: Path) -> Path:
     return folder / path.name
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("allow", [False, True], ids=["stablehlo", "other-dialects"])
 @pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
 def test_every_example_at_every_version_is_what_the_library_makes(
@@ -75,6 +78,7 @@ def test_every_example_at_every_version_is_what_the_library_makes(
     assert reached
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
 def test_every_artifact_moves_to_every_version_as_the_library_would_move_it(path: Path, raw: RawLibrary) -> None:
     newest = vt.serialize(path, allow_other_dialects=True)
@@ -169,6 +173,7 @@ def test_an_artifact_keeps_the_dialects_it_holds() -> None:
     assert "sdy" in inspect_bytes(bytes(vt.retarget(mixed, "1.12.0")), "x")["dialects"]
 
 
+@pytest.mark.long
 def test_aliases_survive_every_version() -> None:
     path = EXAMPLES / "transformer_step.mlir"
     aliases = path.read_text().count("tf.aliasing_output")
@@ -178,6 +183,7 @@ def test_aliases_survive_every_version() -> None:
             assert str(vt.deserialize(vt.serialize(path, version))).count("tf.aliasing_output") == aliases
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("feature", features_of_library(), ids=lambda feature: feature.id)
 def test_feature_programs_are_what_the_library_makes(feature: Any, raw: RawLibrary) -> None:
     path = FEATURES / f"{feature.id}.mlir"

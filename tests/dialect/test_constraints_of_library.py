@@ -13,6 +13,8 @@ from support.vhlo_text import TENSOR, OpText, converted, find, op_text, structur
 from vhlo_tools.dialect import Constraint, Op, OpVersion, find_enum, known_feature, known_ops
 from vhlo_tools.version import Version
 
+pytestmark = pytest.mark.every_python
+
 CONSTRAINTS = [(op, constraint) for op in known_ops() for constraint in op.constraints if constraint.since <= CURRENT]
 
 EACH_CONSTRAINT = pytest.mark.parametrize(

@@ -31,6 +31,8 @@ from vhlo_tools.findings import NEWER_THAN_DATA, OPAQUE_PROPERTIES
 from vhlo_tools.rewriting import REWRITTEN
 from vhlo_tools.version import Version
 
+pytestmark = pytest.mark.every_python
+
 
 def test_versions_are_complete_and_ascend() -> None:
     versions = [entry.version for entry in known_versions()]

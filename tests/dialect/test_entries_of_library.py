@@ -12,6 +12,8 @@ from vhlo_tools.bytecode import decode, encode_entry
 from vhlo_tools.bytecode.printing import print_program
 from vhlo_tools.dialect import EntryKind, Spelling, find_enum, known_enums, known_ops, spellings_of
 
+pytestmark = pytest.mark.every_python
+
 F32, I8 = "!vhlo.f32_v1", "!vhlo.i8_v1"
 BOUNDS = "#vhlo.type_extensions_v1<bounds = [3, ?]>"
 
@@ -135,6 +137,7 @@ def test_its_bytes_and_its_text_are_what_the_library_writes(kind: EntryKind, spe
     assert codes == {encoding.code for encoding in spelling.encodings}
 
 
+@pytest.mark.long
 def test_the_library_has_no_type_or_attribute_that_the_specification_lacks() -> None:
     specified = {spelling.name for kind in ("type", "attribute") for spelling in spellings_of("vhlo", kind)}
     specified |= {version.name for op in known_ops() for version in op.versions}

@@ -12,6 +12,8 @@ from support.vhlo_text import OpText, find, op_text
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.dialect import Enum, EnumCase, known_enums
 
+pytestmark = pytest.mark.every_python
+
 ENUMS = [enum for enum in known_enums() if enum.min <= CURRENT]
 CASES = [(enum, case) for enum in ENUMS for case in enum.cases if case.min <= CURRENT]
 

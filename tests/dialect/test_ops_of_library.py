@@ -28,6 +28,8 @@ from vhlo_tools.dialect import (
 )
 from vhlo_tools.version import Version
 
+pytestmark = pytest.mark.every_python
+
 STEPS = [(op, step) for op in known_ops() for step in op.steps if op.versions[step.newer - 1].min <= CURRENT]
 
 EACH_OP_VERSION = pytest.mark.parametrize(("op", "version"), OP_VERSIONS, ids=[v.name for _, v in OP_VERSIONS])

@@ -150,6 +150,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert document.edit.diff("new.toml").startswith("--- /dev/null\n+++ new.toml\n")
 
 
+@pytest.mark.long
 @given(strategies.lists(strategies.text()), strategies.lists(strategies.text(), min_size=1), strategies.booleans())
 def test_any_array_is_extended(values: list[str], more: list[str], is_long: bool) -> None:
     items = [quoted(value) for value in values]

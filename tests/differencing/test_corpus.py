@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.differencing.artifacts import diff_artifacts
 
 
+@pytest.mark.long
 def test_every_artifact_of_the_corpus() -> None:
     last: dict[str, vt.Artifact] = {}
     differing = 0

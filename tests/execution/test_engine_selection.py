@@ -11,6 +11,8 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import Provider
 from vhlo_tools.execution.reference.cost_model import estimated_steps
 
+pytestmark = pytest.mark.every_python
+
 
 def chosen(text: str, **options: Any) -> tuple[str, str]:
     executable = vt.load_executable(text, **options)

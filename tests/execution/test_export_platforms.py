@@ -13,6 +13,8 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
 
+pytestmark = pytest.mark.every_python
+
 X = np.arange(3, dtype=np.float32)
 
 
@@ -25,6 +27,7 @@ def exported(*platforms: str, sizes: str = "3") -> jax.export.Exported:
     return jax.export.export(jitted, platforms=platforms)(jax.ShapeDtypeStruct(shape, np.float32))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("engine", ["auto", "reference", "xla"])
 @pytest.mark.parametrize("sizes", ["3", "n"])
 @pytest.mark.parametrize("platforms", [("cpu", "tpu"), ("tpu", "cpu"), ("cuda", "rocm", "cpu"), ("cpu",)])
@@ -60,6 +63,7 @@ def test_a_platform_of_something_else_is_refused() -> None:
         vt.run("func.func @main() { return }", [], platform="cpu")
 
 
+@pytest.mark.long
 def test_inputs_are_those_of_the_exported_function() -> None:
     export = exported("tpu", "cpu")
     (drawn,) = vt.draw_inputs(export)

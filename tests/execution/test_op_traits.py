@@ -23,6 +23,8 @@ from vhlo_tools.execution.xla.workarounds import WORKAROUNDS
 from vhlo_tools.rewriting import Pattern
 from vhlo_tools.verification.domains import INDEX_RULES
 
+pytestmark = pytest.mark.every_python
+
 # The specification has these as VHLO only: they stand for ops of the dialect func.
 OF_FUNC = {"call": "func.call", "func": "func.func"}
 

@@ -15,6 +15,8 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import xla_client
 from vhlo_tools.execution import parse_tensor_type
 
+pytestmark = pytest.mark.every_python
+
 REPORTS = ROOT / "tests" / "programs" / "reports"
 Array = np.ndarray[Any, Any]
 ZEROS, OUTSIDE = np.zeros(6, np.float32), np.array([[0], [5], [-1]], np.int32)
@@ -66,6 +68,7 @@ def test_every_engine_computes_what_frameworks_do(name: str) -> None:
             np.testing.assert_array_equal(result, right, f"output {number} on {engine}")
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("element", ["i1", "i8", "i32", "f32", "bf16", "complex<f32>"])
 @pytest.mark.parametrize("operands", ["one value", "equal constants", "equal sums"])
 def test_a_scatter_of_operands_that_are_equal(operands: str, element: str) -> None:
@@ -108,6 +111,7 @@ def test_a_scatter_of_operands_that_are_equal(operands: str, element: str) -> No
                 np.testing.assert_array_equal(result, np.array([update[0], 0, update[1]]).astype(dtype), engine)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("size", [8, 300])
 @pytest.mark.parametrize("payload", ["iota of the rows", "iota of the columns", "broadcast iota"])
 def test_the_first_of_a_sort_with_an_iota(payload: str, size: int) -> None:

@@ -66,6 +66,7 @@ def _collectives(count: int, channel: str) -> dict[str, tuple[str, list[str], st
     }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("op", _collectives(2, ""))
 @pytest.mark.parametrize(("replicas", "partitions"), [each for each in GRIDS if 1 in each], ids=str)
 def test_collectives(op: str, replicas: int, partitions: int) -> None:

@@ -200,6 +200,7 @@ def _gathered(case: Case, operand: Any, indices: Any) -> Any:
     return result
 
 
+@pytest.mark.long
 @pytest.mark.one_python
 def test_gathers_against_the_specification() -> None:
     rng = np.random.default_rng(1)
@@ -212,6 +213,7 @@ def test_gathers_against_the_specification() -> None:
         np.testing.assert_array_equal(found, _gathered(case, operand, indices), str(case))
 
 
+@pytest.mark.long
 @pytest.mark.one_python
 def test_scatters() -> None:
     rng = np.random.default_rng(2)
@@ -228,6 +230,7 @@ def _rows(batches: int, element: str, **others: Any) -> Case:
     return Case((batches, 5), (1, 1), (1,), (0,), (0,), (1,), 2, (batches, 3, 1), (), element, **others)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("batches", "element", "wider"),
     [
@@ -259,6 +262,7 @@ def test_positions_fit_into_the_type_of_indices(batches: int, element: str, wide
 _ROWS_OF_SCALARS = Case((2, 5), (1, 1), (1,), (0,), (1,), (1,), 2, (3, 2), (), "i32")
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dynamic", ["operand", "indices", "operand indices"])
 @pytest.mark.parametrize("case", [_rows(2, "i8"), _ROWS_OF_SCALARS], ids=["vectors", "scalars"])
 @pytest.mark.parametrize("op", ["gather", "dynamic_gather"])
@@ -297,6 +301,7 @@ def _says_sorted(text: str) -> bool:
     return "indices_are_sorted = #vhlo.bool_v1<true>" in text
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("op", ["gather", "dynamic_gather", "scatter"])
 def test_indices_are_said_to_be_sorted_only_if_they_are(op: str) -> None:
     plain: dict[str, Any] = {"is_sorted": True}
@@ -321,6 +326,7 @@ def test_indices_are_said_to_be_sorted_only_if_they_are(op: str) -> None:
         check_same(program, artifact, [given], engines=["xla"])
 
 
+@pytest.mark.long
 def test_the_pass_of_the_library_does_the_same(provider: Provider) -> None:
     for case, op in product(_cases(9, 15), ("gather", "scatter")):
         artifact, _ = expanded(case.text(op), _FEATURE, "1.0.0")

@@ -31,6 +31,7 @@ def _groupings(count: int) -> list[list[list[int]]]:
     return [each for each in ([group for group in way if group] for way in ways) if each]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("channel", [False, True], ids=["cross_replica", "cross_partition"])
 @pytest.mark.parametrize(("replicas", "partitions"), GRIDS, ids=str)
 def test_every_grouping(replicas: int, partitions: int, channel: bool) -> None:
@@ -43,6 +44,7 @@ def test_every_grouping(replicas: int, partitions: int, channel: bool) -> None:
         _check(program, artifact, inputs, replicas, partitions)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("element", ELEMENTS)
 @pytest.mark.parametrize("shape", [(), (2, 0), (5,), (2, 1, 3)], ids=str)
 def test_every_type_of_elements(element: str, shape: tuple[int, ...]) -> None:

@@ -19,6 +19,7 @@ def _groups(replicas: int, partitions: int, strategy: str) -> list[list[int]]:
     return [list(range(count))[::-2], list(range(count))[-2::-2]] if count > 1 else [[0]]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(("replicas", "partitions"), GRIDS, ids=str)
 def test_gathering_and_reducing(replicas: int, partitions: int, strategy: str) -> None:
@@ -41,6 +42,7 @@ def test_gathering_and_reducing(replicas: int, partitions: int, strategy: str) -
         check_same_on_devices(program, artifact, inputs, replicas=replicas, partitions=partitions)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("strategy", ["cross_replica", "cross_partition"])
 @pytest.mark.parametrize(("replicas", "partitions"), [(2, 2), (4, 2), (2, 4), (1, 8)], ids=str)
 def test_all_to_all(replicas: int, partitions: int, strategy: str) -> None:
@@ -61,6 +63,7 @@ def test_all_to_all(replicas: int, partitions: int, strategy: str) -> None:
     check_same_on_devices(program, artifact, inputs, replicas=replicas, partitions=partitions)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("element", ["f64", "i32", "i1", "bf16", "complex<f32>"])
 def test_scalars_and_many_operands(element: str) -> None:
     takes = [tensor((), element), tensor((1, 1, 2), element), tensor((), element), tensor((5,), element)]

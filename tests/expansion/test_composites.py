@@ -24,6 +24,7 @@ def _square(type_: str) -> str:
     return _SQUARE.format(type=type_)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("element", _DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (0, 2), (2, 1, 3)], ids=str)
 def test_types_and_sizes(element: str, shape: tuple[int, ...]) -> None:

@@ -79,6 +79,7 @@ def _results(artifact: vt.Artifact, *given: np.ndarray) -> list[Any]:
     return [np.asarray(vt.run(artifact, list(given), engine=engine)[1]) for engine in ENGINES]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("lhs", "rhs", "accumulation"), _SINGLE)
 @pytest.mark.parametrize("element", ["f32", "f64"])
 def test_one_primitive_operation(lhs: str, rhs: str, accumulation: str, element: str) -> None:
@@ -116,6 +117,7 @@ def test_nothing_is_rounded_where_the_operands_have_the_precision(element: str, 
     check_same(program, artifact, [[_numbers((4, 16), element), _numbers((16, 3), element, 1)]])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("precision", "products"), _SEVERAL)
 @pytest.mark.parametrize("element", ["f32", "f64", "f16", "bf16"])
 def test_several_primitive_operations(precision: str, products: int, element: str) -> None:
@@ -131,6 +133,7 @@ def test_several_primitive_operations(precision: str, products: int, element: st
         assert np.all(np.abs(found - exact) <= bound)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("precision", "products"), _SEVERAL)
 def test_the_products_of_components(precision: str, products: int) -> None:
     # With one product in each sum, the order of additions is that of the patterns, and the bits are known.
@@ -161,6 +164,7 @@ def test_the_products_of_components(precision: str, products: int) -> None:
     np.testing.assert_array_equal(reference, total)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("precision", "products"), _SEVERAL)
 def test_infinities_and_nans(precision: str, products: int) -> None:
     program = _program(_algorithm(precision, precision, "f32", products))
@@ -175,6 +179,7 @@ def test_infinities_and_nans(precision: str, products: int) -> None:
         np.testing.assert_array_equal(found[~np.isfinite(expected)], expected[~np.isfinite(expected)])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("precision", "accumulation", "products"), [("bf16", "f32", 1), ("bf16", "f32", 6)])
 @pytest.mark.parametrize(
     ("lhs", "rhs", "result", "dimensions", "formula"),
@@ -235,6 +240,7 @@ def test_results_of_another_type(result: str) -> None:
         assert np.all(np.abs(found.astype(float) - expected) <= 1.01 * unit * np.abs(expected) + 2e-6)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("precision", ["f8E4M3", "f8E3M4"])
 @pytest.mark.parametrize("element", ["bf16", "f32", "f64"])
 def test_precision_types_that_are_newer_than_algorithms(precision: str, element: str) -> None:

@@ -62,6 +62,7 @@ def _ops(groups: str, size: int, *, channel: bool = False) -> dict[str, str]:
     }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", MESHES)
 def test_groups_are_those_of_the_mesh(name: str) -> None:
     expected = MESHES[name][-1]
@@ -72,6 +73,7 @@ def test_groups_are_those_of_the_mesh(name: str) -> None:
         assert str(vt.deserialize(artifact)) == str(vt.deserialize(vt.serialize(explicit, artifact.version)))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", [name for name in MESHES if name not in WITH_SUB_AXES])
 def test_groups_are_those_of_upstream(name: str) -> None:
     """Upstream's pass expands all features of a target at once; these programs have no other."""
@@ -89,6 +91,7 @@ def test_groups_are_those_of_upstream(name: str) -> None:
         assert found == expected
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["one axis of two", "both axes, the other way", "order of devices"])
 @pytest.mark.parametrize("op", ["all_gather", "all_reduce", "reduce_scatter"])
 def test_results_on_devices(op: str, name: str) -> None:
@@ -102,6 +105,7 @@ def test_results_on_devices(op: str, name: str) -> None:
         check_same_on_devices(program, artifact, inputs, replicas=replicas, partitions=count // replicas)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["outer axis", "inner half of an axis", "two of three axes"])
 @pytest.mark.parametrize("channel", [False, True])
 def test_results_on_eight_replicas_or_partitions(name: str, channel: bool) -> None:

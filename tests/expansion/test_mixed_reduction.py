@@ -71,6 +71,7 @@ def _check(artifact: vt.Artifact, inputs: Sequence[Any], *expected: np.ndarray) 
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("narrow", "wide"), _PAIRS)
 def test_reduce(narrow: str, wide: str) -> None:
     program = _reduce((3, 5), (1,), narrow, wide)
@@ -124,6 +125,7 @@ def test_several_operands() -> None:
     _check(artifact, [a, b, c, np.int8(1), np.float32(1), np.float32(1)], *sums)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("narrow", "wide"), _PAIRS[:7])
 def test_reduce_window(narrow: str, wide: str) -> None:
     program = f"""func.func @main(%a: {_tensor((2, 6), narrow)}, %i: {_tensor((), narrow)})
@@ -139,6 +141,7 @@ def test_reduce_window(narrow: str, wide: str) -> None:
     _check(artifact, [values, np.zeros((), TYPES[narrow])], sums)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(("narrow", "wide"), _PAIRS[:7])
 def test_scatter(narrow: str, wide: str) -> None:
     operands = f"{_tensor((4,), narrow)}, tensor<3x1xi32>, {_tensor((3,), narrow)}"
@@ -183,6 +186,7 @@ def _select_and_scatter(narrow: str, wide: str, compared: str) -> str:
       return %0 : {_tensor((4,), wide)} }}"""
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("narrow", "wide", "compared"),
     [
@@ -249,6 +253,7 @@ def test_several_operands_of_all_reduce() -> None:
     assert "accumulate" not in str(caught.value)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("narrow", "wide"), [("i8", "i32"), ("bf16", "f32"), ("f32", "f64")])
 @pytest.mark.parametrize("count", [2, 4])
 def test_several_operands_of_all_reduce_become_one_each_and_are_converted(count: int, narrow: str, wide: str) -> None:

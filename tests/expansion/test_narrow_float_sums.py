@@ -31,6 +31,7 @@ def test_convolutions_with_wider_results(element: str, groups: int) -> None:
     check_same(program, artifact, [[_quarters((2, 12, 3), 1), _quarters((3, 3 // groups, 6), 2)]])
 
 
+@pytest.mark.sample(2)
 @_BOTH
 @pytest.mark.parametrize("op", ["add", "maximum", "multiply"])
 def test_scatters(element: str, op: str) -> None:

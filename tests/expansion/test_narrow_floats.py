@@ -86,6 +86,7 @@ def _near(element: str) -> np.ndarray[Any, Any]:
     return np.concatenate([places, np.nextafter(places, np.inf), np.nextafter(places, -np.inf), [np.inf, np.nan]])
 
 
+@pytest.mark.sample(3)
 @_EVERY
 @pytest.mark.parametrize("source", ["f16", "bf16", "f32", "f64", "i32", "i1"])
 def test_conversions(element: str, source: str) -> None:
@@ -133,6 +134,7 @@ def _pairs(element: str, engine: str) -> list[np.ndarray[Any, Any]]:
     return [each[chosen] for each in values]
 
 
+@pytest.mark.sample(2)
 @_EVERY
 def test_every_pair_of_values(element: str) -> None:
     for engine in _engines(element):
@@ -143,6 +145,7 @@ def test_every_pair_of_values(element: str) -> None:
         _check(element, _program(element, body, names, [size] * 2, [size] * len(names)), values, [engine])
 
 
+@pytest.mark.sample(2)
 @_EVERY
 def test_every_value(element: str) -> None:
     values = _all(element)
@@ -159,6 +162,7 @@ def test_every_value(element: str) -> None:
         _check(element, program, [values], engines)
 
 
+@pytest.mark.sample(2)
 @_EVERY
 def test_comparisons(element: str) -> None:
     values = _pairs(element, "reference")
@@ -196,6 +200,7 @@ def test_bits(element: str) -> None:
         np.testing.assert_array_equal(np.signbit(numbers[~is_nan]), np.signbit(expected.astype(np.float32)[~is_nan]))
 
 
+@pytest.mark.sample(2)
 @_EVERY
 @pytest.mark.parametrize("count", [3, 101])
 def test_constants(element: str, count: int) -> None:
@@ -227,6 +232,7 @@ def _region(name: str) -> str:
         stablehlo.return %v : tensor<E> }})"""
 
 
+@pytest.mark.sample(2)
 @_EVERY
 @pytest.mark.parametrize("name", ["add", "maximum"])
 def test_reductions(element: str, name: str) -> None:
@@ -243,6 +249,7 @@ def test_reductions(element: str, name: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.sample(3)
 @_EVERY
 def test_moving_control_flow_and_calls(element: str) -> None:
     body = """%n = stablehlo.constant dense<3> : tensor<i32>
@@ -282,6 +289,7 @@ def test_moving_control_flow_and_calls(element: str) -> None:
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.sample(3)
 @_EVERY
 @pytest.mark.parametrize("result", ["f32", "f64"])
 def test_products_of_a_wide_type(element: str, result: str) -> None:
@@ -362,6 +370,7 @@ _RELAXED = (
 )
 
 
+@pytest.mark.sample(2)
 @_EVERY
 def test_relaxed(element: str) -> None:
     """Results within two values of those before: one for the approximation, one for its rounding before."""
@@ -384,6 +393,7 @@ def test_relaxed(element: str) -> None:
             assert np.abs(places[0] - places[1]).max() <= (4 if name == "logistic" else 2)
 
 
+@pytest.mark.sample(3)
 @_EVERY
 def test_relaxed_products(element: str) -> None:
     body = """%0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
@@ -400,6 +410,7 @@ def test_relaxed_products(element: str) -> None:
         np.testing.assert_array_equal(vt.run(artifact, inputs, engine=engine)[0], expected)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("element", ["f8E4M3", "f8E4M3FNUZ", "f8E5M2FNUZ"])
 @pytest.mark.parametrize("name", ["maximum", "add"])
 def test_between_devices(element: str, name: str) -> None:

@@ -124,6 +124,7 @@ def _source(element: str) -> np.ndarray[Any, Any]:
     return np.array(numbers).astype(TYPES[element])
 
 
+@pytest.mark.sample(4)
 @_BOTH
 @pytest.mark.parametrize("other", _SOURCES)
 def test_conversions(element: str, other: str) -> None:
@@ -141,6 +142,7 @@ def test_conversions_of_complex_numbers(element: str) -> None:
     _check(program, [np.array([1.5 + 2j, -3, 2.9, 0.4j], np.complex64)])
 
 
+@pytest.mark.sample(2)
 @_BOTH
 @pytest.mark.parametrize("count", [1, 3, 100, 101, 500])
 def test_constants(element: str, count: int) -> None:
@@ -185,6 +187,7 @@ def _body(name: str) -> str:
         stablehlo.return %v : tensor<E> }})"""
 
 
+@pytest.mark.sample(2)
 @_BOTH
 @pytest.mark.parametrize("name", ["add", "multiply", "maximum", "and"])
 def test_reductions(element: str, name: str) -> None:
@@ -273,6 +276,7 @@ def test_sizes_that_are_known_at_run_time_only(element: str) -> None:
     _check(program, [_drawn(element, (9,), 8)], engines=["reference"])
 
 
+@pytest.mark.sample(3)
 @_BOTH
 @pytest.mark.parametrize("name", ["add", "multiply", "minimum", "maximum"])
 def test_between_devices(element: str, name: str) -> None:

@@ -41,6 +41,7 @@ def _in_numpy(numbers: Any, storage: str, axis: int) -> Any:
     return (integers - zeros.astype(np.int64)).astype(np.float32) * scales
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("storage", _STORAGES)
 @pytest.mark.parametrize(("shape", "axis"), [((3,), 0), ((5, 3, 2), 1), ((2, 0, 3), 2)], ids=str)
 def test_quantize_and_dequantize(storage: str, shape: tuple[int, ...], axis: int) -> None:
@@ -77,6 +78,7 @@ _SUMS = "tensor<4x3x!quant.uniform<i8:f32, 0.25:-4>>"
 _PER_AXIS_SUMS = _kind("4x3x", 1, "i32", zeros=(0, 0, 0))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("given", "gives"), [("tensor<4x2xf32>", "tensor<4x3xf32>"), (_GIVEN, _SUMS), (_GIVEN, _PER_AXIS_SUMS)]
 )

@@ -26,6 +26,7 @@ def _program(place: str) -> str:
     }}"""
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("place", LOCATIONS)
 @pytest.mark.parametrize("target", [version_before("range_locations"), "0.9.0"])
 @pytest.mark.parametrize("expand", [False, True])

@@ -34,6 +34,7 @@ def _program(op: str, asked: str, type_: str = "tensor<4xf32>", more: str = "") 
       return %0 : {type_} }}"""
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(("op", "feature"), OPS)
 @pytest.mark.parametrize("asked", _ASKED)
 def test_the_op_remains_without_its_accuracy(op: str, feature: str, asked: str) -> None:

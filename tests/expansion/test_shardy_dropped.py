@@ -15,6 +15,7 @@ FEATURE = "mixed_dialects"
 PLAIN = [name for name in PROGRAMS if "manual" not in name]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PLAIN)
 def test_results_are_those_of_several_devices(name: str) -> None:
     program = PROGRAMS[name]

@@ -24,6 +24,7 @@ def _numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: object) ->
     return np.asarray(drawn, dtype)  # type: ignore[call-overload,no-any-return]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("element", _FLOATS)
 @pytest.mark.parametrize("shape", _SHAPES, ids=str)
 def test_real_numbers(element: str, shape: tuple[int, ...]) -> None:
@@ -37,6 +38,7 @@ def test_real_numbers(element: str, shape: tuple[int, ...]) -> None:
     check_same(program, artifact, inputs, ulps=2 if element in ("f16", "bf16") else 6)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("element", "dtype"), [("f32", np.complex64), ("f64", np.complex128)])
 @pytest.mark.parametrize("shape", _SHAPES, ids=str)
 def test_complex_numbers_against_numpy(element: str, dtype: type, shape: tuple[int, ...]) -> None:

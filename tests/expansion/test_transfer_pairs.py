@@ -45,6 +45,7 @@ def _without_token(program: str, count: int) -> str:
     )
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("replicas", "partitions"), GRIDS, ids=str)
 @pytest.mark.parametrize("channel", [0, 1])
 def test_transfers_are_permutations(replicas: int, partitions: int, channel: int) -> None:
@@ -65,6 +66,7 @@ def test_transfers_are_permutations(replicas: int, partitions: int, channel: int
         )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_every_type_of_elements(element: str) -> None:
     shapes: list[tuple[int, ...]] = [(), (0, 2), (1, 3)]

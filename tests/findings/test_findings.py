@@ -107,6 +107,7 @@ def test_it_is_reproduced_on_the_release_that_it_is_shown_on(
     assert on_releases[finding.id].outcome == "reproduced", on_releases[finding.id].seen
 
 
+@pytest.mark.long
 def test_the_installed_release_is_as_recorded() -> None:
     """Where a newer one mends something, this says which workaround can go."""
     here = [each for each in FINDINGS if installed_release(each.package)]

@@ -88,6 +88,7 @@ def deep(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
 
+@pytest.mark.long
 def test_deep_folders_are_walked(deep: Path) -> None:
     """Where a path is longer than the system opens, the folder is yielded: opening it says so."""
     found, too_long = programs_at(str(deep))

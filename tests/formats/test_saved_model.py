@@ -124,6 +124,7 @@ def test_other_folders_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "Is a directory" in capsys.readouterr().err
 
 
+@pytest.mark.sample(64)
 @pytest.mark.parametrize("cut", range(len(MODEL)))
 def test_a_file_that_is_cut_short_is_refused_or_read(saved: Path, cut: int) -> None:
     (saved / "saved_model.pb").write_bytes(MODEL[:cut])
@@ -131,6 +132,7 @@ def test_a_file_that_is_cut_short_is_refused_or_read(saved: Path, cut: int) -> N
         read_saved_model(saved)
 
 
+@pytest.mark.long
 def test_bits_that_flip_are_noticed_or_change_what_is_said(saved: Path) -> None:
     refused = 0
     for bit in range(8 * len(MODEL)):

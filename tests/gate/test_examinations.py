@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 from support.gate_programs import GOOD, DeadlyExaminer, blocked, check, fill_with_kinds, write
 
 from vhlo_tools.api import resolve_target
+from vhlo_tools.executors import Workers
 from vhlo_tools.gate import examinations
 from vhlo_tools.gate.contents import read_ahead
 from vhlo_tools.gate.examination import Examination, Examiner, Task
@@ -21,12 +25,54 @@ from vhlo_tools.reporting import FORMATS, Question
 QUESTIONS = (Question(resolve_target("1.3.0")),)
 
 
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Programs of many kinds, some of them equal, some damaged."""
+    folder = tmp_path_factory.mktemp("kinds")
+    fill_with_kinds(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("place")
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with programs of many kinds, some of them equal, some damaged."""
-    monkeypatch.chdir(tmp_path)
-    fill_with_kinds(tmp_path)
-    return tmp_path
+def folder(kinds: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with programs of many kinds: the same folder, filled anew, for all tests."""
+    for each in place.iterdir():
+        each.unlink()
+    shutil.copytree(kinds, place, dirs_exist_ok=True)
+    monkeypatch.chdir(place)
+    return place
+
+
+class _Lasting(ProcessPoolExecutor):
+    """Processes that stay when those who use them are done."""
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def pool(place: Path) -> Iterator[ProcessPoolExecutor]:
+    """Two processes, started once: which ones examine a program makes no difference to it."""
+    made = _Lasting(2, mp_context=get_context("spawn"), initializer=os.chdir, initargs=(str(place),))
+    yield made
+    ProcessPoolExecutor.shutdown(made)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, pool: ProcessPoolExecutor) -> list[int]:
+    """Let all work in processes be done by those of the pool; return the numbers of processes that were asked for."""
+    asked: list[int] = []
+
+    def give(_: Workers, jobs: int) -> ProcessPoolExecutor:
+        asked.append(jobs)
+        return pool
+
+    monkeypatch.setattr(Workers, "_started", give)
+    return asked
 
 
 @pytest.fixture
@@ -37,15 +83,23 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("soon")
-@pytest.mark.one_python
-@pytest.mark.parametrize("output_format", FORMATS)
 def test_reports_do_not_depend_on_the_number_of_processes(
-    output_format: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, started: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = (".", "--target", "1.3.0", "--target", "1.9.0", "--output-format", output_format, "--no-cache")
+    for output_format in FORMATS:
+        asked = (".", "--target", "1.3.0", "--target", "1.9.0", "--output-format", output_format, "--no-cache")
+        one, two = (check(capsys, *asked, "-j", jobs)[:2] for jobs in ("1", "2"))
+        assert one == two, output_format
+        assert one[0] == 2, output_format
+    assert started == [2] * len(FORMATS)
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_report_of_processes_of_its_own(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = (".", "--target", "1.3.0", "--exclude", "[!bt]*", "--no-cache")
     one, two = (check(capsys, *asked, "-j", jobs)[:2] for jobs in ("1", "2"))
     assert one == two
-    assert one[0] == 2
+    assert (one[0], "text11.mlir" in one[1]) == (2, True)
 
 
 def requests(*paths: str) -> Iterator[Request]:
@@ -121,7 +175,7 @@ def _lives(process: int) -> bool:
     return True
 
 
-@pytest.mark.usefixtures("soon")
+@pytest.mark.usefixtures("soon", "started")
 def test_equal_programs_are_sent_once(folder: Path) -> None:
     paths = ["text0.mlir", "bytes0.mlirbc", "copy0.mlirbc", "copy1.mlirbc", "named0.mlir", "named1.mlir", "bad0.mlir"]
     found = list(Examinations(Tracing(), FindingsCache(), jobs=2).of(requests(*paths), len(paths)))
@@ -131,7 +185,7 @@ def test_equal_programs_are_sent_once(folder: Path) -> None:
     assert found[6].error is not None
 
 
-@pytest.mark.usefixtures("soon")
+@pytest.mark.usefixtures("soon", "started")
 def test_what_waits_for_a_program_that_takes_long_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Known programs, and those equal to one that is being examined, need no process, and yet are not all held."""
     monkeypatch.setattr(examinations, "waiting_results", lambda workers: 6)

@@ -156,6 +156,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("what", SPOILED)
 def test_what_is_wrong_is_the_error_of_one_record(what: str, suite: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spoil, message = SPOILED[what]

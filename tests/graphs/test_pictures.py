@@ -82,6 +82,7 @@ def test_many_arguments_are_one_box() -> None:
     assert sum(arrow.uses for arrow in picture.arrows) == 14
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("most", [0, 1, 20, 200, None])
 def test_pictures_of_real_programs(most: int | None) -> None:
     for _, data in islice(corpus_files(ordinary=False), 0, None, 7):

@@ -96,6 +96,7 @@ LAYER = Layer(X * 3, jnp.tanh)
 DENSE = {"PARAMS.scale", "PARAMS.dense.kernel", "PARAMS.dense.bias"}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("fn", "names"),
     [

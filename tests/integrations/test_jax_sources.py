@@ -48,6 +48,7 @@ def messages(artifact: vt.Artifact) -> list[str]:
     return [each.message for each in artifact.findings]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_same_artifact_with_the_same_findings(name: str) -> None:
     jitted = jax.jit(FUNCTIONS[name])

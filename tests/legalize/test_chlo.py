@@ -8,6 +8,8 @@ from support.raw import RawLibrary
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 MATRIX = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
 
 CHLO = (

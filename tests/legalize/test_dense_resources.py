@@ -9,6 +9,8 @@ from support.raw import RawLibrary
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 RESOURCES = """func.func @main() -> (tensor<4xf32>, tensor<3xi1>, tensor<2xi4>, tensor<2xbf16>, tensor<0xf32>, tensor<1xcomplex<f32>>) {
   %0 = stablehlo.constant dense_resource<floats> : tensor<4xf32>
   %1 = arith.constant dense_resource<booleans> : tensor<3xi1>

@@ -12,6 +12,8 @@ from vhlo_tools.legalize.arithmetic import ARITHMETIC
 from vhlo_tools.legalize.mhlo import MHLO
 from vhlo_tools.legalize.tensor_and_shape import SHAPES, TENSORS
 
+pytestmark = pytest.mark.every_python
+
 # Values that show the difference between signed and unsigned, floor and truncation, ordered and unordered.
 INTEGERS = np.array([[7, -7, 100, -128, 5], [3, 3, -100, 2, 5]], np.int8)
 FLOATS = np.array([[1.5, -2.5, np.nan, 0.0, 3.0], [1.5, 2.0, 1.0, np.nan, -4.0]], np.float32)
@@ -137,6 +139,7 @@ def outcome(text: str, *inputs: Any) -> tuple[Any, ...]:
     return vt.run(artifact, inputs)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", BINARY)
 def test_two_operands(name: str) -> None:
     (one, other), expected = BINARY[name]
@@ -147,6 +150,7 @@ def test_two_operands(name: str) -> None:
         np.testing.assert_allclose(found, expected(one, other), rtol=1e-6)
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", UNARY)
 def test_one_operand(name: str) -> None:
     operand, expected = UNARY[name]
@@ -554,6 +558,7 @@ PROGRAMS: dict[str, tuple[str, list[Any], list[Any]]] = {
 }
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name: str) -> None:
     text, inputs, expected = PROGRAMS[name]

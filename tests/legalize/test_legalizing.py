@@ -13,6 +13,8 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.legalize import make_portable
 
+pytestmark = pytest.mark.every_python
+
 
 @pytest.mark.parametrize(
     ("op", "kind"),

@@ -10,7 +10,7 @@ from support.opt_programs import opt
 
 import vhlo_tools as vt
 
-pytestmark = pytest.mark.needs("chlo.scan")
+pytestmark = [pytest.mark.needs("chlo.scan"), pytest.mark.every_python]
 
 INTEGERS = np.arange(1, 7, dtype=np.int32).reshape(2, 3)
 COMPLEX = (INTEGERS + 1j * INTEGERS[::-1]).astype(np.complex64)

@@ -26,6 +26,7 @@ def artifact_of(element: str, text: str | None = None) -> vt.Artifact:
     )
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("element", TYPES)
 def test_a_program_without_its_values_is_the_same_program_with_zeros(element: str) -> None:
     artifact = artifact_of(element)

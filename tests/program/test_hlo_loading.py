@@ -23,6 +23,8 @@ from vhlo_tools.formats.hlo.hlo_text import parse_header
 from vhlo_tools.formats.hlo.module import ELEMENT_TYPES, read_hlo_module
 from vhlo_tools.program.hlo_loading import proto_of_text
 
+pytestmark = pytest.mark.every_python
+
 # As the documentation of XLA shows it; its parser refuses the alias in this form.
 INCREMENT = """HloModule increment, input_output_alias={ {}: 0 }
 
@@ -73,6 +75,7 @@ def test_aliases_and_donors_are_kept(target: str) -> None:
     assert (header.name, header.aliases, header.donors) == ("both", (Alias((1,), 0),), (Donor(1),))
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60)
 @given(
     configs(tuples=False), st.sampled_from([None, "argument", "module"]), st.sampled_from(["0.9.0", "1.5.0", "current"])
@@ -119,6 +122,7 @@ def test_element_types(element: str) -> None:
     assert str(signature.parameters[0]) == str(signature.result) == f"{element}[2,3]"
 
 
+@pytest.mark.long
 def test_every_cut_and_many_flips_of_a_protocol_buffer_are_read_or_refused() -> None:
     proto = proto_of_text(TUPLES, "x")
     for end in range(len(proto)):

@@ -13,6 +13,8 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools.bindings.xla import text_of_hlo
 
+pytestmark = pytest.mark.every_python
+
 X = np.linspace(-2, 3, 24, dtype=np.float32).reshape(4, 6)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "argmax": lambda x: jnp.argmax(x, axis=1),
@@ -48,6 +50,7 @@ def proto_of(lowered: Any) -> bytes:
     return proto
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("compiled", [False, True], ids=["lowered", "compiled"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_are_those_of_the_function(name: str, compiled: bool) -> None:
@@ -62,6 +65,7 @@ def test_results_are_those_of_the_function(name: str, compiled: bool) -> None:
             np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("compiled", [False, True], ids=["lowered", "compiled"])
 @pytest.mark.parametrize("number", [1, 5, 6, 17, 64])
 def test_donations_of_any_number_of_parameters(number: int, compiled: bool) -> None:

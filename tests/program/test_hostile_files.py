@@ -33,6 +33,7 @@ CALLS: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_an_answer_or_a_typed_error_in_time(path: Path, call: str) -> None:

@@ -15,6 +15,7 @@ from vhlo_tools.program.module_aliases import read_module_aliases, write_module_
 FORMS: tuple[Form, ...] = ("argument", "module")
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60)
 @given(configs())
 def test_what_is_written_is_read_and_is_that_of_artifacts(config: AliasConfig) -> None:
@@ -32,6 +33,7 @@ def test_what_is_written_is_read_and_is_that_of_artifacts(config: AliasConfig) -
         assert provider.text(module) == provider.text(vt.deserialize(artifact))
 
 
+@pytest.mark.long
 def test_right_and_wrong_ones_are_read_as_from_artifacts() -> None:
     from random import Random
 

@@ -11,6 +11,8 @@ from support.expansion_confirmations import OLD_RELEASES, Case, cases, confirm, 
 import vhlo_tools as vt
 from vhlo_tools.dialect import known_confirmations, known_feature
 
+pytestmark = pytest.mark.long
+
 _CASES = {
     f"{each.feature.id}-{each.effect}": each
     for each in cases(features_of_library())

@@ -26,6 +26,7 @@ def vhlo(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("scheme", ["s3", "gs", "az", "memory"])
 @pytest.mark.parametrize(
     "command", ["inspect {url}", "retarget {url} --target 1.4.0 -o {url}", "check {url} --target 1.4.0"]

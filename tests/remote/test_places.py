@@ -141,6 +141,7 @@ def test_a_file_url_is_a_path_for_the_gate(tmp_path: Path, capsys: pytest.Captur
     assert [each["path"] for each in json.loads(capsys.readouterr().out)["files"]] == [str(tmp_path / "a.mlirbc")]
 
 
+@pytest.mark.long
 def test_a_store_may_be_named_by_the_url_of_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store, moved, journal = tmp_path / "a store", tmp_path / "moved", tmp_path / "journal"
     store.mkdir()

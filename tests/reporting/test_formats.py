@@ -309,6 +309,7 @@ def test_files_are_shown_and_nothing_is_checked(store: Path, capsys: pytest.Capt
     assert (code, "expected a PATH" in err) == (2, True)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("output_format", FORMATS)
 def test_a_file_is_what_stdout_would_be(output_format: str, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = report(capsys, output_format)

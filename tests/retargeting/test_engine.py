@@ -10,6 +10,8 @@ import vhlo_tools as vt
 from vhlo_tools.bytecode import Operation
 from vhlo_tools.retargeting import retarget_file
 
+pytestmark = pytest.mark.every_python
+
 CONVOLUTIONS = """
 func.func @main(%a: tensor<1x8x8x1xf32>, %w: tensor<3x3x1x1xf32>, %p: tensor<2x2xi64>, %v: tensor<8xf32>)
     -> (tensor<1x?x?x1xf32>, tensor<1x?x?x1xf32>) {

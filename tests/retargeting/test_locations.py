@@ -10,6 +10,8 @@ from vhlo_tools.bytecode.editing.tables import Tables
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.retargeting.locations import locate_arguments, make_locations_plain, with_plain_locations
 
+pytestmark = pytest.mark.every_python
+
 TARGET = vt.Version("1.8.0")
 
 

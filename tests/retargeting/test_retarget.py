@@ -16,6 +16,8 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.dialect import Feature, known_versions, newest_version
 
+pytestmark = pytest.mark.every_python
+
 
 def reads(entry: CorpusFile) -> bool:
     """Tell whether the installed library reads a file of the archive."""
@@ -29,11 +31,13 @@ def outcomes(data: bytes, versions: Iterable[vt.Version]) -> set[str]:
     return set(found.values())
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
 def test_examples_at_every_version(path: Path) -> None:
     outcomes(bytes(vt.serialize(path, allow_other_dialects=True)), some_versions(path.name))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("feature", features_of_library(), ids=lambda feature: feature.id)
 def test_features_at_every_version(feature: Feature) -> None:
     data = bytes(vt.serialize(FEATURES / f"{feature.id}.mlir", min(LIBRARY, newest_version())))
@@ -46,6 +50,7 @@ READ_HERE = min(LIBRARY, vt.Version("1.17.0"), newest_version())
 SAMPLE = sorted(entry.file for entry in corpus_index() if not entry.ordinary and reads(entry))[::60]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_artifacts_of_the_archive_at_every_version(name: str) -> None:
     data = read_corpus_file(name)
@@ -58,6 +63,7 @@ def test_artifacts_of_the_archive_at_every_version(name: str) -> None:
     outcomes(data, some_versions(name))
 
 
+@pytest.mark.long
 def test_down_and_up_again_is_the_same_program() -> None:
     """Through every layout of the format; without the library, which is not asked."""
     for path in example_programs():
@@ -74,6 +80,7 @@ def test_down_and_up_again_is_the_same_program() -> None:
             assert vt.diff(newest, back, locations=locations) == [], (path.name, entry.version)
 
 
+@pytest.mark.long
 @pytest.mark.whole_data("moves what jaxlib 0.12.0.1 wrote, of versions and ops that the data must have")
 def test_artifacts_of_the_future_come_down_to_the_installed_library() -> None:
     """What jaxlib 0.12.0.1 wrote at 1.22.0, for jaxlib 0.10.2, or an older one that is installed, to read."""
@@ -153,6 +160,7 @@ def test_attributes_of_other_dialects_are_read_by_releases_that_differ_in_what_t
     assert {compare(read_corpus_file(name), target) for target in ("0.15.0", "1.0.0", str(READ_HERE))} == {"same"}
 
 
+@pytest.mark.long
 def test_orders_of_uses_are_kept_where_the_format_has_them() -> None:
     """Since bytecode 3. MLIR's text does not show them, so they are compared as they stand."""
 
@@ -191,6 +199,7 @@ def test_there_are_three_engines() -> None:
         vt.retarget(vt.serialize(EXAMPLES / "saxpy.mlir"), "1.0.0", engine="fast")  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_damaged_artifacts_are_refused_or_moved(tmp_path: Path) -> None:
     """Nothing else comes out of one than an error of ours, which says where, and nothing takes long."""
     chance = random.Random(5)

@@ -1,21 +1,26 @@
-"""Answers of this package about programs, as JSON: ``newer_library_answers.py FOLDER PROGRAM ...``.
+"""Answers of this package about programs, as JSON: ``newer_library_answers.py [--no-library] < QUESTIONS``.
 
-It is run beside a specification that ends before the installed library. FOLDER gets the artifacts; the tests hold the
-answers against those of the whole specification. With ``--no-library`` first, no bindings can be imported, and each
-PROGRAM is an artifact.
+It is run beside a specification that ends before the installed library. Each line of its input is a question, as JSON,
+which a line answers: ``["answers", FOLDER, PROGRAM, ...]`` is what is said of programs, which the tests hold against
+what the whole specification says; FOLDER gets their artifacts. ``["vhlo", ARGUMENT, ...]`` is a command, answered by
+its exit code, and by what it writes to stdout and stderr. One process answers all of them, since each would import, and
+start a child for the library, anew. With ``--no-library`` no bindings can be imported, and each PROGRAM is an artifact.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stderr, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import vhlo_tools as vt
 from vhlo_tools.cli.inspect import _lines
+from vhlo_tools.cli.main import main as run_command
 from vhlo_tools.dialect import known_versions
 from vhlo_tools.findings import Finding, finding_as_json
 
@@ -113,12 +118,8 @@ def inspected(data: bytes) -> dict[str, Any]:
     return inspect_bytes(data, "the input")
 
 
-def main() -> None:
-    arguments = sys.argv[1:]
-    without = arguments[0] == "--no-library"
-    if without:
-        sys.meta_path.insert(0, Blocker())
-    folder, *programs = map(Path, arguments[1:] if without else arguments)
+def all_answers(without: bool, folder: Path, programs: list[Path]) -> dict[str, Any]:
+    """Return the answers about programs."""
     ends = known_versions()[-1].version
     current = None if without else str(vt.resolve_target("current").version)
     newest = vt.Version(current) if current else max(vt.open_artifact(each).version for each in programs)
@@ -132,7 +133,30 @@ def main() -> None:
         if not without:
             told |= library_answers(program, data, targets)
         result["programs"][name] = told
-    print(json.dumps(result))
+    return result
+
+
+def command(arguments: list[str]) -> tuple[int, str, str]:
+    """Run a command, and return its exit code, and what it wrote to stdout and stderr."""
+    out, error = io.BytesIO(), io.BytesIO()
+    printed, said = (io.TextIOWrapper(each, encoding="utf-8", write_through=True) for each in (out, error))
+    with redirect_stdout(printed), redirect_stderr(said):
+        code = run_command(arguments)
+    return code, out.getvalue().decode(), error.getvalue().decode()
+
+
+def main() -> None:
+    without = sys.argv[1:] == ["--no-library"]
+    if without:
+        sys.meta_path.insert(0, Blocker())
+    for line in sys.stdin:
+        kind, *arguments = json.loads(line)
+        if kind == "vhlo":
+            answer: Any = command(arguments)
+        else:
+            folder, *programs = map(Path, arguments)
+            answer = all_answers(without, folder, programs)
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

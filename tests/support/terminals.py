@@ -9,12 +9,67 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-__all__ = ["plain", "shown_on_terminal"]
+from support.vhlo_process import process_state, standard_files
+from vhlo_tools.cli.main import main
+
+__all__ = ["Terminal", "plain", "shown_by_process", "shown_on_terminal"]
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Terminal:
+    """A terminal: what is written to it can be read at any time, however much it is.
+
+    Args:
+        columns: Its width.
+
+    Attributes:
+        inside: The number of the file that is the terminal for those who write to it.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self._outside, self.inside = os.openpty()
+        fcntl.ioctl(self.inside, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        self._said = bytearray()
+        self._more = threading.Condition()
+        # It holds a few kilobytes, and whoever writes more waits for a reader.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.shown()
+        os.close(self.inside)
+
+    def shown(self) -> str:
+        """Return what has been written since the last call: all of it, in whatever time it arrives."""
+        # A terminal has no end that can be read while a process that was started meanwhile holds it.
+        mark = uuid.uuid4().hex.encode()
+        os.write(self.inside, mark)
+        with self._more:
+            assert self._more.wait_for(lambda: mark in self._said, timeout=300), bytes(self._said)
+            said, _, self._said = self._said.partition(mark)
+        return said.decode().replace("\r\n", "\n")
+
+    def _read(self) -> None:
+        try:
+            while data := os.read(self._outside, 1 << 16):
+                with self._more:
+                    self._said += data
+                    self._more.notify_all()
+        except OSError:  # what a terminal says that nobody has open any more
+            pass
+        finally:
+            os.close(self._outside)
 
 
 def shown_on_terminal(
@@ -29,21 +84,29 @@ def shown_on_terminal(
         code: The exit code that is expected.
         variables: Variables of its environment, beside those of this process.
     """
-    terminal, inside = os.openpty()
-    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    # These would say another width, or whether there are colours.
-    without = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"}
-    environment = {name: value for name, value in os.environ.items() if name not in without}
-    environment |= {"TERM": "xterm-256color", **variables}
+    with Terminal(columns) as terminal:
+        with (
+            process_state(folder, _environment(variables)),
+            standard_files(0, terminal.inside, terminal.inside),
+        ):
+            found = main(arguments)
+        shown = terminal.shown()
+    assert found == code, shown
+    return shown.splitlines()
+
+
+def shown_by_process(
+    arguments: Sequence[str], *, columns: int, folder: Path, code: int = 0, **variables: str
+) -> list[str]:
+    """Return what :func:`shown_on_terminal` does, of a process of its own."""
     command = [sys.executable, "-m", "vhlo_tools.cli.main", *arguments]
-    process = subprocess.Popen(command, stdout=inside, stderr=inside, cwd=folder, env=environment)
-    os.close(inside)
-    said = bytearray()
-    while data := _read(terminal):
-        said += data
-    os.close(terminal)
-    assert process.wait() == code, said.decode()
-    return said.decode().replace("\r\n", "\n").splitlines()
+    with Terminal(columns) as terminal:
+        done = subprocess.run(
+            command, stdout=terminal.inside, stderr=terminal.inside, cwd=folder, env=_environment(variables)
+        )
+        shown = terminal.shown()
+    assert done.returncode == code, shown
+    return shown.splitlines()
 
 
 def plain(line: str) -> str:
@@ -51,8 +114,8 @@ def plain(line: str) -> str:
     return _STYLE.sub("", line)
 
 
-def _read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 1 << 16)
-    except OSError:  # what a terminal says that no process has open any more
-        return b""
+def _environment(variables: dict[str, str]) -> dict[str, str]:
+    # These would say another width, or whether there are colours.
+    without = {"COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"}
+    environment = {name: value for name, value in os.environ.items() if name not in without}
+    return environment | {"TERM": "xterm-256color", **variables}

@@ -1,11 +1,148 @@
-"""The command line as a process."""
+"""The command line: called in this process, in a copy of a warm one, or as a process of its own."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
-from typing import Any
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from support.forked_python import COMMAND, forked_vhlo
+from vhlo_tools.cli.main import main
+
+__all__ = ["called", "process_state", "standard_files", "vhlo", "vhlo_process"]
+
+#: What commands handle, and a process would leave behind with its end.
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STREAMS: Final = ("stdin", "stdout", "stderr")
 
 
-def vhlo(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+def vhlo(
+    *arguments: str,
+    cwd: Path | str | None = None,
+    env: Mapping[str, str] | None = None,
+    input: bytes | None = None,  # noqa: A002 - as in `subprocess.run`
+    check: bool = False,
+    **options: Any,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command, and return its exit code and what it wrote: in this process, unless there are other options.
+
+    Args:
+        arguments: What follows `vhlo`.
+        cwd: The folder that it runs in.
+        env: All variables of its environment.
+        input: What it reads from stdin, by default nothing.
+        check: Whether an exit code other than 0 is an error.
+        options: What only a process can do: those of :func:`subprocess.run`.
+    """
+    if options:
+        return vhlo_process(*arguments, cwd=cwd, env=env, input=input, check=check, **options)
+
+    def run(files: tuple[int, int, int]) -> int:
+        if arguments[:1] in (("opt",), ("translate",)):
+            # They fork, which is not for a process in which libraries have started threads.
+            return forked_vhlo().start(COMMAND, *arguments, files=files).wait()
+        with standard_files(*files):
+            return main(arguments)
+
+    done = called(run, given=input or b"", folder=cwd, environment=env)
+    done.args = ["vhlo", *arguments]
+    if check:
+        done.check_returncode()
+    return done
+
+
+def vhlo_process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run a command as a process, with options of :func:`subprocess.run`, for tests whose subject is the process."""
     return subprocess.run([sys.executable, "-m", "vhlo_tools.cli.main", *arguments], capture_output=True, **options)
+
+
+def called(
+    run: Callable[[tuple[int, int, int]], int],
+    *,
+    given: bytes = b"",
+    folder: Path | str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Call a function with the numbers of the files that are stdin, stdout and stderr of what it runs.
+
+    Args:
+        run: The function, which returns an exit code.
+        given: What stdin holds.
+        folder: The folder of this process meanwhile.
+        environment: All variables of this process meanwhile.
+    """
+    with ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in _STREAMS]
+        files[0].write(given)
+        files[0].seek(0)
+        with process_state(folder, environment):
+            code = run((files[0].fileno(), files[1].fileno(), files[2].fileno()))
+        for each in files[1:]:
+            each.seek(0)
+        return subprocess.CompletedProcess([], code, files[1].read(), files[2].read())
+
+
+@contextmanager
+def process_state(folder: Path | str | None, environment: Mapping[str, str] | None) -> Iterator[None]:
+    """Let this process have another folder and other variables, and restore them, with the handlers of signals."""
+    before, variables = Path.cwd(), dict(os.environ)
+    handlers = {each: signal.getsignal(each) for each in _SIGNALS}
+    try:
+        if folder is not None:
+            os.chdir(folder)
+        if environment is not None:
+            os.environ.clear()
+            os.environ.update(environment)
+        yield
+    finally:
+        for each, handler in handlers.items():
+            if signal.getsignal(each) is not handler:
+                signal.signal(each, handler)
+        if dict(os.environ) != variables:
+            os.environ.clear()
+            os.environ.update(variables)
+        os.chdir(before)
+
+
+@contextmanager
+def standard_files(*files: int) -> Iterator[None]:
+    """Let open files be stdin, stdout and stderr of this process, for Python and for all libraries.
+
+    Args:
+        files: Their numbers, in this order.
+    """
+    before = [(getattr(sys, name), getattr(sys, f"__{name}__")) for name in _STREAMS]
+    for each, _ in before[1:]:
+        each.flush()
+    kept = [os.dup(number) for number in range(len(_STREAMS))]
+    made = []
+    try:
+        for number, (name, (_, origin)) in enumerate(zip(_STREAMS, before, strict=True)):
+            os.dup2(files[number], number)
+            # As Python makes them when it starts.
+            buffering = 1 if number == 2 or (number == 1 and os.isatty(1)) else -1
+            mode = "w" if number else "r"
+            stream = open(  # noqa: SIM115
+                number, mode, buffering, encoding="utf-8", errors=origin.errors, closefd=False
+            )
+            made.append(stream)
+            # By the latter libraries find the size of a terminal.
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+        yield
+    finally:
+        try:
+            for stream in made:
+                stream.flush()
+        finally:
+            for number, (name, (now, origin)) in enumerate(zip(_STREAMS, before, strict=True)):
+                setattr(sys, name, now)
+                setattr(sys, f"__{name}__", origin)
+                os.dup2(kept[number], number)
+                os.close(kept[number])

@@ -40,6 +40,7 @@ CASES = [(path, case) for path in sorted(PROGRAMS.glob("*.mlir")) for case in ca
 NEEDS = {"scan": [pytest.mark.needs("chlo.scan")]}
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(
     ("path", "case"),
     [pytest.param(path, case, id=f"{path.stem}: {case.line}", marks=NEEDS.get(path.stem, ())) for path, case in CASES],

@@ -23,6 +23,7 @@ def program(op: str, attribute: str = "") -> str:
     return f"func.func @main(%a: {F}{attribute}) -> {F} {{ %0 = {op} : {F} return %0 : {F} }}"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("engine", ["reference", "xla"])
 @pytest.mark.parametrize("name", ["saxpy.mlir", "keras_mlp.mlirbc", "symbolic_export.jax_export"])
 def test_what_was_moved_computes_the_same(name: str, engine: Any) -> None:
@@ -62,6 +63,7 @@ def test_inputs_that_are_given() -> None:
     assert not vt.verify(one, other, [[1.0, -2.0, 3.0, 4.0]]).passed
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("engine", ["reference", "xla"])
 def test_aliases_are_exercised(engine: Any) -> None:
     plain = program("stablehlo.add %a, %a")

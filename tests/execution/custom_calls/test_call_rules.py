@@ -87,6 +87,7 @@ WRONG = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", WRONG)
 def test_both_engines_refuse_a_wrong_call_for_the_same_reason(name: str) -> None:
     target, attributes, operands, results, reason = WRONG[name]
@@ -234,6 +235,7 @@ UNKNOWN = {
 }
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("target", UNKNOWN)
 @pytest.mark.parametrize("place", ["main", "function", "composite", "unused function", "branch"])
 def test_what_is_not_known_is_refused_wherever_it_stands(target: str, place: str) -> None:

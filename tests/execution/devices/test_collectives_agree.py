@@ -190,6 +190,7 @@ def assert_agree(calls: list[Call], replicas: int, partitions: int, strategy: st
             assert a.tobytes() == b.tobytes(), f"{name} on device {device}"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(("replicas", "partitions"), GRIDS)
 def test_both_engines_give_the_same_bits(replicas: int, partitions: int, strategy: str) -> None:

@@ -44,6 +44,7 @@ def test_what_xla_cannot_run_is_run_by_the_interpreter() -> None:
     assert [each.tolist() for (each,) in executable.run(inputs(np.int32))] == [[2 ^ 20, 4 ^ 40]] * 2
 
 
+@pytest.mark.long
 def test_a_run_of_several_devices_is_ended_in_time() -> None:
     endless = f"""func.func @main(%a: {V}) -> {V} {{
       %id = stablehlo.replica_id : tensor<ui32>

@@ -77,6 +77,7 @@ def test_a_buffer_that_was_given_away_is_deleted(engine: Any) -> None:
 INCREMENTS: Final = {"reference": 1_000, "xla": 2_000}
 
 
+@pytest.mark.sample(1)
 def test_thousands_of_increments_of_one_buffer(engine: Any) -> None:
     executable = vt.load_executable(increment(), engine=engine)
     buffer = vt.Buffer(np.zeros(4, np.float32)) if engine == "reference" else vt.Buffer.on_xla(np.zeros(4, np.float32))
@@ -87,6 +88,7 @@ def test_thousands_of_increments_of_one_buffer(engine: Any) -> None:
     assert np.asarray(buffer).tolist() == [INCREMENTS[engine]] * 4
 
 
+@pytest.mark.sample(2)
 def test_thousands_of_increments_without_giving_away(engine: Any) -> None:
     executable = vt.load_executable(increment(), engine=engine)
     array = numbers()

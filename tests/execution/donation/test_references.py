@@ -44,6 +44,7 @@ def test_names() -> None:
     assert again is array
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "hold",
     [

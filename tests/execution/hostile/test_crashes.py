@@ -315,6 +315,7 @@ def assert_equal(found: Any, expected: Any) -> None:
 NEEDS = {"triangular_solve in batches": "stablehlo.triangular_solve", "fft of real numbers": "stablehlo.fft"}
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize(
     "way",
     [

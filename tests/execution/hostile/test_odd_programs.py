@@ -63,6 +63,7 @@ def test_a_sum_of_nothing_is_zero() -> None:
     assert on_both(text, np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32)) == [[[0] * 3] * 2]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64", "f32", "f64", "ui16"])
 @pytest.mark.parametrize("algorithm", ["THREE_FRY", "PHILOX"])
 def test_random_bits_are_of_the_type_that_the_program_says(element: str, algorithm: str) -> None:

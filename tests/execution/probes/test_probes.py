@@ -23,6 +23,7 @@ ELEMENTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("element", ELEMENTS)
 def test_values_of_every_type_are_kept_in_files(element: str, tmp_path: Path) -> None:
     dtype = parse_tensor_type(f"tensor<{element}>").dtype

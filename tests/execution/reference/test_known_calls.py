@@ -12,6 +12,8 @@ import vhlo_tools as vt
 from vhlo_tools.api import EngineChoice
 from vhlo_tools.bindings import NARROW_ELEMENTS
 
+pytestmark = pytest.mark.every_python
+
 ENGINES: tuple[EngineChoice, ...] = ("reference", "xla")
 
 

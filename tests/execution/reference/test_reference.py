@@ -15,6 +15,8 @@ from support.element_types import TYPES
 import vhlo_tools as vt
 from vhlo_tools.execution import parse_tensor_type
 
+pytestmark = pytest.mark.every_python
+
 
 def identity(tensor: str) -> str:
     return f"func.func @main(%a: {tensor}) -> {tensor} {{ return %a : {tensor} }}"
@@ -32,6 +34,7 @@ def values(element: str, count: int) -> np.ndarray[Any, Any]:
     return np.asarray(raw.view(dtype) if few is None else (raw % few).astype(np.int8).astype(dtype))
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("element", TYPES)
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)], ids=str)
 def test_every_bit_of_every_type_goes_in_and_out(element: str, shape: tuple[int, ...]) -> None:
@@ -130,6 +133,7 @@ def test_a_jax_export_with_symbolic_shapes() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.long
 def test_the_train_step_is_what_xla_computes() -> None:
     import jax
 

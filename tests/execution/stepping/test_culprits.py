@@ -38,6 +38,7 @@ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {{
     return Stepper(load_program(text), None, evaluate_in_child).run([np.ones(2, np.float32)])
 
 
+@pytest.mark.long
 def test_an_op_that_does_not_end_is_named() -> None:
     loop = """stablehlo.while(%v = %1) : tensor<2xf32>
       cond { %t = stablehlo.constant dense<true> : tensor<i1> stablehlo.return %t : tensor<i1> }

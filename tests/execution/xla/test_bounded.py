@@ -9,7 +9,7 @@ import pytest
 
 import vhlo_tools as vt
 
-pytestmark = pytest.mark.usefixtures("both_places")
+pytestmark = [pytest.mark.usefixtures("both_places"), pytest.mark.every_python]
 
 BOUNDED = "tensor<?xf32, #stablehlo.bounds<4>>"
 #: The positive elements first, and then others; as many of them as there are.
@@ -51,6 +51,7 @@ def positive(values: list[float]) -> list[float]:
     return sorted((each for each in values if each > 0), reverse=True)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("engine", ["reference", "xla", "auto"])
 @pytest.mark.parametrize("values", VALUES)
 def test_a_sum_over_as_many_as_there_are(values: list[float], engine: Any) -> None:
@@ -66,6 +67,7 @@ def test_a_sum_over_as_many_as_there_are(values: list[float], engine: Any) -> No
     assert total == sum(positive(values))
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("engine", ["reference", "xla", "auto"])
 @pytest.mark.parametrize("values", VALUES)
 def test_results_have_the_sizes_that_were_found(values: list[float], engine: Any) -> None:
@@ -110,6 +112,7 @@ def test_aliases_of_other_results_are_kept(engine: Any) -> None:
     assert [np.asarray(each).tolist() for each in execution.buffers] == [[2, -2, 6, -4], [3, 1]]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("engine", ["reference", "xla", "auto"])
 @pytest.mark.parametrize("values", VALUES)
 def test_full_operands_beside_bounded_ones(values: list[float], engine: Any) -> None:
@@ -130,6 +133,7 @@ def test_full_operands_beside_bounded_ones(values: list[float], engine: Any) -> 
     assert difference.tolist() == (factors - wanted).tolist()
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("engine", ["reference", "xla", "auto"])
 @pytest.mark.parametrize("values", VALUES)
 def test_a_slice_up_to_the_bound_and_a_size_set_again(values: list[float], engine: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools.bindings import NARROW_ELEMENTS
 
-pytestmark = pytest.mark.usefixtures("both_places")
+pytestmark = [pytest.mark.usefixtures("both_places"), pytest.mark.every_python]
 
 F32, SCALAR, TOKEN = "tensor<4xf32>", "tensor<f32>", "!stablehlo.token"
 NUMBERS = np.arange(4, dtype=np.float32)
@@ -281,6 +281,7 @@ def test_a_call_where_xla_would_end_the_process_is_refused(name: str, within: st
 # Beside jax
 
 
+@pytest.mark.sample(1)
 def test_a_handler_may_import_jax_and_nothing_else_does() -> None:
     source = f"""
 import sys

@@ -11,7 +11,7 @@ from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 
-pytestmark = pytest.mark.usefixtures("both_places")
+pytestmark = [pytest.mark.usefixtures("both_places"), pytest.mark.every_python]
 
 F32, SCALAR = "tensor<4xf32>", "tensor<f32>"
 SUM = f"""({{ ^bb0(%x: {SCALAR}, %y: {SCALAR}):

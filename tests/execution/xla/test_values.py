@@ -9,6 +9,8 @@ import pytest
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 F32, TOKEN = "tensor<4xf32>", "!stablehlo.token"
 
 

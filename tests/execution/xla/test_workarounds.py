@@ -8,6 +8,8 @@ import pytest
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 
 @pytest.mark.parametrize(("element", "dtype"), [("i2", ml_dtypes.int2), ("ui2", ml_dtypes.uint2)])
 @pytest.mark.parametrize("axis", [0, 1])

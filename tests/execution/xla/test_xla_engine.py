@@ -13,13 +13,14 @@ from support.element_types import TYPES
 import vhlo_tools as vt
 from vhlo_tools.execution import parse_tensor_type
 
-pytestmark = pytest.mark.usefixtures("both_places")
+pytestmark = [pytest.mark.usefixtures("both_places"), pytest.mark.every_python]
 
 
 def identity(tensor: str, attribute: str = "") -> str:
     return f"func.func @main(%a: {tensor}{attribute}) -> {tensor} {{ return %a : {tensor} }}"
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("element", TYPES)
 @pytest.mark.parametrize("shape", [(), (0, 3), (2, 3)], ids=str)
 @pytest.mark.parametrize("attribute", ["", " {tf.aliasing_output = 0 : i32}"], ids=["plain", "aliased"])
@@ -72,6 +73,7 @@ def test_what_xla_refuses_is_an_error() -> None:
         vt.run(program, [], engine="xla")
 
 
+@pytest.mark.sample(1)
 def test_jax_is_not_imported() -> None:
     source = f"""
 import sys

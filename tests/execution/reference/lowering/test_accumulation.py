@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from support.both_engines import function, run_on_both
 
+pytestmark = pytest.mark.every_python
+
 TYPES: dict[str, Any] = {
     "i8": np.int8,
     "i32": np.int32,
@@ -20,6 +22,7 @@ TYPES: dict[str, Any] = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("element", "result"),
     [("i8", "i32"), ("i8", "bf16"), ("i8", "f32"), ("i32", "f64"), ("f16", "f32"), ("bf16", "f32"), ("f32", "f32")],
@@ -53,6 +56,7 @@ def test_results_of_fewer_numbers_are_rounded_once() -> None:
     np.testing.assert_array_equal(found, np.array([[60000]], np.float16))
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(("element", "result"), [("f32", "f32"), ("i8", "i32")])
 def test_results_in_every_order_of_dimensions(element: str, result: str) -> None:
     one = np.arange(2 * 3 * 5 * 6).reshape(2, 3, 5, 6).astype(TYPES[element])

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from support.both_engines import function, run_on_both, tensor
 
+pytestmark = pytest.mark.every_python
+
 ELEMENTS: dict[str, tuple[Any, float]] = {
     "f16": (np.float16, 2e-2),
     "f32": (np.float32, 4e-6),
@@ -23,6 +25,7 @@ def cholesky(matrices: np.ndarray[Any, Any], element: str, *, lower: bool) -> st
     return function(f"%a: {kind}", f"%0 = {op}", ["%0"], [kind])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize(
     ("element", "shape"),

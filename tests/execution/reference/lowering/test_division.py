@@ -12,6 +12,8 @@ from support.both_engines import function, run_on_both, tensor
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 INTEGERS: dict[str, Any] = {
     "i2": ml_dtypes.int2,
     "i4": ml_dtypes.int4,
@@ -21,6 +23,7 @@ INTEGERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("op", ["divide", "remainder"])
 @pytest.mark.parametrize("element", INTEGERS)
 def test_extremes_and_zeros(element: str, op: str) -> None:

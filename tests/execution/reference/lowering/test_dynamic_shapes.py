@@ -8,6 +8,8 @@ from support.both_engines import run
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 BOUNDED = "tensor<?xf32, #stablehlo.bounds<4>>"
 ROWS = "tensor<?x2xf32, #stablehlo.bounds<4, ?>>"
 

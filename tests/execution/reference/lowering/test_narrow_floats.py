@@ -11,6 +11,8 @@ from support.both_engines import function, run_on_both
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 ELEMENTS: dict[str, tuple[Any, int]] = {
     "f4E2M1FN": (ml_dtypes.float4_e2m1fn, 16),
     "f6E2M3FN": (ml_dtypes.float6_e2m3fn, 64),

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from support.both_engines import function, run_on_both, tensor
 
+pytestmark = pytest.mark.every_python
+
 TOLERANCES = {"f16": 2e-3, "f32": 2e-6, "f64": 1e-14}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("element", "shape", "feature"),
     [(element, (2, 3, 4, 3), 1) for element in TOLERANCES] + [("f32", (5, 4), 1), ("f32", (6,), 0), ("f32", (0, 4), 1)],

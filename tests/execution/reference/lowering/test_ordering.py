@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from support.both_engines import function, run_on_both
 
+pytestmark = pytest.mark.every_python
+
 FLOATS: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
 

@@ -11,6 +11,8 @@ from support.both_engines import function
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 F32 = "tensor<2xf32>"
 C64 = "tensor<2xcomplex<f32>>"
 

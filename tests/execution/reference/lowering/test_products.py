@@ -10,6 +10,8 @@ from support.both_engines import function, run_on_both, tensor
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 
 def draw(*shape: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(len(shape)).integers(-4, 5, shape).astype(np.float32)

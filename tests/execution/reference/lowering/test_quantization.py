@@ -10,6 +10,8 @@ from support.both_engines import function
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 #: Storage, its least and greatest number.
 STORAGES: dict[str, tuple[Any, int, int]] = {
     "i8": (np.int8, -128, 127),

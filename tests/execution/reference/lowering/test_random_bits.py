@@ -11,6 +11,8 @@ from support.both_engines import function, run_on_both, tensor
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 SHAPES: list[tuple[int, ...]] = [(), (1,), (3,), (0,), (3, 0), (2, 2), (5, 3), (3, 4, 5), (1, 1)]
 ELEMENTS = ["i2", "i4", "ui4", "i8", "ui8", "i16", "ui16", "i32", "i64", "f16", "bf16", "f32", "f64", "f8E4M3FN"]
 #: Near the ends, where halves of a counter carry over.
@@ -45,6 +47,7 @@ def check(algorithm: str, length: int, wanted: Sequence[Wanted]) -> None:
             assert bits.tobytes() == by_xla.tobytes()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(("algorithm", "length"), [("THREE_FRY", 2), ("PHILOX", 2), ("PHILOX", 3)])
 @pytest.mark.parametrize("element", ["ui32", "ui64"])
 def test_every_shape(algorithm: str, length: int, element: str) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 Array = np.ndarray[Any, Any]
 
 #: The shapes of operand, indices and updates, and the dimension numbers.
@@ -84,6 +86,7 @@ def scattered(operand: Array, indices: Array, updates: Array, numbers: Mapping[s
     return result
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("element", ["i32", "i64", "ui8", "i8"])
 @pytest.mark.parametrize("form", FORMS)
 def test_windows_that_are_not_inside_change_nothing(form: str, element: str) -> None:

@@ -7,6 +7,8 @@ import pytest
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 
 def test_a_slice_begins_where_its_bounds_say() -> None:
     text = """

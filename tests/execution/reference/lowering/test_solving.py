@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.both_engines import function, run, tensor
 
-pytestmark = pytest.mark.needs("stablehlo.triangular_solve")
+pytestmark = [pytest.mark.needs("stablehlo.triangular_solve"), pytest.mark.every_python]
 
 FORMS: Final = {"NO_TRANSPOSE": lambda a: a, "TRANSPOSE": lambda a: a.T, "ADJOINT": lambda a: a.conj().T}
 
@@ -24,6 +24,7 @@ def solve(
     return np.asarray(found)
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("left_side", [True, False])
 @pytest.mark.parametrize("lower", [True, False])
 @pytest.mark.parametrize("unit_diagonal", [True, False])

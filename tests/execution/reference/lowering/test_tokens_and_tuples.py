@@ -11,6 +11,8 @@ from support.both_engines import run
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 TOKEN = "!stablehlo.token"
 
 

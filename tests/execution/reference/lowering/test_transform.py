@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.both_engines import function, run_on_both, tensor
 
-pytestmark = pytest.mark.needs("stablehlo.fft")
+pytestmark = [pytest.mark.needs("stablehlo.fft"), pytest.mark.every_python]
 
 #: The kind, the shapes of operand and result, and how many dimensions are transformed.
 TRANSFORMS = [
