@@ -1,6 +1,6 @@
 """Builds the site into ``build/site``, to be read from disk, and follows every link in it.
 
-``build_site.py [--prepare | --serve | --test]`` works in an environment of its own, `.venv-site` in the checkout, which
+``build_site.py [--prepare | --serve | --test | --test-built]`` works in an environment of its own, `.venv-site` in the checkout, which
 it makes.
 A warning of the build or a link that leads nowhere fails it. ``--serve`` shows the site while its pages are edited,
 ``--test`` runs the tests of the built site, in a headless Chromium.
@@ -95,11 +95,15 @@ def main() -> int:
     what.add_argument("--prepare", action="store_true", help="only make the environment")
     what.add_argument("--serve", action="store_true", help="show the site, and build it again after edits")
     what.add_argument("--test", action="store_true", help="build the site, check it and run its tests")
+    what.add_argument("--test-built", action="store_true", help="run the tests of the site as it was built")
     options, arguments = parser.parse_known_args()
     if options.prepare:
         return run("python", "--version")
     if options.serve:
         return run("mkdocs", "serve", *arguments)
+    tests = ("python", "-m", "pytest", "-p", "no:cacheprovider", "-q", str(TESTS), *arguments)
+    if options.test_built:
+        return run(*tests)
     # Not quietly, for then warnings are neither shown nor counted.
     if code := run("mkdocs", "build", "--strict", *([] if options.test else arguments)):
         print("build_site: the site has warnings or errors, see above", file=sys.stderr)
@@ -110,9 +114,7 @@ def main() -> int:
         print(f"build_site: {len(broken)} broken links in {pages} pages", file=sys.stderr)
         return 1
     print(f"{BUILT}: {pages} pages, no warning and no broken link")
-    if options.test:
-        return run("python", "-m", "pytest", "-p", "no:cacheprovider", "-q", str(TESTS), *arguments)
-    return 0
+    return run(*tests) if options.test else 0
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Literal
 
-from ci_steps import ENVIRONMENT, ROOT, STEPS, LackingError, Step
+from ci_steps import ENVIRONMENT, ROOT, STEPS, UV, LackingError, Step
 
 __all__ = ["MINUTES", "Outcome", "Record", "chosen", "run_steps"]
 
@@ -197,7 +197,7 @@ class _Running:
         self.step = step
         # Without what it has compiled, each of thousands of processes would compile the package anew.
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        variables = {**kept, "VHLO_TOOLS_UV": _uv(), **step.variables()}
+        variables = {**kept, **({"VHLO_TOOLS_UV": str(UV)} if UV.exists() else {}), **step.variables()}
         command = [*step.command, *([f"--changed={since}"] if since and step.narrowed else [])]
         print(f"== {step.name}: {' '.join(command)}", flush=True)
         self._log: IO[bytes] = (logs / step.name.replace(" ", "-")).open("w+b")
@@ -205,7 +205,7 @@ class _Running:
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={name: value for name, value in variables.items() if value},
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -243,12 +243,6 @@ def _ended_together() -> Iterator[list[_Running]]:
             os.killpg(each.process.pid, signal.SIGKILL)
 
 
-def _uv() -> str:
-    """Return the program uv that the first environment has, and which makes all others in a fraction of the time."""
-    found = ROOT / Path(os.environ.get("VHLO_TOOLS_VENV", ".venv")) / "bin" / "uv"
-    return str(found) if found.exists() else os.environ.get("VHLO_TOOLS_UV", "")
-
-
 def _git(*arguments: str) -> str:
     """Return what git prints; nothing if it fails."""
     done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -272,7 +266,9 @@ def main() -> int:
     """Run the steps, and print a table of them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--full", action="store_true", help="run all steps, and record that all passed")
-    parser.add_argument("--only", nargs="+", choices=list(_BY_NAME), metavar="STEP", help="run these, with what they need")
+    parser.add_argument(
+        "--only", nargs="+", choices=list(_BY_NAME), metavar="STEP", help="run these, with what they need"
+    )
     parser.add_argument("--list", action="store_true", help="print the names of what would run, as JSON")
     options = parser.parse_args()
     record = Record.read()
@@ -285,7 +281,7 @@ def main() -> int:
     else:
         steps, left = chosen(changed, record, len(_git("rev-list", "HEAD").split()))
     if options.list:
-        print(json.dumps([step.name for step in steps if not step.name.endswith(ENVIRONMENT)]))
+        print(json.dumps([step.name for step in steps if not step.name.endswith((ENVIRONMENT, "uv"))]))
         return 0
     clean = not _git("status", "--porcelain")
     began = time.monotonic()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-__all__ = ["ENVIRONMENT", "ROOT", "STEPS", "LackingError", "Step"]
+__all__ = ["ENVIRONMENT", "ROOT", "STEPS", "UV", "LackingError", "Step"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 #: The step that makes the environment of most others.
 ENVIRONMENT: Final = "environment"
+
+#: The program that makes all environments, in a fraction of the time that pip takes; a step installs it.
+UV: Final = ROOT / "build" / "uv" / "bin" / "uv"
 
 _VENV: Final = os.environ.get("VHLO_TOOLS_VENV", ".venv")
 _PYTHON: Final = f"{_VENV}/bin/python"
@@ -122,7 +126,18 @@ def _own_environment(
 
 
 STEPS: Final[Sequence[Step]] = (
-    Step(ENVIRONMENT, ("./scripts/test", "--version"), after=()),
+    Step(
+        "uv",
+        (
+            "sh",
+            "-c",
+            '[ -x build/uv/bin/uv ] || { "$0" -m venv build/uv && build/uv/bin/python -m pip install --quiet uv; }',
+            sys.executable,
+        ),
+        cores=0,
+        after=(),
+    ),
+    Step(ENVIRONMENT, ("./scripts/test", "--version"), after=("uv",)),
     Step("lint", (f"{_VENV}/bin/ruff", "check", ".")),
     Step("format", (f"{_VENV}/bin/ruff", "format", "--check", ".")),
     Step("layers", (f"{_VENV}/bin/lint-imports",)),
@@ -189,7 +204,7 @@ STEPS: Final[Sequence[Step]] = (
     ),
     Step(
         "site",
-        (_PYTHON, "scripts/build_site.py", "--test"),
+        (_PYTHON, "scripts/build_site.py", "--test-built"),
         ("docs/*", "site/*", "mkdocs.yml", "scripts/build_site.py", "tests/frontends/site/*"),
         after=("docs",),
         variables=_browser,

@@ -131,7 +131,7 @@ def main() -> int:
             parser.error(str(error))
         print(f"the data end at {options.version.minor_release}, not {newest_version()}", flush=True)
         is_named = any((ROOT / each.partition("::")[0]).exists() for each in arguments)
-        paths = () if is_named else QUICK if options.quick else CORE
+        paths = () if is_named else ("--length=short", *QUICK) if options.quick else CORE
         tests = ["-n", "auto", "--dist", "worksteal", "-m", "not whole_data", *arguments, *paths]
         # The copy comes before the checkout, where this package may be installed from.
         path = os.pathsep.join(filter(None, [str(copy), os.environ.get("PYTHONPATH")]))

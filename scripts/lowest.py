@@ -98,7 +98,7 @@ def main() -> int:
     if options.prepare:
         return 0
     named = [each for each in arguments if (ROOT / each.partition("::")[0]).exists()]
-    tests = ["-m", "not one_python and not releases", *arguments, *([] if named else TESTS)]
+    tests = ["-m", "not releases", *arguments, *([] if named else ["--length=short", *TESTS])]
     return run("-m", "pytest", "-p", "no:cacheprovider", "-n", "auto", "--dist", "worksteal", *tests)
 
 
