@@ -1,9 +1,8 @@
 """Builds the site into ``build/site``, to be read from disk, and follows every link in it.
 
-``build_site.py [--prepare | --serve | --test | --test-built]`` works in an environment of its own, `.venv-site` in the checkout, which
-it makes.
-A warning of the build or a link that leads nowhere fails it. ``--serve`` shows the site while its pages are edited,
-``--test`` runs the tests of the built site, in a headless Chromium.
+``build_site.py [--prepare | --serve | --test | --test-built]`` works in an environment of its own, `.venv-site` in the
+checkout, which it makes. A warning of the build or a link that leads nowhere fails it. ``--serve`` shows the site while
+its pages are edited, ``--test`` runs the tests of the built site, in a headless Chromium.
 """
 
 from __future__ import annotations

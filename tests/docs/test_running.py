@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from support.corpus import EXAMPLES
 from support.documentation import Marker, markers_of, run_page
+from support.forked_python import forked_vhlo
 
 Run = Callable[..., Path]
 
@@ -84,3 +90,25 @@ def test_what_is_marked_runs_where_it_can(run: Run) -> None:
 def test_a_page_leaves_no_modules_behind(run: Run) -> None:
     for number in range(2):
         run(block("python", f"# tool.py\nx = {number}"), block("python", f"import tool\nassert tool.x == {number}"))
+
+
+def test_what_shells_run_is_what_a_user_sees() -> None:
+    """A command is forked there, not started; a shell, and all that it starts, sees no difference."""
+    commands = [
+        "vhlo targets 1.x; echo $?",
+        "vhlo targets 1.9.0 2>&1 | cat",
+        f"vhlo opt - --canonicalize < {EXAMPLES / 'saxpy.mlir'} > out; cat out",
+        "(cd / && vhlo inspect nothing); vhlo --nothing; vhlo --version >> out; cat out",
+    ]
+    script = "\n".join(commands)
+    paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
+
+    def shown(paths: list[str]) -> list[object]:
+        environment = {**os.environ, "PATH": os.pathsep.join(paths)}
+        with TemporaryDirectory() as folder:
+            done = subprocess.run(["bash", "-c", script], env=environment, cwd=folder, capture_output=True, check=False)
+        return [done.returncode, done.stdout, done.stderr]
+
+    forked = shown([str(forked_vhlo()), *paths])
+    assert forked == shown(paths)
+    assert forked[0] == 0

@@ -27,6 +27,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from doctest import ELLIPSIS, Example, OutputChecker
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final
@@ -37,6 +38,7 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 
 from support.corpus import EXAMPLES, ROOT
+from support.forked_python import forked_vhlo
 from vhlo_tools.cli.main import main
 from vhlo_tools.gate import load_settings
 
@@ -73,7 +75,7 @@ _FILE: Final = re.compile(r"(?:#|//) (\S+\.[a-z_]+)\n")
 _EXIT_CODE: Final = "echo $?"
 #: What is said of progress in a log, if the machine is slow.
 _PROGRESS: Final = re.compile(r"^vhlo: \d+ (?:of \d+ )?files\b.*\n", re.MULTILINE)
-#: Commands that need a process of their own, or more than one program.
+#: Commands that need a process of their own, which is forked, or more than one program.
 _OF_A_SHELL: Final = re.compile(r"vhlo (?:opt|translate|shims) |(?!vhlo )|.*[|<>;&*`]")
 
 
@@ -97,7 +99,12 @@ def page_name(page: Path) -> str:
 
 def markers_of(page: Path) -> list[Marker]:
     """Return what the comments on a page say."""
-    return [marker for _, marker in _blocks(page) if marker is not None]
+    return list(_markers_in(page, page.stat().st_mtime_ns))
+
+
+@cache
+def _markers_in(page: Path, changed: int) -> tuple[Marker, ...]:
+    return tuple(marker for _, marker in _blocks(page) if marker is not None)
 
 
 def pages_with(framework: str) -> list[Path]:
@@ -193,7 +200,7 @@ def _run_lines(block: Block) -> None:
 def _run(block: Block, command: str, expected: int) -> str:
     """Run a command, here if it is no other than ours, and return what it printed."""
     if _OF_A_SHELL.match(command):
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        path = os.pathsep.join([str(forked_vhlo()), str(Path(sys.executable).parent), os.environ["PATH"]])
         shell = ["bash", "-o", "pipefail", "-c", f"exec 2>&1; {command}"]
         done = subprocess.run(
             shell,

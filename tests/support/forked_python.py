@@ -180,6 +180,9 @@ class Running:
 class ForkedPython:
     """A server that forks.
 
+    Attributes:
+        folder: A folder of its own, which goes with it.
+
     Args:
         setup: What it runs first: the imports that all have in common.
         options: The options of Python.
@@ -198,8 +201,8 @@ class ForkedPython:
     ) -> None:
         self._environment = environment
         # The paths of sockets are short.
-        self._folder = Path(tempfile.mkdtemp(prefix="forks-"))
-        self._socket = str(self._folder / "socket")
+        self.folder = Path(tempfile.mkdtemp(prefix="forks-"))
+        self._socket = str(self.folder / "socket")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
             listening.bind(self._socket)
             listening.listen(64)
@@ -224,7 +227,7 @@ class ForkedPython:
         """End the server; what it has started goes on."""
         self._process.kill()
         self._process.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(
         self,
@@ -303,15 +306,18 @@ import email.feedparser, numpy.random, vhlo_tools.cli.entry, vhlo_tools.convert.
 #: Imports the bindings too.
 CONVERTING: Final = f"""
 {IMPORTS}
-from vhlo_tools.bindings.isolation.server import import_bindings
+import vhlo_tools.bindings.isolation.process
+from vhlo_tools.bindings.isolation.server import import_bindings, import_quietly
 import_bindings()
-import jaxlib.mlir.dialects.func, jaxlib.mlir.passmanager, vhlo_tools.bindings.isolation.process
+for name in ("dialects.func", "passmanager"):
+    import_quietly("jaxlib.mlir." + name)
 """
 
 
 @cache
-def forked_vhlo() -> ForkedPython:
-    """Return a server, one for this process, for commands."""
+def forked_vhlo() -> Path:
+    """Return a folder, one for this process, with a program `vhlo` that runs commands in what is forked."""
     server = ForkedPython(CONVERTING)
     atexit.register(server.close)
-    return server
+    server.write_program(server.folder / "vhlo", COMMAND)
+    return server.folder

@@ -47,7 +47,7 @@ def step_inputs() -> list[np.ndarray[Any, Any]]:
     return arrays
 
 
-@pytest.mark.sample(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("engine", "steps"), [("reference", 2), ("xla", 5)])
 def test_the_parameters_of_jax_stay_in_place(engine: Any, steps: int) -> None:
     declared = vt.serialize(STEP).aliases()

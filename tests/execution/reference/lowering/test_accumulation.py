@@ -56,7 +56,7 @@ def test_results_of_fewer_numbers_are_rounded_once() -> None:
     np.testing.assert_array_equal(found, np.array([[60000]], np.float16))
 
 
-@pytest.mark.sample(1)
+@pytest.mark.long
 @pytest.mark.parametrize(("element", "result"), [("f32", "f32"), ("i8", "i32")])
 def test_results_in_every_order_of_dimensions(element: str, result: str) -> None:
     one = np.arange(2 * 3 * 5 * 6).reshape(2, 3, 5, 6).astype(TYPES[element])
