@@ -153,11 +153,20 @@ STEPS: Final[Sequence[Step]] = (
     Step("newest Python: environment", ("./scripts/test", "--version"), _CODE, 0, variables=_newest_python),
     Step(
         "newest Python",
-        ("./scripts/test", "--length=all", "-m", "every_python and not releases"),
+        ("./scripts/test", "-m", "every_python"),
         (*_CODE, *_PROJECT),
         2,
         ("newest Python: environment", "tests"),
         _newest_python,
+    ),
+    Step(
+        "long tests, newest Python",
+        ("./scripts/test", "--length=long", "-m", "every_python and not releases"),
+        _CODE,
+        2,
+        ("newest Python: environment", "tests"),
+        _newest_python,
+        narrowed=True,
     ),
     Step("data that end at 1.16", (_PYTHON, _CUT, "1.16.0", "--quick"), _CUT_CHANGES, 2, ("tests",)),
     *(

@@ -14,6 +14,8 @@ from support.forked_python import ForkedPython
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 _REPORT = "import sys, json; print(json.dumps(sorted(sys.modules)))"
 
 

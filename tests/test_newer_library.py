@@ -26,7 +26,10 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.dialect import cut, known_features, known_versions
 
-pytestmark = pytest.mark.whole_data("the specification is cut here, and must know what it is cut from")
+pytestmark = [
+    pytest.mark.whole_data("the specification is cut here, and must know what it is cut from"),
+    pytest.mark.every_python,
+]
 
 LIBRARY = get_provider().library.current.minor_release
 #: Two versions before the library too, so that every library is cut where it has something new.

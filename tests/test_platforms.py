@@ -23,6 +23,8 @@ import vhlo_tools as vt
 from vhlo_tools import system
 from vhlo_tools.errors import ReleaseEnvironmentError
 
+pytestmark = pytest.mark.every_python
+
 ROOT = Path(vhlo_tools.__file__).resolve().parents[1]
 SAXPY = str(EXAMPLES / "saxpy.mlir")
 INPUTS = ("-i", "2.0", "-i", "[1, 1, 1, 1]", "-i", "[3, 3, 3, 3]")

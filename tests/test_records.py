@@ -15,6 +15,8 @@ import pytest
 
 from vhlo_tools import records
 
+pytestmark = pytest.mark.every_python
+
 _T = TypeVar("_T")
 
 MAKERS: dict[str, Callable[..., Any]] = {"standard": dataclasses.dataclass, "ours": records._dataclass}

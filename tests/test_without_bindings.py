@@ -14,6 +14,8 @@ from support.release_environments import run_in
 
 import vhlo_tools as vt
 
+pytestmark = pytest.mark.every_python
+
 # Whatever would import a binding, here or in a module that it imports, fails.
 BLOCKER = """
 import sys

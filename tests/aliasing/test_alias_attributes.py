@@ -34,6 +34,8 @@ from vhlo_tools.aliasing import (
     read_declared,
 )
 
+pytestmark = pytest.mark.every_python
+
 F4, F8 = Array("f32", (4,)), Array("f32", (8,))
 ONE = Signature.of_results((F4, F4), (F4,))
 TWO = Signature.of_results((F4, F4), (F4, F4))

@@ -24,6 +24,7 @@ MAY = (
 ONE = "tensor<4xf32>"
 
 
+@pytest.mark.long
 def test_errors_are_what_xla_refuses_and_for_the_same_reason() -> None:
     seen: Counter[str] = Counter()
     assert list(differences(SEEDS, seen)) == []

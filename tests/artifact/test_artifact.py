@@ -9,6 +9,8 @@ import vhlo_tools as vt
 from vhlo_tools.artifact import inspect_bytes, other_dialects
 from vhlo_tools.bytecode.editing.tables import Tables
 
+pytestmark = pytest.mark.every_python
+
 
 @pytest.fixture(scope="module")
 def artifact() -> vt.Artifact:

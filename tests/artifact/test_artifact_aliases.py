@@ -95,6 +95,7 @@ def check_edits(artifact: Artifact, random: Random) -> int:
     return edits
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60)
 @given(configs(), st.sampled_from(VERSIONS), st.sampled_from(FORMS))
 def test_what_is_written_is_what_the_library_writes(config: AliasConfig, version: Version, form: Form) -> None:
@@ -115,6 +116,7 @@ def test_what_is_written_is_what_the_library_writes(config: AliasConfig, version
     assert vt.diff(cleared, bare) == []
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("version", VERSIONS, ids=str)
 def test_programs_with_everything_at_every_version(version: Version) -> None:
     """Locations, calls, attributes of other kinds on arguments: all of that stays."""

@@ -19,6 +19,7 @@ from vhlo_tools.bytecode.printing import Printer
 PROGRAMS = (*example_programs(), *(FEATURES / f"{feature.id}.mlir" for feature in features_of_library()))
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("target", ["current", "minimum"])
 def test_ops_and_functions_are_those_of_the_module(path: Path, target: str, provider: Provider) -> None:

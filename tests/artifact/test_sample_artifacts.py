@@ -20,6 +20,8 @@ from vhlo_tools.dialect import (
 )
 from vhlo_tools.dialect.samples import sample, sample_holding, sample_structure
 
+pytestmark = pytest.mark.every_python
+
 SPECS = known_specification()
 OLDEST = SPECS.versions[0].version
 

@@ -31,14 +31,12 @@ def test_every_version_with_a_jaxlib_is_there() -> None:
     assert {each.file for each in index} == contents.keys() == manifests.keys()
 
 
-@pytest.mark.one_python
 def test_every_artifact_is_as_its_manifest_says() -> None:
     _, contents, manifests = history()
     for file, data in contents.items():
         assert manifests[file].verify(data) == (), file
 
 
-@pytest.mark.one_python
 def test_our_reader_reads_all_of_it() -> None:
     index, contents, _ = history()
     newest = max(vt.Version(each.tag).minor_release for each in index)
@@ -65,14 +63,12 @@ def test_the_installed_library_reads_all_of_it() -> None:
     assert read > 500
 
 
-@pytest.mark.one_python
 def test_the_page_is_what_was_found() -> None:
     text = PAGE.read_text()
     begin = text.index(replay_history.BEGIN) + len(replay_history.BEGIN)
     assert text[begin : text.index(replay_history.END)].strip().splitlines() == list(replay_history.page())
 
 
-@pytest.mark.one_python
 @pytest.mark.parametrize("reader", [each.reader for each in replay_history.readings()[1]])
 def test_readers_of_the_page_did_as_the_specification_says(reader: str) -> None:
     """But for what the page lists: quantized types that old bindings do not let in are no matter of reading."""

@@ -49,6 +49,7 @@ def test_processes_take_turns(tmp_path: Path) -> None:
     assert log.read_text() == "abababab"
 
 
+@pytest.mark.long
 def test_a_process_imports_the_package_of_a_revision(tmp_path: Path) -> None:
     with package_at("HEAD") as package:
         assert package is not None

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
+import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from string import Formatter
 
 import pytest
+from support.forked_python import COMMAND, CONVERTING, ForkedPython
+from support.processes import Run, run_measured
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
+import bench_growth
 from bench_growth import Subject, measure, subjects
 from growth_commands import COMMANDS, LARGEST_FOR_LIBRARY, OPS, OPS_OF_SHAPES, SIZES, turns_of
 from measurements import MEGABYTE, Point, exponent
 from shapes import SHAPES, chain_of_ops, constants
+from turns import RAW, VHLO
 
 import vhlo_tools as vt
 
@@ -83,16 +91,37 @@ def test_every_command_names_files_that_there_are() -> None:
         assert command.beside in names
 
 
-@pytest.mark.one_python
-def test_every_command_runs(tmp_path: Path) -> None:
+#: Runs a script, which is its first argument.
+SCRIPT = "import runpy, sys; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
+
+
+def run_forked(python: ForkedPython, command: Sequence[str], *, codes: Sequence[int] = (0,)) -> Run:
+    """Run a command; in what is forked, if it is of Python. How much memory it takes is not measured then."""
+    begun = time.perf_counter()
+    if tuple(command[: len(VHLO)]) == VHLO:
+        done = python.run(COMMAND, *command[len(VHLO) :])
+    elif tuple(command[: len(RAW)]) == RAW:
+        done = python.run(SCRIPT, *command[len(RAW) - 1 :])
+    else:
+        return run_measured(command, codes=codes)
+    if done.returncode not in codes:
+        raise subprocess.CalledProcessError(done.returncode, command, stderr=done.stderr)
+    return Run(time.perf_counter() - begun, 2 * MEGABYTE)
+
+
+@pytest.mark.long
+def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one family in processes that are started, as they are measured; of the others, those of Python are forked."""
     found = []
-    for family, size in (("ops", OPS[0]), ("constants", SIZES[0]), ("nested regions", OPS_OF_SHAPES[0])):
-        folder = tmp_path / family
-        folder.mkdir()
-        found += measure(Subject(family, size, folder), 1)
-        # What commands wrote is gone; what they read is there for the next.
-        names = {"artifact", "text", "copy", "changed", "changed text", "moving", "moving text"}
-        assert {path.name for path in folder.iterdir()} <= names
+    with ForkedPython(CONVERTING) as python:
+        for family, size in (("nested regions", OPS_OF_SHAPES[0]), ("ops", OPS[0]), ("constants", SIZES[0])):
+            folder = tmp_path / family
+            folder.mkdir()
+            found += measure(Subject(family, size, folder), 1)
+            monkeypatch.setattr(bench_growth, "run_measured", partial(run_forked, python))
+            # What commands wrote is gone; what they read is there for the next.
+            names = {"artifact", "text", "copy", "changed", "changed text", "moving", "moving text"}
+            assert {path.name for path in folder.iterdir()} <= names
     assert {each.command for each in found} == {each.name for each in COMMANDS}
     for each in found:
         assert 0 < each.seconds < 60

@@ -18,6 +18,8 @@ from support.isolated_functions import DIAGNOSTIC, ERRORS
 import vhlo_tools as vt
 from vhlo_tools.bindings.isolation import Limits, call, close, note
 
+pytestmark = pytest.mark.every_python
+
 LARGE = 100_000
 DTYPES = ["bool", "int8", "uint64", ">i4", "float16", "float64", "complex64"]
 DTYPES_OF_ML = ["bfloat16", "float8_e4m3fn", "float8_e8m0fnu", "int4", "uint2", "float4_e2m1fn"]
@@ -166,7 +168,7 @@ def test_a_child_is_used_again_until_it_is_worn_out() -> None:
         isolated("fail", 1)
     assert isolated("tire") == first
     assert isolated("process") != first
-    large = isolated("hold", 600 << 20)
+    large = isolated("hold", 520 << 20)
     assert isolated("process") != large
 
 

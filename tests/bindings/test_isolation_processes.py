@@ -17,6 +17,8 @@ import pytest
 from vhlo_tools.bindings import isolation
 from vhlo_tools.bindings.isolation import Limits
 
+pytestmark = pytest.mark.every_python
+
 TESTS = Path(__file__).parents[1]
 IMPORTS = "from vhlo_tools.bindings.isolation import call\nimport os, sys\nfrom pathlib import Path\n"
 
@@ -46,6 +48,21 @@ def alive(process: int) -> bool:
     except OSError:
         return False
     return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def assert_busy(process: int) -> None:
+    """Wait until a process computes, as one does in a call that never ends."""
+
+    def ticks() -> int:
+        used = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, used))
+
+    before = ticks()
+    for _ in range(3000):
+        if ticks() > before + os.sysconf("SC_CLK_TCK") // 10:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"process {process} does nothing")
 
 
 def assert_ends(process: int) -> None:
@@ -128,7 +145,7 @@ call("support.isolated_functions:hang")
         assert caller.stdout is not None
         assert caller.stderr is not None
         child, server = (int(each) for each in caller.stdout.readline().split())
-        time.sleep(0.2)
+        assert_busy(child)
         os.kill(caller.pid if victim == "caller" else server, signal.SIGKILL)
         assert_ends(child)
         assert_ends(server)
@@ -157,9 +174,13 @@ def test_an_interrupt_ends_the_child_and_not_what_comes_next() -> None:
         IMPORTS
         + """
 import signal, threading
+from bindings.test_isolation_processes import assert_busy
 child = call("support.isolated_functions:process")
-threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+def interrupt():
+    assert_busy(child)
+    os.kill(os.getpid(), signal.SIGINT)
 try:
+    threading.Thread(target=interrupt).start()
     call("support.isolated_functions:hang")
 except KeyboardInterrupt:
     print("interrupted")

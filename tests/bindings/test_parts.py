@@ -13,6 +13,8 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import NARROW_ELEMENTS, PARTS, Provider, explain_unknown, get_provider, missing_part
 from vhlo_tools.dialect import first_release, known_feature, known_versions, newest_version
 
+pytestmark = pytest.mark.every_python
+
 MATRIX = np.array([[4, 1], [1, 3]], np.float32)
 PLAIN = "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }"
 FUTURE = """func.func @main(%a: tensor<2xf32>) -> tensor<1xf32> {

@@ -13,6 +13,8 @@ from vhlo_tools.bindings import MLIRFailure, Provider, get_provider, provider_of
 from vhlo_tools.bindings.provider import DIALECTS
 from vhlo_tools.findings import SourceLocation
 
+pytestmark = pytest.mark.every_python
+
 
 def test_the_provider_is_chosen_by_prefix_distribution_or_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert get_provider("jaxlib.mlir") is get_provider("jaxlib")

@@ -16,6 +16,8 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import isolation
 from vhlo_tools.bindings.isolation import Limits, call, sandbox
 
+pytestmark = pytest.mark.every_python
+
 
 def isolated(function: str, *arguments: object, **limits: Any) -> Any:
     return call(f"support.isolated_functions:{function}", *arguments, limits=Limits(**limits) if limits else None)

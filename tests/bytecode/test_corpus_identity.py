@@ -14,7 +14,7 @@ from vhlo_tools.bytecode import decode, encode, entry_name, strip_locations
 from vhlo_tools.bytecode.printing import print_program
 from vhlo_tools.dialect import find_op_version
 
-pytestmark = [pytest.mark.one_python, pytest.mark.every_python]
+pytestmark = pytest.mark.every_python
 
 
 def test_every_file_is_itself_again() -> None:

@@ -4,7 +4,7 @@ import pytest
 from fuzz.bits import SUBJECTS, bits_of, flip, subject
 from support.needs import STABLEHLO
 
-pytestmark = [pytest.mark.one_python, pytest.mark.every_python]
+pytestmark = pytest.mark.every_python
 
 
 @pytest.mark.sample(1)

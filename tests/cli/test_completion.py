@@ -13,14 +13,14 @@ from pathlib import Path
 import click
 import pytest
 from support.corpus import ROOT
+from support.forked_python import COMMAND
 from support.shell_sessions import ShellSession
+from support.vhlo_process import vhlo, warm_python
 
 from vhlo_tools.cli.completers import COMPLETERS, NOTHING
 from vhlo_tools.cli.completion_shells import SHELLS, words_before
 from vhlo_tools.cli.main import cli, main
 from vhlo_tools.dialect import known_features, known_jax_releases, known_releases, known_versions
-
-pytestmark = pytest.mark.one_python
 
 #: Returns the values that are offered at the end of a line, each with its type and help.
 Ask = Callable[[str], dict[str, tuple[str, str]]]
@@ -204,21 +204,16 @@ def test_nothing_heavy_is_imported(line: str) -> None:
 @pytest.fixture
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     home = tmp_path_factory.mktemp("home")
-    program = home / "bin" / "vhlo"
+    program, completing = home / "bin" / "vhlo", home / "completing"
     program.parent.mkdir()
-    python = f"PYTHONPATH={shlex.quote(str(ROOT))} exec {shlex.quote(sys.executable)} -m vhlo_tools.cli.entry"
+    warm_python().write_program(completing, COMMAND)
     program.write_text(
-        f'#!/bin/sh\nif [ -n "$_VHLO_COMPLETE" ]; then {python}; fi\nprintf GIVEN\nprintf "<%s>" "$@"\necho .\n'
+        f'#!/bin/sh\nif [ -n "$_VHLO_COMPLETE" ]; then exec {shlex.quote(str(completing))}; fi\n'
+        'printf GIVEN\nprintf "<%s>" "$@"\necho .\n'
     )
     program.chmod(0o755)
     for shell in SHELLS:
-        result = subprocess.run(
-            [sys.executable, "-m", "vhlo_tools.cli.main", "completion", shell],
-            capture_output=True,
-            check=True,
-            cwd=ROOT,
-        )
-        (home / f"vhlo.{shell}").write_bytes(result.stdout)
+        (home / f"vhlo.{shell}").write_bytes(vhlo("completion", shell, check=True).stdout)
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     path = f"{program.parent}:{os.environ['PATH']}"
     return {**kept, "HOME": str(home), "PATH": path, "TERM": "xterm", "COLUMNS": "200", "LINES": "50"}

@@ -12,8 +12,6 @@ from support.terminals import plain, shown_by_process, shown_on_terminal
 
 from vhlo_tools.cli.main import main
 
-pytestmark = pytest.mark.one_python
-
 HOSTILE = Path(__file__).parents[1] / "programs" / "hostile" / "names_with_escapes.mlir"
 
 #: Commands with tables, and their exit codes.

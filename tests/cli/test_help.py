@@ -11,12 +11,11 @@ from pathlib import Path
 import click
 import pytest
 from support.corpus import EXAMPLES
+from support.vhlo_process import kept_workers
 
 from vhlo_tools.cli.help_texts import HELP
 from vhlo_tools.cli.helping import Command
 from vhlo_tools.cli.main import cli, main
-
-pytestmark = pytest.mark.one_python
 
 #: A screen.
 LINES, COLUMNS = 40, 80
@@ -98,7 +97,8 @@ def test_examples_work(path: str) -> None:
     for line in HELP[path].example.splitlines():
         program, *arguments = shlex.split(line)
         assert program == "vhlo"
-        assert main(arguments) == CODES.get(" ".join(arguments), 0), line
+        with kept_workers():
+            assert main(arguments) == CODES.get(" ".join(arguments), 0), line
 
 
 @pytest.mark.parametrize("path", ELSEWHERE)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.vhlo_process import kept_workers, vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -60,6 +60,12 @@ def assert_harmless(text: str) -> None:
         assert "##[" not in line, line
 
 
+@pytest.fixture(autouse=True)
+def kept() -> Iterator[None]:
+    with kept_workers():
+        yield
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -93,20 +99,18 @@ def test_nothing_in_a_file_controls_the_output(command: str, folder: Path, capsy
     "words", [["opt", "--canonicalize", "P.mlir"], ["opt", "--stablehlo-legalize-to-vhlo", "P.mlir"]], ids=" ".join
 )
 def test_programs_of_upstream(words: list[str], folder: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "vhlo_tools.cli.entry", *words], capture_output=True, text=True)
-    assert_harmless(done.stdout)
-    assert_harmless(done.stderr)
+    done = vhlo(*words)
+    assert_harmless(done.stdout.decode())
+    assert_harmless(done.stderr.decode())
 
 
 def test_source_lines_of_diagnostics_of_upstream(tmp_path: Path) -> None:
     path = tmp_path / "bad.mlir"
     path.write_text("func.func @main(%a: tensor\x1b[31m<4xf32>) { return }\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "vhlo_tools.cli.entry", "opt", str(path)], capture_output=True, text=True, check=False
-    )
+    done = vhlo("opt", str(path))
     assert done.returncode == 1
-    assert "tensor\\x1b[31m<4xf32>" in done.stderr
-    assert "\x1b" not in done.stdout + done.stderr
+    assert b"tensor\\x1b[31m<4xf32>" in done.stderr
+    assert b"\x1b" not in done.stdout + done.stderr
 
 
 def test_commands_for_github_are_ours_alone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,15 +10,20 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.corpus import EXAMPLES
+from support.forked_python import COMMAND
+from support.vhlo_process import called, standard_files, vhlo, warm_python
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import is_compiled
 from vhlo_tools.cli.main import main
+
+pytestmark = pytest.mark.every_python
 
 SAXPY = str(EXAMPLES / "saxpy.mlir")
 
@@ -58,9 +63,12 @@ def test_usage(arguments: list[str], code: int, message: str, capfd: Any) -> Non
 def test_bytes_never_go_to_a_terminal(command: list[str], artifact: Path) -> None:
     ours, theirs = pty.openpty()
     arguments = [part.format(artifact=artifact) for part in command]
-    result = subprocess.run(
-        [sys.executable, "-m", "vhlo_tools.cli.main", *arguments], stdout=theirs, stderr=subprocess.PIPE
-    )
+
+    def run(files: tuple[int, int, int]) -> int:
+        with standard_files(files[0], theirs, files[2]):
+            return main(arguments)
+
+    result = called(run)
     os.close(theirs)
     os.close(ours)
     assert result.returncode == 2
@@ -85,58 +93,74 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(rf"^vhlo, version [0-9.]+{compiled}$", capsys.readouterr().out, re.MULTILINE)
 
 
-def test_closed_streams_and_odd_outputs(tmp_path: Path) -> None:
+def test_closed_streams() -> None:
     command = f"{shlex.quote(sys.executable)} -m vhlo_tools.cli.main"
-    saxpy, folder = shlex.quote(str(SAXPY)), shlex.quote(str(tmp_path))
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    for line, code in (
-        (f"{command} serialize {saxpy} -o - >&-", 2),
-        (f"{command} inspect - <&-", 2),
-        (f"{command} serialize {saxpy} -o {folder}/loop", 2),
-        (f"{command} serialize {saxpy} -o {folder}/no/such/folder", 2),
-        (f"{command} serialize {saxpy} -o ''", 2),
-        (f"{command} serialize {saxpy} -o {folder}/{'n' * 250}", 0),
-        (f"{command} serialize {saxpy} -o /dev/full", 2),
-    ):
+    for line in (f"{command} serialize {shlex.quote(SAXPY)} -o - >&-", f"{command} inspect - <&-"):
         result = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
-        assert (result.returncode, "Traceback" in result.stderr) == (code, False), (line, result.stderr)
-        assert ".part" not in result.stderr
-    for line in (f"{command} targets | true", f"{command} inspect {saxpy} | true"):
+        assert (result.returncode, "Traceback" in result.stderr) == (2, False), (line, result.stderr)
+
+
+def test_odd_outputs(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for output, code in (
+        (f"{tmp_path}/loop", 2),
+        (f"{tmp_path}/no/such/folder", 2),
+        ("", 2),
+        (f"{tmp_path}/{'n' * 250}", 0),
+        ("/dev/full", 2),
+    ):
+        result = vhlo("serialize", SAXPY, "-o", output)
+        assert (result.returncode, b"Traceback" in result.stderr) == (code, False), (output, result.stderr)
+        assert b".part" not in result.stderr
+
+
+def test_readers_that_read_nothing(tmp_path: Path) -> None:
+    warm_python().write_program(tmp_path / "vhlo", COMMAND)
+    for arguments in ("targets", f"inspect {shlex.quote(SAXPY)}"):
+        line = f"{shlex.quote(str(tmp_path / 'vhlo'))} {arguments} | true"
         result = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True)
         assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_no_interrupt_leaves_half_a_file(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "vhlo_tools.cli.main", "serialize", str(EXAMPLES / "transformer_step.mlir"), "-o"]
+    command = ["serialize", str(EXAMPLES / "transformer_step.mlir"), "-o"]
     whole, out = tmp_path / "whole", tmp_path / "out"
-    subprocess.run([*command, str(whole)], check=True)
-    for delay in (0.05, 0.1, 0.15, 0.2, 0.3):
-        process = subprocess.Popen([*command, str(out)], stderr=subprocess.PIPE)
-        time.sleep(delay)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-        assert process.returncode in (0, 130, 1, -signal.SIGINT)
+    vhlo(*command, str(whole), check=True)
+    for delay in (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
+
+        def interrupted(files: tuple[int, int, int], delay: float = delay) -> int:
+            # What it imports is there already, so that more of its time is that of the work.
+            process = warm_python().start(COMMAND, *command, str(out), files=files)
+            time.sleep(delay)
+            with suppress(ProcessLookupError):
+                os.kill(process.number, signal.SIGINT)
+            return process.wait()
+
+        assert (code := called(interrupted).returncode) in (0, 130, 1, -signal.SIGINT), delay
         # An interrupt may come after the file was written, while the process ends.
-        assert out.exists() or process.returncode != 0
-        assert not out.exists() or out.read_bytes() == whole.read_bytes()
+        assert out.exists() or code != 0, delay
+        assert not out.exists() or out.read_bytes() == whole.read_bytes(), delay
         out.unlink(missing_ok=True)
-        assert set(tmp_path.iterdir()) == {whole}
+        assert set(tmp_path.iterdir()) == {whole}, delay
 
 
-@pytest.mark.parametrize("command", ["check P --target 1.0.0", "migrate P --target 1.0.0", "store status P"])
+@pytest.mark.parametrize("command", ["check P --target 1.0.0", "migrate P --target 1.0.0 -j 1", "store status P"])
 def test_a_closed_pipe_is_no_success(command: str, tmp_path: Path) -> None:
     (tmp_path / "P").mkdir()
     for number in range(40):
         (tmp_path / "P" / f"{number}.mlir").write_text(f"func.func @main() {{ return }} // {number}")
     reading, writing = os.pipe()
     os.close(reading)
+
+    def run(files: tuple[int, int, int]) -> int:
+        return warm_python().start(COMMAND, *command.split(), files=(files[0], writing, files[2])).wait()
+
     try:
-        words = [sys.executable, "-m", "vhlo_tools.cli.entry", *command.split()]
-        done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path, text=True)
+        done = called(run, folder=tmp_path)
     finally:
         os.close(writing)
     assert done.returncode == 141, done.stderr
-    assert "Traceback" not in done.stderr
+    assert b"Traceback" not in done.stderr
     # What was written is complete.
     for made in (tmp_path / "P").glob("*.mlirbc"):
         vt.open_artifact(made).requirements()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import jsonschema
 import pytest
 from support.corpus import EXAMPLES, FEATURES
 from support.corpus_files import corpus_files
+from support.vhlo_process import kept_workers, vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -69,6 +71,12 @@ REPORT = {
     },
     "additionalProperties": False,
 }
+
+
+@pytest.fixture(autouse=True)
+def kept() -> Iterator[None]:
+    with kept_workers():
+        yield
 
 
 @pytest.fixture
@@ -165,9 +173,9 @@ def test_an_interrupted_one_says_how_to_go_on(tmp_path: Path) -> None:
     _, said = process.communicate()
     assert process.returncode == 130
     assert said.strip() == "vhlo: interrupted; every file is intact, and the same command resumes the migration"
-    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    again = vhlo("migrate", str(store), "--target", "1.13.0", "-j", "1")
     assert again.returncode in (0, 1)
-    assert sum(int(part.split()[0]) for part in again.stdout.splitlines()[-1].split(", ")) == 150
+    assert sum(int(part.split()[0]) for part in again.stdout.decode().splitlines()[-1].split(", ")) == 150
     assert not list(store.rglob(".vhlo*"))
 
 

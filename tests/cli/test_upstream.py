@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.forked_python import COMMAND
+from support.vhlo_process import called, vhlo, warm_python
 
 from vhlo_tools.cli.main import main
 
@@ -18,6 +20,12 @@ TANH = "func.func @f(%a: tensor<f32>) -> tensor<f32> { %0 = stablehlo.tanh %a : 
 
 def run(command: list[str], text: str = TANH) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
+def opt(*arguments: str, text: str = TANH) -> tuple[int, str, str]:
+    """Return the exit code of `vhlo opt`, and what it writes."""
+    done = vhlo("opt", *arguments, input=text.encode())
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def test_shims_run_this_python_whatever_the_folder_is_called(tmp_path: Path) -> None:
@@ -58,18 +66,16 @@ def test_commands_take_arguments_as_they_are(entry: str, tmp_path: Path) -> None
 
 def test_nothing_is_written_where_something_failed(tmp_path: Path) -> None:
     output = tmp_path / "out.mlir"
-    ran = run([*OPT, "-o", str(output)], TANH + "// -----\nno program")
-    assert ran.returncode == 1
+    assert opt("-o", str(output), text=TANH + "// -----\nno program")[0] == 1
     assert not output.exists()
 
 
 def test_a_file_is_left_as_it_was_where_something_failed(tmp_path: Path) -> None:
     output = tmp_path / "out.mlir"
     output.write_text("what was there")
-    command = [*OPT, "-o", str(output)]
-    assert run(command, "no program").returncode == 1
+    assert opt("-o", str(output), text="no program")[0] == 1
     assert output.read_text() == "what was there"
-    assert run(command).returncode == 0
+    assert opt("-o", str(output))[0] == 0
     assert "stablehlo.tanh" in output.read_text()
 
 
@@ -86,13 +92,12 @@ def test_who_is_to_type_a_program_is_told_so() -> None:
     terminal, stdin = os.openpty()
     try:
         os.write(terminal, b"module {}\n\x04")
-        command = OPT
-        ran = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=False)
+        ran = called(lambda files: warm_python().start(COMMAND, "opt", files=(stdin, *files[1:])).wait())
     finally:
         os.close(terminal)
         os.close(stdin)
-    told = "(processing input from stdin now, hit ctrl-c/ctrl-d to interrupt)\n"
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "module {\n}\n", told)
+    told = b"(processing input from stdin now, hit ctrl-c/ctrl-d to interrupt)\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"module {\n}\n", told)
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
@@ -116,7 +121,7 @@ def die() -> int:
 
 print(guarded("vhlo opt", die), guarded("vhlo opt", lambda: 7))
 """
-    ran = run([sys.executable, "-c", script])
+    ran = warm_python().run(script)
     assert (ran.returncode, ran.stdout) == (0, "1 7\n"), ran.stderr
     assert "input.mlir: canonicalize: error: vhlo opt: the library crashed with SIGSEGV" in ran.stderr
 
@@ -124,10 +129,9 @@ print(guarded("vhlo opt", die), guarded("vhlo opt", lambda: 7))
 def test_the_input_keeps_its_name_in_locations(tmp_path: Path) -> None:
     path = tmp_path / "a.mlir"
     path.write_text("\n" + TANH)
-    command = [*OPT, "--mlir-print-debuginfo"]
-    assert f'loc("{path}":2:53)' in run([*command, str(path)]).stdout
-    assert 'loc("<stdin>":1:53)' in run(command).stdout
+    assert f'loc("{path}":2:53)' in opt("--mlir-print-debuginfo", str(path))[1]
+    assert 'loc("<stdin>":1:53)' in opt("--mlir-print-debuginfo")[1]
     path.write_text(f"{TANH}// -----\n{TANH}")
-    split = run([*command, "--split-input-file", str(path)]).stdout
+    split = opt("--mlir-print-debuginfo", "--split-input-file", str(path))[1]
     assert f'loc("{path}":1:53)' in split
     assert f'loc("{path}":3:53)' in split

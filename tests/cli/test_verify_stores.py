@@ -5,15 +5,17 @@ from __future__ import annotations
 import gc
 import json
 import os
+import shutil
 import signal
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
 import pytest
 from support.corpus import EXAMPLES
+from support.vhlo_process import kept_workers
 
 import vhlo_tools as vt
 from vhlo_tools.api import Prover, store_verification
@@ -38,12 +40,11 @@ CALL = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
 """
 
 
-@pytest.fixture(autouse=True)
-def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two stores with a pair of each outcome."""
-    monkeypatch.chdir(tmp_path)
-    Path("old/folder").mkdir(parents=True)
-    Path("new/folder").mkdir(parents=True)
+    folder = tmp_path_factory.mktemp("stores")
+    old, new = folder / "old", folder / "new"
     written = {
         "bytes": (TWICE, TWICE),
         "folder/results": (TWICE, SUM),
@@ -53,18 +54,32 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "missing": (TWICE, None),
         "added": (None, TWICE),
     }
+    for store in (old, new):
+        (store / "folder").mkdir(parents=True)
     for name, texts in written.items():
-        for store, text in zip(("old", "new"), texts, strict=True):
+        for store, text in zip((old, new), texts, strict=True):
             if text is not None:
-                vt.serialize(text, "1.9.0").save(f"{store}/{name}.mlirbc")
-    vt.retarget("old/bytes.mlirbc", "1.1.0").save("new/program.mlirbc")
-    Path("old/program.mlirbc").write_bytes(Path("old/bytes.mlirbc").read_bytes())
-    Path("old/text.mlir").write_text(TWICE)
-    vt.serialize(TWICE, "1.1.0").save("new/text.mlirbc")
-    for store, name in (("old", "evaluate"), ("new", "evaluate")):
-        Path(store, f"{name}.jax_export").write_bytes(Path(EXAMPLES / "jax_store/evaluate.jax_export").read_bytes())
-    for store in ("old", "new"):
-        Path(store, "damaged.mlirbc").write_bytes(Path("old/bytes.mlirbc").read_bytes()[:100])
+                vt.serialize(text, "1.9.0").save(store / f"{name}.mlirbc")
+    vt.retarget(old / "bytes.mlirbc", "1.1.0").save(new / "program.mlirbc")
+    (old / "program.mlirbc").write_bytes((old / "bytes.mlirbc").read_bytes())
+    (old / "text.mlir").write_text(TWICE)
+    vt.serialize(TWICE, "1.1.0").save(new / "text.mlirbc")
+    for store in (old, new):
+        (store / "evaluate.jax_export").write_bytes((EXAMPLES / "jax_store/evaluate.jax_export").read_bytes())
+        (store / "damaged.mlirbc").write_bytes((old / "bytes.mlirbc").read_bytes()[:100])
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def stores(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def kept() -> Iterator[None]:
+    with kept_workers():
+        yield
 
 
 OUTCOMES = {
@@ -105,6 +120,7 @@ def test_every_pair_has_its_outcome_in_any_process() -> None:
     assert all(each.seconds is not None for each in found)
 
 
+@pytest.mark.usefixtures("kept")
 def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["verify", "old", "new", "--rounds", "2", "-j", "2"]
     assert main(command) == 2
@@ -128,11 +144,12 @@ def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+@pytest.mark.usefixtures("kept")
 def test_names_control_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for store in ("old", "new"):
         Path(store, "mismatch.mlirbc").rename(f"{store}/\x1b[31m\n::error::.mlirbc")
     Path(os.fsdecode(b"old/\xff.mlirbc")).write_bytes(Path("old/bytes.mlirbc").read_bytes())
-    command = ["verify", "old", "new", "--rounds", "1", "-j", "1", "--exclude", "[!?:]*[!:].mlirbc"]
+    command = ["verify", "old", "new", "--rounds", "1", "-j", "2", "--exclude", "[!?:]*[!:].mlirbc"]
     for arguments in (command, [*command, "-o", "report.txt"]):
         assert main(arguments) == 1
     texts = [capsys.readouterr().out, Path("report.txt").read_text()]
@@ -174,7 +191,7 @@ def test_memory_does_not_grow_with_the_stores(tmp_path: Path) -> None:
     program = Path("old/bytes.mlirbc").read_bytes()
     held: list[int] = []
     # The first run has imports.
-    for number in (300, 300, 3000):
+    for number in (100, 100, 1000):
         for store in ("one", "other"):
             for each in range(number):
                 path = tmp_path / f"{store}{len(held)}" / f"{each // 100}" / f"{each:05}.mlirbc"
@@ -192,7 +209,7 @@ def test_memory_does_not_grow_with_the_stores(tmp_path: Path) -> None:
         finally:
             tracemalloc.stop()
     # One path for each pair would be more.
-    assert held[2] < held[1] + 100_000, held
+    assert held[2] < held[1] + 50_000, held
 
 
 def _die(self: object, tasks: Sequence[store_verification._Task]) -> list[vt.PairRecord]:

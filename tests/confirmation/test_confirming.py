@@ -17,7 +17,7 @@ from support.vhlo_process import vhlo as run_vhlo
 import vhlo_tools as vt
 from vhlo_tools.confirmation import confirming
 
-pytestmark = [pytest.mark.releases, pytest.mark.one_python]
+pytestmark = pytest.mark.releases
 
 OLD, NEW = "jaxlib==0.4.31", "jaxlib==0.8.3"
 #: It has no bindings of Shardy: what the specification leaves to the consumer, it refuses.

@@ -29,7 +29,7 @@ from vhlo_tools.confirmation import (
 )
 from vhlo_tools.environments import Answer, PackageRelease, ReleaseProcess, environment
 
-pytestmark = [pytest.mark.releases, pytest.mark.one_python]
+pytestmark = pytest.mark.releases
 
 HISTORY = ROOT / "tests" / "programs" / "history"
 PROGRAMS = {

@@ -12,7 +12,7 @@ from corpus_programs import feature_programs, model_programs, spellings, without
 from make_corpus import PRODUCERS, build, portable_targets
 from support.corpus_files import corpus_files, corpus_index, read_corpus_file
 
-pytestmark = [pytest.mark.one_python, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 
 def test_programs_are_spelled_for_old_releases() -> None:

@@ -41,8 +41,6 @@ from vhlo_tools.dialect.released import baseline_of
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.version import Version
 
-pytestmark = pytest.mark.one_python
-
 FORK = Path(__file__).parent / "fork"
 BYTECODE = "stablehlo/dialect/VhloBytecode.cpp"
 OPS = "stablehlo/dialect/VhloOps.td"

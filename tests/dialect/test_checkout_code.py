@@ -21,8 +21,6 @@ from vhlo_tools.dialect.checkout.version_sources import bytecode_versions, read_
 from vhlo_tools.dialect.ops import Slot
 from vhlo_tools.version import Version
 
-pytestmark = pytest.mark.one_python
-
 FORK = Path(__file__).parent / "fork"
 FIRST = Version("0.9.0")
 

@@ -20,7 +20,7 @@ def at(version: str, folder: Path) -> Specification:
     return load_specification(cut(OURS, Version(version), folder / version))
 
 
-@pytest.mark.one_python
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("version", VERSIONS, ids=str)
 def test_every_version_is_a_specification_that_ends_there(version: Version, tmp_path: Path) -> None:
     specs = load_specification(cut(OURS, version, tmp_path / "specs"))

@@ -259,6 +259,7 @@ SEEDS = [
 ]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("rule", "file", "after", "old", "new", "message"), SEEDS, ids=[seed[0] for seed in SEEDS])
 def test_seeded_violation(rule: str, file: str, after: str, old: str, new: str, message: str, specs: Path) -> None:
     # The add-only rule has seeds of its own.

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from support.specs_folder import OURS, copy_of
 
 from vhlo_tools.dialect import (
@@ -21,8 +20,6 @@ from vhlo_tools.dialect import (
     write_edits,
 )
 from vhlo_tools.version import Version
-
-pytestmark = pytest.mark.one_python
 
 NEWEST = known_specification().newest
 NEXT = Version(f"{NEWEST.major}.{NEWEST.minor + 1}.0")

@@ -11,8 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from support.corpus import EXAMPLES
-from support.documentation import Marker, markers_of, run_page
-from support.forked_python import forked_vhlo
+from support.documentation import Marker, folder_of_programs, markers_of, run_page
 
 Run = Callable[..., Path]
 
@@ -109,6 +108,6 @@ def test_what_shells_run_is_what_a_user_sees() -> None:
             done = subprocess.run(["bash", "-c", script], env=environment, cwd=folder, capture_output=True, check=False)
         return [done.returncode, done.stdout, done.stderr]
 
-    forked = shown([str(forked_vhlo()), *paths])
+    forked = shown([str(folder_of_programs()), *paths])
     assert forked == shown(paths)
     assert forked[0] == 0

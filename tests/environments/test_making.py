@@ -10,8 +10,6 @@ from support.release_environments import SCRIPT, run_in
 from vhlo_tools import ReleaseEnvironmentError
 from vhlo_tools.environments import PackageRelease, environment, environments_folder
 
-pytestmark = pytest.mark.one_python
-
 SMALL = "packaging==24.0"  # pure Python without requirements: an environment of it is made in a moment
 
 

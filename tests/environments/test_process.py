@@ -23,7 +23,7 @@ import vhlo_tools as vt
 from vhlo_tools.environments import PACKAGES, Download, ReleaseProcess, download_of, pack_arrays, unpack_arrays
 from vhlo_tools.environments import process as process_module
 
-pytestmark = [pytest.mark.releases, pytest.mark.one_python]
+pytestmark = pytest.mark.releases
 
 OLD, NEW = "jaxlib==0.4.31", "jaxlib==0.8.3"
 

@@ -10,6 +10,7 @@ from support.corpus import example_programs, writable_versions
 import vhlo_tools as vt
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
 def test_a_round_trip_changes_nothing(path: Path) -> None:
     newest = vt.serialize(path, allow_other_dialects=True)
@@ -19,6 +20,7 @@ def test_a_round_trip_changes_nothing(path: Path) -> None:
     assert vt.diff(path, str(module), ignore=["version"]) == []
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
 def test_a_round_trip_through_every_version_changes_nothing(path: Path) -> None:
     newest = vt.serialize(path, allow_other_dialects=True)

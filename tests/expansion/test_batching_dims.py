@@ -201,7 +201,6 @@ def _gathered(case: Case, operand: Any, indices: Any) -> Any:
 
 
 @pytest.mark.long
-@pytest.mark.one_python
 def test_gathers_against_the_specification() -> None:
     rng = np.random.default_rng(1)
     for case in _cases(0, 24):
@@ -214,7 +213,6 @@ def test_gathers_against_the_specification() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.one_python
 def test_scatters() -> None:
     rng = np.random.default_rng(2)
     for index, case in enumerate(_cases(3, 16)):

@@ -70,7 +70,6 @@ def test_the_report_is_that_of_the_page() -> None:
     assert f"```text\n{report}\n```" in (ROOT / "docs" / "expansions.md").read_text()
 
 
-@pytest.mark.one_python
 @pytest.mark.releases
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_an_old_release_reads_and_runs_it(case: Case) -> None:

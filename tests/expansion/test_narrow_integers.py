@@ -218,6 +218,7 @@ def test_sort(element: str) -> None:
     )
 
 
+@pytest.mark.sample(2)
 @_BOTH
 @pytest.mark.parametrize("result", ["E", "i32"])
 def test_products(element: str, result: str) -> None:

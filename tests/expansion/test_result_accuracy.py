@@ -52,6 +52,7 @@ def test_the_op_remains_without_its_accuracy(op: str, feature: str, asked: str) 
         assert "TOLERANCE" not in text
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("type_", _TYPES)
 @pytest.mark.parametrize("op", ["exponential", "tanh"])
 def test_the_engines_compute_the_same(op: str, type_: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.expansions import ENGINES
 from support.release_runs import run_by_release
+from support.vhlo_process import kept_workers
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -54,6 +55,7 @@ def _stored(values: np.ndarray[Any, Any], element: str) -> np.ndarray[Any, Any]:
     return values.astype(np.int8 if element == "i2" else np.uint8) if "i2" in element else values.view(np.uint8)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("element", _TYPES)
 def test_every_value(element: str) -> None:
     values = _values(element)
@@ -158,6 +160,7 @@ def test_functions(tmp_path: Path) -> None:
     assert "tensor<4xui8>" in str(vt.expand(_SIMPLE, "1.6.0", allow_signature_change=True).module)
 
 
+@pytest.mark.long
 def test_commands_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     program, newest, old = (tmp_path / name for name in ("p.mlir", "new.mlirbc", "old.mlirbc"))
@@ -175,12 +178,12 @@ def test_commands_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for flag, code in (("true", 0), ("false", 1)):
         settings.write_text(f'target = "1.6.0"\nexpand = true\nallow-signature-change = {flag}\n')
         assert main(["check", str(newest)]) == code
-    assert main(["migrate", str(newest), "-j", "1", *allowed[:-1]]) == 1
-    assert main(["migrate", str(newest), "-j", "1", *allowed]) == 0
+    with kept_workers():
+        assert main(["migrate", str(newest), "-j", "1", *allowed[:-1]]) == 1
+        assert main(["migrate", str(newest), "-j", "1", *allowed]) == 0
     assert newest.read_bytes() == old.read_bytes()
 
 
-@pytest.mark.one_python
 def test_an_old_release_runs_what_holds_young_types() -> None:
     """The same bits as before, of all types."""
     lines, names = [], []

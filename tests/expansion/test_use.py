@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from support.corpus import ROOT
 from support.corpus_files import read_corpus_file
+from support.vhlo_process import kept_workers
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider
@@ -147,8 +148,9 @@ def test_migrate(program: Path, vhlo: Vhlo) -> None:
     store = program.parent / "store"
     store.mkdir()
     vt.serialize(program).save(store / "a.mlirbc")
-    assert vhlo("migrate", store, "--target", "1.0.0", "-j", "1").exit_code == 1
-    assert vhlo("migrate", store, "--target", "1.0.0", "-j", "1", "--expand", "--verify").exit_code == 0
+    with kept_workers():
+        assert vhlo("migrate", store, "--target", "1.0.0", "-j", "1").exit_code == 1
+        assert vhlo("migrate", store, "--target", "1.0.0", "-j", "1", "--expand", "--verify").exit_code == 0
     assert (store / "a.mlirbc").read_bytes() == bytes(vt.serialize(program, "1.0.0", expand=True))
 
 

@@ -58,6 +58,7 @@ def assert_same(artifact: vt.Artifact, restored: vt.Artifact) -> None:
     assert (restored.version, restored.bytecode_version) == (artifact.version, artifact.bytecode_version)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("path", example_programs(), ids=lambda path: path.name)
 def test_examples(path: Path, tmp_path: Path) -> None:
     """Of each kind of layout, as far down as they go."""
@@ -79,6 +80,7 @@ def assert_examples_come_back(artifact: vt.Artifact, tmp_path: Path) -> None:
     assert moved.isdisjoint(each.path for each in vt.constants(result.artifact) if each.path.startswith("@main/"))
 
 
+@pytest.mark.long
 def test_the_corpus(tmp_path: Path) -> None:
     moved = refused = 0
     versions = set()

@@ -99,7 +99,6 @@ def on_releases() -> Mapping[str, Answer]:
 
 
 @pytest.mark.releases
-@pytest.mark.one_python
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda each: each.id)
 def test_it_is_reproduced_on_the_release_that_it_is_shown_on(
     finding: Finding, on_releases: Mapping[str, Answer]
@@ -107,6 +106,7 @@ def test_it_is_reproduced_on_the_release_that_it_is_shown_on(
     assert on_releases[finding.id].outcome == "reproduced", on_releases[finding.id].seen
 
 
+@pytest.mark.every_python
 @pytest.mark.long
 def test_the_installed_release_is_as_recorded() -> None:
     """Where a newer one mends something, this says which workaround can go."""
@@ -136,6 +136,7 @@ KILL = "import os, signal\nos.kill(os.getpid(), signal.{})"
 AT_THE_END = "import atexit, os, signal\natexit.register(lambda: os.kill(os.getpid(), signal.SIGSEGV))"
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("changes", "outcome", "seen"),
     [
@@ -206,6 +207,7 @@ def test_what_is_shown_of_several_releases_hands_bytes_on() -> None:
     assert done.stdout == "found b'abc' and not 1\n"
 
 
+@pytest.mark.long
 def test_the_command_says_what_became_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--installed", "interpreter-total-order", "interpreter-cholesky"]) == 0
     assert capsys.readouterr().out == (

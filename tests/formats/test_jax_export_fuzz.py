@@ -46,6 +46,7 @@ def test_truncated_files(name: str) -> None:
     assert not any(try_it(data[:length]) for length in range(len(data) - 8))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["evaluate", "sharded_predict"])
 def test_every_byte_damaged(name: str) -> None:
     data = small_file(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import subprocess
 import tracemalloc
 from collections.abc import Iterator
@@ -28,10 +29,17 @@ from vhlo_tools.reporting import FORMATS, Question, render
 SETTINGS = Settings(target=("1.3.0", "1.9.0"))
 
 
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kinds")
+    fill_with_kinds(folder)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(kinds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copytree(kinds, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    fill_with_kinds(tmp_path)
     return tmp_path
 
 
@@ -53,12 +61,14 @@ def report(gate: Gate, paths: list[str], output_format: str, executor: Executor 
     return "".join(render(output_format, gate.scope(files), answers))
 
 
-@pytest.mark.one_python
-@pytest.mark.parametrize("output_format", FORMATS)
-def test_reports_are_those_of_one_process(output_format: str, folder: Path, elsewhere: Executor) -> None:
-    here, there = (report(Gate(SETTINGS), ["."], output_format, each) for each in (None, elsewhere))
-    assert "text0.mlir" in here
-    assert there == here
+def test_reports_are_those_of_one_process(folder: Path, elsewhere: Executor) -> None:
+    # Four of a kind are as good as twelve, and one is large.
+    for path in (*folder.glob("text[4-9]*"), *folder.glob("bytes[4-9]*"), folder / "transformer_step.mlir"):
+        path.unlink()
+    for output_format in FORMATS:
+        here, there = (report(Gate(SETTINGS), ["."], output_format, each) for each in (None, elsewhere))
+        assert "text0.mlir" in here, output_format
+        assert there == here, output_format
 
 
 def test_a_baseline_is_that_of_one_process(folder: Path, elsewhere: Executor) -> None:
@@ -167,7 +177,7 @@ def test_memory_does_not_grow_with_the_store(tmp_path: Path, elsewhere: Executor
     text = bytes(vt.serialize(GOOD))
     held: list[int] = []
     # The first run has imports.
-    for number in (300, 300, 3000):
+    for number in (100, 100, 1000):
         top = tmp_path / f"{len(held)}"
         for each in range(number):
             path = top / f"{each // 100}" / f"{each:05}.mlirbc"
@@ -186,4 +196,4 @@ def test_memory_does_not_grow_with_the_store(tmp_path: Path, elsewhere: Executor
         finally:
             tracemalloc.stop()
     # One path for each file would be more.
-    assert held[2] < held[1] + 100_000, held
+    assert held[2] < held[1] + 50_000, held

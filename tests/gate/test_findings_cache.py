@@ -8,13 +8,17 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
+from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from support.forked_python import COMMAND
 from support.gate_programs import GOOD, blocked, check, check_json, write
+from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
 from vhlo_tools.api import resolve_target
@@ -307,9 +311,16 @@ def test_a_folder_that_cannot_be_written_costs_time_only(
 def test_runs_beside_each_other_neither_wait_nor_lose_anything(tmp_path: Path) -> None:
     for number in range(30):
         write(tmp_path / f"many/{number}.mlir", blocked(number + 1))
-    command = [sys.executable, "-m", "vhlo_tools.cli.main", "check", "many", *ASKED, "--output-format", "json"]
-    runs = [subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path) for _ in range(3)]
-    reports = {run.communicate()[0] for run in runs}
+    command = ["check", "many", *ASKED, "--output-format", "json"]
+    with ExitStack() as stack:
+        outputs = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+        files = [(0, each.fileno(), 2) for each in outputs]
+        runs = [warm_python().start(COMMAND, *command, files=each) for each in files]
+        assert [each.wait() for each in runs] == [1] * 3
+        reports = set()
+        for each in outputs:
+            each.seek(0)
+            reports.add(each.read())
     assert len(reports) == 1
     assert len(json.loads(reports.pop())["files"]) == 30
     assert len(segments(tmp_path)) == 3

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 from action_steps import ActionError, load_action, run_action
+from click.testing import CliRunner
 from support.corpus import ROOT
+from support.forked_python import COMMAND
 from support.gate_programs import GOOD, blocked, write
+from support.vhlo_process import warm_python
 
 ACTION = ROOT / "action.yml"
 
@@ -20,20 +23,21 @@ ACTION = ROOT / "action.yml"
 def installed(tmp_path: Path) -> Path:
     """The runner's temporary folder as the first step leaves it, with this environment in place of a new one."""
     temporary = tmp_path / "runner"
-    temporary.mkdir()
-    (temporary / "vhlo-tools").symlink_to(sys.prefix)
+    programs = temporary / "vhlo-tools" / "bin"
+    programs.mkdir(parents=True)
+    warm_python().write_program(programs / "vhlo", COMMAND)
     return temporary
 
 
 def test_the_action_is_one_by_the_schema_of_github() -> None:
-    subprocess.run(
-        [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-actions", str(ACTION)], check=True
-    )
+    checker = import_module("check_jsonschema.cli").main
+    done = CliRunner().invoke(checker, ["--builtin-schema", "vendor.github-actions", str(ACTION)])
+    assert done.exit_code == 0, done.output
 
 
 def test_the_hook_is_one_by_pre_commit() -> None:
     manifest = ROOT / ".pre-commit-hooks.yaml"
-    subprocess.run([sys.executable, "-m", "pre_commit", "validate-manifest", str(manifest)], check=True)
+    assert import_module("pre_commit.main").main(["validate-manifest", str(manifest)]) == 0
     (hook,) = yaml.safe_load(manifest.read_text())
     assert hook["entry"].split()[0] == "vhlo"
     assert [bool(re.search(hook["files"], f"a/b.{suffix}")) for suffix in ("mlir", "mlirbc", "jax_export", "py")] == [

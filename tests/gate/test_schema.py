@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from support.corpus import ROOT
 from support.gate_programs import check, check_json, write
 from support.settings_files import has_schema
@@ -149,9 +149,9 @@ def test_settings_in_the_documentation_have_the_schema() -> None:
 
 
 def run_check_jsonschema(schema: Path, *files: Path) -> tuple[int, str]:
-    command = [sys.executable, "-m", "check_jsonschema", "--schemafile", str(schema), *map(str, files)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    return result.returncode, result.stdout + result.stderr
+    checker = import_module("check_jsonschema.cli").main
+    result = CliRunner().invoke(checker, ["--schemafile", str(schema), *map(str, files)])
+    return result.exit_code, result.output
 
 
 def test_a_checker_of_toml_takes_the_schema(schema_file: Path, tmp_path: Path) -> None:

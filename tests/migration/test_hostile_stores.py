@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.plain_permissions import PLAIN
+from support.vhlo_process import kept_workers, warm_python
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -20,6 +20,12 @@ from vhlo_tools.migration import Journal, MigrationRecord, MigrationSettings
 
 TARGET = vt.Version("1.0.0")
 PROGRAM = "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a : tensor<2xf32> }"
+
+
+@pytest.fixture(autouse=True)
+def kept() -> Iterator[None]:
+    with kept_workers():
+        yield
 
 
 @pytest.fixture
@@ -291,5 +297,5 @@ for record in vt.plan_migration(sys.argv[1], "1.0.0"):
 
 def test_a_dry_run_knows_a_folder_that_is_read_only(store: Path) -> None:
     store.chmod(0o555)
-    result = subprocess.run([sys.executable, "-c", READ_ONLY, str(store)], capture_output=True, text=True, check=False)
+    result = warm_python().run(READ_ONLY, str(store))
     assert result.stdout == f"failed the result cannot be written: {store} is read-only\n", result.stderr

@@ -14,6 +14,7 @@ import pytest
 from support.corpus import EXAMPLES, FEATURES
 from support.migration_tools import CHANGING, DEADLY, DEADLY_TWICE, LYING
 from support.raw import RawLibrary
+from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer
@@ -281,9 +282,7 @@ def test_a_full_disk_leaves_old_files_whole(store: Path, tmp_path: Path) -> None
     (store / "a.mlirbc").write_bytes(bytes(vt.serialize(large(), OLD)))
     before = contents(store)
     journal = str(tmp_path / "journal")
-    result = subprocess.run(
-        [sys.executable, "-c", FULL, str(store), str(200 << 10), journal], capture_output=True, text=True
-    )
+    result = warm_python().run(FULL, str(store), str(200 << 10), journal)
     assert result.stdout == "failed the result cannot be written: File too large\n", result.stderr
     assert contents(store) == before
     assert set(statuses(vt.migrate(store, TARGET, journal=journal)).values()) == {"moved"}

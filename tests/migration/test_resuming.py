@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from itertools import islice
 from pathlib import Path
 
 import check_migrate_kills
 import pytest
+from support.forked_python import COMMAND
+from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
@@ -81,7 +81,7 @@ def test_two_migrations_do_not_share_a_journal(store: Path) -> None:
     under_way = vt.migrate(store, TARGET)
     next(under_way)
     code = f"import vhlo_tools as vt; list(vt.migrate({str(store)!r}, '1.13.0'))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    result = warm_python().run(code)
     assert "another migration" in result.stderr
     assert len(list(under_way)) == 11
 
@@ -165,7 +165,6 @@ def test_two_calls_in_one_process(store: Path) -> None:
     for restart in (False, True):
         with pytest.raises(vt.MigrationError, match="is in use by another migration"):
             next(vt.migrate(store, TARGET, restart=restart))
-    command = [sys.executable, "-m", "vhlo_tools.cli.main", "migrate", str(store), "--target", str(TARGET)]
-    other = subprocess.run(command, capture_output=True, text=True, check=False)
+    other = warm_python().run(COMMAND, "migrate", str(store), "--target", str(TARGET), "-j", "1")
     assert (other.returncode, "is in use by another migration" in other.stderr) == (2, True)
     assert len(list(running)) == 11

@@ -51,6 +51,7 @@ def survey(probed: Probed) -> Survey:
     return probed.survey
 
 
+@pytest.mark.every_python
 def test_the_library_has_what_the_specification_says(survey: Survey, provider: Provider) -> None:
     comparison = compare(known_specification(), survey)
     assert comparison.differences == ()
@@ -101,7 +102,6 @@ def test_damage_is_found(
     assert any(each.startswith(expected) for each in found), found
 
 
-@pytest.mark.one_python
 def test_drafts_make_the_specification_what_the_library_says(survey: Survey, tmp_path: Path) -> None:
     specs = cut(OURS, BEFORE, tmp_path / "specs")
     older = load_specification(specs)
@@ -143,7 +143,6 @@ def test_what_a_released_version_lacks_is_left_to_a_person(survey: Survey, tmp_p
     assert left.what == f"decide: type witness_v1: only there ({survey.source})"
 
 
-@pytest.mark.one_python
 def test_what_crashes_the_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveying, "_QUESTIONS", "support.crashing_questions")
     # Two of all that it would be asked answer, and two crash.

@@ -17,7 +17,7 @@ from vhlo_tools.artifact.artifact import names_by_dialect
 from vhlo_tools.bytecode import decode
 from vhlo_tools.version import Version
 
-pytestmark = [pytest.mark.one_python, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 # Places on the machine that made the corpus.
 MACHINE = re.compile(rb"/(tmp|root|home|usr|opt|work|private|Users)/|site-packages|\\\\Users")

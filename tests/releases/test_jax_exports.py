@@ -12,7 +12,7 @@ import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.formats import read_signature
 
-pytestmark = [pytest.mark.one_python, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 SESSION = Path(__file__).with_name("jax_session.py")
 # Each wrote other fields than the one before.

@@ -11,7 +11,7 @@ from support.release_environments import read_by
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, other_dialects
 
-pytestmark = [pytest.mark.releases, pytest.mark.one_python]
+pytestmark = pytest.mark.releases
 
 RELEASES = (
     "jaxlib==0.4.26",

@@ -8,7 +8,7 @@ import pytest
 from support.corpus import ROOT
 from support.release_environments import run_in
 
-pytestmark = [pytest.mark.releases, pytest.mark.one_python]
+pytestmark = pytest.mark.releases
 
 
 def test_a_session_with_torch_mlir() -> None:

@@ -13,8 +13,6 @@ import pytest
 from vhlo_tools.dialect import find_tablegen
 from vhlo_tools.errors import InvalidSpecificationError
 
-pytestmark = pytest.mark.one_python
-
 STABLEHLO = os.environ.get("VHLO_TOOLS_STABLEHLO", "")
 
 

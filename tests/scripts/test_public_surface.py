@@ -37,7 +37,6 @@ def changed(old: str, new: str, *names: str) -> Surface:
     return Surface(OLD.python.replace(old, new), names or OLD.names)
 
 
-@pytest.mark.one_python
 def test_the_surface_is_the_recorded_one() -> None:
     problems = compare(surface_today(), VERSION)
     assert not problems, "\n".join(problems)
@@ -47,7 +46,6 @@ def test_the_version_has_a_record() -> None:
     assert recorded_versions()[-1] == VERSION
 
 
-@pytest.mark.one_python
 def test_what_is_public_is_in_the_record() -> None:
     recorded = Surface.read(VERSION)
     assert "vhlo_tools.Artifact" in recorded.names

@@ -10,8 +10,6 @@ import releases
 from packaging.version import Version
 from release_probing import probe
 
-pytestmark = pytest.mark.one_python
-
 
 @pytest.mark.parametrize("table", releases.tables(), ids=lambda table: table.path.parent.name)
 def test_the_files_are_as_the_script_writes_them(table: releases.Table) -> None:

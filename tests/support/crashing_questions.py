@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 from vhlo_tools.probing import questions
 from vhlo_tools.probing.questions import bytecode_of, registered_ops
@@ -15,9 +16,9 @@ __all__ = ["ask_library", "ask_name", "ask_op", "bytecode_of", "registered_ops"]
 
 
 def ask_library(prefix: str | None) -> dict[str, Any]:
-    """Hide most names, each of which would be asked for."""
-    told: dict[str, Any] = questions.ask_library(prefix)
-    return {**told, "names": [each for each in told["names"] if each in _NAMES]}
+    """Find few names, each of which is asked for, and read no binary for them."""
+    with mock.patch.object(questions, "names_in", return_value=set(_NAMES)):
+        return questions.ask_library(prefix)
 
 
 def ask_op(prefix: str | None, op: str, numbers: Sequence[int], versions: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -24,7 +24,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from doctest import ELLIPSIS, Example, OutputChecker
 from functools import cache
@@ -38,7 +38,8 @@ from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 
 from support.corpus import EXAMPLES, ROOT
-from support.forked_python import forked_vhlo
+from support.forked_python import COMMAND
+from support.vhlo_process import kept_workers, warm_python
 from vhlo_tools.cli.main import main
 from vhlo_tools.gate import load_settings
 
@@ -48,6 +49,7 @@ __all__ = [
     "LANGUAGES",
     "PAGES",
     "Marker",
+    "folder_of_programs",
     "markers_of",
     "page_name",
     "pages_with",
@@ -67,6 +69,9 @@ ALL_PAGES: Final = (
 #: tests/docs/test_adding_a_version.py types it in a copy.
 PAGES: Final = tuple(page for page in ALL_PAGES if page.name != "adding-a-version.md")
 FRAMEWORKS: Final = ("iree", "jax", "keras", "tensorflow", "torch")
+
+#: The pages whose commands start processes for their work, as they do for a user; on others they find some started.
+_STARTING: Final = (ROOT / "docs" / "migration.md",)
 
 _MARKER: Final = re.compile(
     r"^<!-- (?:not run: (?P<reason>.+)|run with: (?P<framework>\w+)) -->\n(?=```)", re.MULTILINE
@@ -125,10 +130,18 @@ def run_page(page: Path, folder: Path, frameworks: Collection[str]) -> None:
         Exception: Whatever an example raises.
     """
     shutil.copytree(EXAMPLES, folder / "examples", ignore=shutil.ignore_patterns("__pycache__"))
-    with chdir(folder), _own_modules(folder):
+    with chdir(folder), _own_modules(folder), nullcontext() if page in _STARTING else kept_workers():
         for block, marker in _blocks(page):
             if marker is None or marker.framework in frameworks:
                 block.evaluate()
+
+
+@cache
+def folder_of_programs() -> Path:
+    """Return a folder with a program `vhlo` for shells, which runs a command in a fork of a warm Python."""
+    python = warm_python()
+    python.write_program(python.folder / "vhlo", COMMAND)
+    return python.folder
 
 
 @contextmanager
@@ -200,7 +213,7 @@ def _run_lines(block: Block) -> None:
 def _run(block: Block, command: str, expected: int) -> str:
     """Run a command, here if it is no other than ours, and return what it printed."""
     if _OF_A_SHELL.match(command):
-        path = os.pathsep.join([str(forked_vhlo()), str(Path(sys.executable).parent), os.environ["PATH"]])
+        path = os.pathsep.join([str(folder_of_programs()), str(Path(sys.executable).parent), os.environ["PATH"]])
         shell = ["bash", "-o", "pipefail", "-c", f"exec 2>&1; {command}"]
         done = subprocess.run(
             shell,

@@ -2,7 +2,8 @@
 
 To that code it is a fresh interpreter: what one piece imports, changes or leaves behind reaches no other, and each ends
 as Python ends, with its exit handlers, an exit code, and a traceback where there is one. It costs a fork, not a start.
-What is decided while Python starts is the same for all: its options, ``PYTHONPATH``, and the seed of hashes.
+What is decided while Python starts is the same for all: its options, ``PYTHONPATH``, and the seed of hashes. What a
+process does behind its exit handlers, to take apart what is left, is left out where something was imported first.
 
 The server has only imported what it is told to, so that code also sees which modules are loaded. It is asked through a
 socket, along which come the files that are to be stdin, stdout and stderr.
@@ -10,7 +11,6 @@ socket, along which come the files that are to be stdin, stdout and stderr.
 
 from __future__ import annotations
 
-import atexit
 import marshal
 import os
 import shlex
@@ -21,12 +21,11 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-__all__ = ["COMMAND", "CONVERTING", "IMPORTS", "ForkedPython", "Running", "forked_vhlo"]
+__all__ = ["COMMAND", "CONVERTING", "IMPORTS", "ForkedPython", "Running"]
 
 #: Runs the command line as its entry point does, with the arguments.
 COMMAND: Final = "import sys; from vhlo_tools.cli.entry import main; sys.exit(main())"
@@ -113,18 +112,51 @@ def begin(code, arguments, folder, environment):
         sys.modules.pop(name, None)
     return compile(code, "<string>", "exec"), vars(main)
 
+def end(code):
+    """End as Python does, except that what is left is not taken apart, which takes longer than most commands.
+
+    Each object would be copied for it, since this process shares them with the server.
+    """
+    import atexit
+    if "threading" in sys.modules:
+        sys.modules["threading"]._shutdown()
+    atexit._run_exitfuncs()
+    for each in (sys.stdout, sys.stderr):
+        try:
+            each.flush()
+        except OSError:
+            # Python says so, and has a code of its own for it.
+            code = 120
+    os._exit(code & 255)
+
 NUMBER = 4
+SETUP, QUICK_END = sys.argv[2], sys.argv[3] == "quick"
 OURS = {"_socket", "gc", "marshal"} - BEFORE
-if sys.argv[2]:
+if SETUP:
     OURS = ()
     # Threads of numpy would be lacking in what is forked.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    exec(sys.argv[2], {"__name__": "__main__"})
+    exec(SETUP, {"__name__": "__main__"})
     # None of it is garbage.
     gc.freeze()
 if os.path.isdir("/proc/self/task") and len(os.listdir("/proc/self/task")) != 1:
-    sys.exit("threads have been started, which a fork would lack: " + sys.argv[2])
-exec(*begin(*take_request()))
+    sys.exit("threads have been started, which a fork would lack: " + SETUP)
+asked = begin(*take_request())
+if not QUICK_END:
+    exec(*asked)
+    sys.exit()
+code = 0
+try:
+    exec(*asked)
+except SystemExit as error:
+    code = error.code
+    if code is not None and not isinstance(code, int):
+        print(code, file=sys.stderr)
+        code = 1
+except Exception:
+    sys.excepthook(*sys.exc_info())
+    code = 1
+end(code or 0)
 '''
 
 # A program that shells start, in a few milliseconds: it hands its files and arguments to the server, and waits.
@@ -189,6 +221,8 @@ class ForkedPython:
         environment: The variables that it starts with, and those of what it runs; by default those of this process at
             the time.
         folder: The folder that it starts in, which matters to what it imports.
+        whole_end: Whether what is forked takes apart what is left, behind its exit handlers, which takes longer than
+            most commands; by default where nothing was imported before.
     """
 
     def __init__(
@@ -198,6 +232,7 @@ class ForkedPython:
         options: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        whole_end: bool | None = None,
     ) -> None:
         self._environment = environment
         # The paths of sockets are short.
@@ -207,7 +242,8 @@ class ForkedPython:
             listening.bind(self._socket)
             listening.listen(64)
             number = listening.fileno()
-            command = [sys.executable, *options, "-c", _SERVER, str(number), setup]
+            end = "whole" if (not setup if whole_end is None else whole_end) else "quick"
+            command = [sys.executable, *options, "-c", _SERVER, str(number), setup, end]
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -312,12 +348,3 @@ import_bindings()
 for name in ("dialects.func", "passmanager"):
     import_quietly("jaxlib.mlir." + name)
 """
-
-
-@cache
-def forked_vhlo() -> Path:
-    """Return a folder, one for this process, with a program `vhlo` that runs commands in what is forked."""
-    server = ForkedPython(CONVERTING)
-    atexit.register(server.close)
-    server.write_program(server.folder / "vhlo", COMMAND)
-    return server.folder

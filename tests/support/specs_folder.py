@@ -20,7 +20,7 @@ def checkout_of(folder: Path) -> Path:
     shutil.copytree(ROOT / "tests" / "dialect", folder / "tests" / "dialect")
     for file in [*(ROOT / "tests").glob("*.py"), ROOT / "pyproject.toml"]:
         shutil.copy(file, folder / file.relative_to(ROOT))
-    for name in ("vhlo_tools", "scripts", "tests/programs"):
+    for name in ("vhlo_tools", "scripts", "tests/programs", "tests/support"):
         (folder / name).symlink_to(ROOT / name)
     return folder
 
@@ -28,6 +28,8 @@ def checkout_of(folder: Path) -> Path:
 def run_in_checkout(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a copy, whose package reads the specification beside it."""
     environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
+    # Of all plugins of pytest, each of which takes time to import, `conftest.py` needs one.
+    environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
 

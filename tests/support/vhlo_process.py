@@ -1,25 +1,34 @@
-"""The command line: called in this process, in a copy of a warm one, or as a process of its own."""
+"""The command line: called in this process, in a copy of a warm one, or as a process of its own.
+
+And the processes that commands give work to, which can be started once for many commands.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
+from unittest.mock import patch
 
-from support.forked_python import COMMAND, forked_vhlo
+from support.forked_python import COMMAND, CONVERTING, ForkedPython
 from vhlo_tools.cli.main import main
+from vhlo_tools.executors import Workers
 
-__all__ = ["called", "process_state", "standard_files", "vhlo", "vhlo_process"]
+__all__ = ["called", "kept_workers", "process_state", "standard_files", "vhlo", "vhlo_process", "warm_python"]
 
 #: What commands handle, and a process would leave behind with its end.
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STREAMS: Final = ("stdin", "stdout", "stderr")
+_START: Final = Workers._started
 
 
 def vhlo(
@@ -46,7 +55,7 @@ def vhlo(
     def run(files: tuple[int, int, int]) -> int:
         if arguments[:1] in (("opt",), ("translate",)):
             # They fork, which is not for a process in which libraries have started threads.
-            return forked_vhlo().start(COMMAND, *arguments, files=files).wait()
+            return warm_python().start(COMMAND, *arguments, files=files).wait()
         with standard_files(*files):
             return main(arguments)
 
@@ -60,6 +69,14 @@ def vhlo(
 def vhlo_process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
     """Run a command as a process, with options of :func:`subprocess.run`, for tests whose subject is the process."""
     return subprocess.run([sys.executable, "-m", "vhlo_tools.cli.main", *arguments], capture_output=True, **options)
+
+
+@cache
+def warm_python() -> ForkedPython:
+    """Return a Python, one for this process, that has imported all that commands do, and forks for what it runs."""
+    server = ForkedPython(CONVERTING)
+    atexit.register(server.close)
+    return server
 
 
 def called(
@@ -146,3 +163,49 @@ def standard_files(*files: int) -> Iterator[None]:
                 setattr(sys, f"__{name}__", origin)
                 os.dup2(kept[number], number)
                 os.close(kept[number])
+
+
+@contextmanager
+def kept_workers() -> Iterator[list[int]]:
+    """Let commands have their work done by processes that stay: started once for this process, not once for each.
+
+    For tests whose subject is not how they start and end. Each is given the folder and the variables of this process
+    with each piece of work, as one that is started has them.
+
+    Yields:
+        The numbers of processes that have been asked for.
+    """
+    asked: list[int] = []
+
+    def give(_: Workers, jobs: int) -> ProcessPoolExecutor:
+        asked.append(jobs)
+        # Duck-typed: the methods that `Workers` calls.
+        return cast(ProcessPoolExecutor, _kept(jobs))
+
+    with patch.object(Workers, "_started", give):
+        yield asked
+
+
+@cache
+def _kept(jobs: int) -> _Kept:
+    return _Kept(jobs)
+
+
+class _Kept:
+    def __init__(self, jobs: int) -> None:
+        # As its processes end with this one, whatever ends it.
+        self._workers = Workers(jobs=jobs)
+        self._pool = _START(self._workers, jobs)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Future[Any]:
+        return self._pool.submit(_do, os.getcwd(), dict(os.environ), function, *arguments, **options)  # noqa: PTH109
+
+    def shutdown(self, **_: Any) -> None: ...
+
+
+def _do(folder: str, environment: dict[str, str], function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    os.chdir(folder)
+    if dict(os.environ) != environment:
+        os.environ.clear()
+        os.environ.update(environment)
+    return function(*arguments, **options)

@@ -16,6 +16,8 @@ from vhlo_tools.upstream.own_passes import OWN_PASSES
 from vhlo_tools.upstream.pass_listing import known_passes
 from vhlo_tools.upstream.pipelines import PIPELINES, Passes
 
+pytestmark = pytest.mark.every_python
+
 #: Prints what is registered of all strings of the library that could be names; those of one word are among too many
 #: others. In a process of its own: XLA registers more when it compiles.
 REGISTERED = """
