@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.corpus import EXAMPLES, FEATURES
+from support.terminals import Terminal
+from support.vhlo_process import called, standard_files, vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -223,22 +221,28 @@ def test_custom_calls_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
     assert "note: custom_call" in capsys.readouterr().out
 
 
-def test_progress_is_shown_on_a_terminal_that_does_not_show_the_report(tmp_path: Path) -> None:
+def test_progress_is_shown_on_a_terminal_that_does_not_show_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(3):
         (tmp_path / f"{number}.mlir").write_text(Path(SAXPY).read_text())
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "vhlo_tools.cli.main", "check", ".", "--target", "1.9.0"]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    for options in (("-o", "report.txt"), ()):
-        subprocess.run(
-            [*command, *options], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=follower, check=True
-        )
-        assert b"3/3" in os.read(leader, 1 << 16)
-    # A terminal that shows the report has no place for a bar.
-    subprocess.run(command, cwd=tmp_path, env=environment, stdout=follower, stderr=follower, check=True)
-    assert b"/3" not in os.read(leader, 1 << 16)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def check(*options: str, shows_report: bool = False) -> int:
+        def run(files: tuple[int, int, int]) -> int:
+            with standard_files(files[0], terminal.inside if shows_report else files[1], terminal.inside):
+                return main(["check", ".", "--target", "1.9.0", "-j", "1", *options])
+
+        return called(run, folder=tmp_path).returncode
+
+    with Terminal(100) as terminal:
+        for options in (("-o", "report.txt"), ()):
+            assert check(*options) == 0
+            assert "3/3" in terminal.shown()
+        # A terminal that shows the report has no place for a bar.
+        assert check(shows_report=True) == 0
+        assert "/3" not in terminal.shown()
     # Nor has a log, for a run as short as this.
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
-    assert done.stderr == b""
-    for each in (leader, follower):
-        os.close(each)
+    done = vhlo("check", ".", "--target", "1.9.0", "-j", "1", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from support.corpus import EXAMPLES, ROOT
+from support.forked_python import COMMAND
+from support.vhlo_process import warm_python
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
@@ -118,7 +119,7 @@ def documented_command() -> str:
     return command
 
 
-def test_git_shows_artifacts_as_text(tmp_path: Path) -> None:
+def test_git_shows_artifacts_as_text(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     def git(*arguments: str) -> str:
         result = subprocess.run(["git", *arguments], cwd=tmp_path, capture_output=True, text=True)
         assert result.returncode == 0, result.stderr
@@ -128,10 +129,11 @@ def test_git_shows_artifacts_as_text(tmp_path: Path) -> None:
     git("config", "user.email", "someone@example.org")
     git("config", "user.name", "Someone")
     (tmp_path / ".gitattributes").write_text((ROOT / ".gitattributes").read_text())
-    vhlo = f"{shlex.quote(sys.executable)} -m vhlo_tools.cli.main"
+    program = tmp_path_factory.mktemp("bin") / "vhlo"
+    warm_python().write_program(program, COMMAND)
     # As documented, but for the program: git hands the value to a shell.
     *words, value = shlex.split(documented_command())[1:]
-    git(*words, value.replace("vhlo ", f"{vhlo} ", 1))
+    git(*words, value.replace("vhlo ", f"{shlex.quote(str(program))} ", 1))
     artifact = tmp_path / "saxpy.mlirbc"
     vt.serialize(SAXPY, "1.4.0").save(artifact)
     git("add", "-A")

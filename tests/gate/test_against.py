@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -37,27 +38,35 @@ def git(*arguments: str, folder: Path | None = None) -> str:
     return done.stdout.strip()
 
 
-def commit(message: str = "change") -> str:
-    git("add", "--all")
-    git("commit", "--quiet", "--allow-empty", "--message", message)
-    return git("rev-parse", "HEAD")
+def commit(message: str = "change", folder: Path | None = None) -> str:
+    git("add", "--all", folder=folder)
+    git("commit", "--quiet", "--allow-empty", "--message", message, folder=folder)
+    return git("rev-parse", "HEAD", folder=folder)
 
 
-@pytest.fixture(autouse=True)
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with a good program, one with a finding, and one with an alias, as text and as bytes."""
-    top = tmp_path / "a repository"
-    top.mkdir()
-    monkeypatch.chdir(top)
-    monkeypatch.delenv("VHLO_TOOLS_NO_CACHE")
-    git("init", "--quiet", "--initial-branch=main")
+    top = tmp_path_factory.mktemp("committed")
+    git("init", "--quiet", "--initial-branch=main", folder=top)
     write(top / ".gitignore", ".vhlo-cache/\n")
     write(top / "good.mlir", GOOD)
     write(top / "old.mlir", blocked(10))
     write(top / "aliased.mlir", ALIASED)
     for name, text in (("good", GOOD), ("old", blocked(10)), ("aliased", ALIASED)):
         vt.serialize(text).save(top / f"{name}.mlirbc")
-    commit("first")
+    commit("first", top)
+    return top
+
+
+@pytest.fixture(autouse=True)
+def repository(committed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    top = tmp_path / "a repository"
+    shutil.copytree(committed, top, symlinks=True)
+    monkeypatch.chdir(top)
+    monkeypatch.delenv("VHLO_TOOLS_NO_CACHE")
+    # It knows files by more than is copied.
+    git("update-index", "-q", "--refresh")
     return top
 
 

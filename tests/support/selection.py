@@ -82,6 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.workeroutput["left"] = dict(rooms)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
     """Take what a worker of xdist says that it left: all of them leave the same."""
     node.config.stash[_left] = Counter(getattr(node, "workeroutput", {}).get("left", {}))
