@@ -161,19 +161,26 @@ def run_steps(steps: Sequence[Step], since: str | None = None) -> list[Outcome]:
         while waiting or running:
             ended = {each.step.name: each.result for each in outcomes}
             pending = {step.name for step in waiting} | {each.step.name for each in running}
+            # One that has no room yet keeps later ones from taking it, but for those that wait for the network.
+            is_full = False
             for step in list(waiting):
                 if unmet := {ended.get(name, "passed") for name in step.after} - {"passed"}:
                     waiting.remove(step)
                     is_lack = unmet == {"cannot run here"}
                     outcomes.append(Outcome(step, "cannot run here" if is_lack else "not started"))
-                elif not pending.intersection(step.after) and _has_room(step, [each.step for each in running]):
-                    waiting.remove(step)
-                    try:
-                        running.append(_Running(step, Path(logs), since))
-                    except LackingError as lack:
-                        print(f"== {step.name}: not run, {lack}", flush=True)
-                        outcomes.append(Outcome(step, "cannot run here"))
                     break
+                if pending.intersection(step.after) or (is_full and step.cores):
+                    continue
+                if not _has_room(step, [each.step for each in running]):
+                    is_full = is_full or bool(step.cores)
+                    continue
+                waiting.remove(step)
+                try:
+                    running.append(_Running(step, Path(logs), since))
+                except LackingError as lack:
+                    print(f"== {step.name}: not run, {lack}", flush=True)
+                    outcomes.append(Outcome(step, "cannot run here"))
+                break
             else:
                 time.sleep(0.1)
             for each in list(running):

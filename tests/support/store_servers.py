@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import shutil
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.error import HTTPError, URLError
@@ -56,12 +57,15 @@ def _azurite(port: int, folder: Path) -> list[str]:
     cache = caches / _AZURITE.replace("@", "-")
     program = cache / "node_modules" / ".bin" / "azurite-blob"
     if not program.exists():
-        made = folder / "npm"
-        subprocess.run([npm, "install", "--no-audit", "--no-fund", "--prefix", made, _AZURITE], check=True, timeout=600)
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        # Another process of the tests may have been faster.
-        with suppress(OSError):
-            made.rename(cache)
+        caches.mkdir(parents=True, exist_ok=True)
+        with (caches / f"{cache.name}.lock").open("w") as lock:
+            # Otherwise, all processes of the tests would fetch it at the same time.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not program.exists():
+                made = folder / "npm"
+                command = [npm, "install", "--no-audit", "--no-fund", "--prefix", made, _AZURITE]
+                subprocess.run(command, check=True, timeout=600)
+                made.rename(cache)
     return [str(program), "--location", str(folder), "--skipApiVersionCheck", "--silent", "--blobPort", str(port)]
 
 
