@@ -63,7 +63,7 @@ def _azurite(port: int, folder: Path) -> list[str]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not program.exists():
                 made = folder / "npm"
-                command = [npm, "install", "--no-audit", "--no-fund", "--prefix", made, _AZURITE]
+                command = [npm, "install", "--no-audit", "--no-fund", "--prefix", str(made), _AZURITE]
                 subprocess.run(command, check=True, timeout=600)
                 made.rename(cache)
     return [str(program), "--location", str(folder), "--skipApiVersionCheck", "--silent", "--blobPort", str(port)]
