@@ -108,7 +108,7 @@ def _ended(seat: _Seat[Case], is_ready: bool, timeout: float) -> Ended[Case] | N
     try:
         how, result = seat.pipe.recv()
         return Ended(seat.case, how, result, seconds)
-    except EOFError:
+    except (EOFError, ConnectionResetError):  # The latter where it died before it read its case.
         seat.process.join()
         code = seat.process.exitcode or 0
         return Ended(seat.case, "died", signal.Signals(-code).name if code < 0 else f"exit code {code}", seconds)
@@ -132,7 +132,7 @@ def _serve(worker: str, pipe: Connection) -> None:
     while True:
         try:
             case = pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):  # The latter where it died before it read its case.
             return
         try:
             answer = "done", call(case)

@@ -7,7 +7,7 @@ from isolated_cases import work_off
 
 def test_a_process_that_dies_hangs_or_raises_harms_no_other_case() -> None:
     cases = ["one", "abort", "two", "hang", "three", "leave", "raise", "four"]
-    ended = {each.case: each for each in work_off("mortal_worker:work", cases, timeout=2, starting=60)}
+    ended = {each.case: each for each in work_off("support.mortal_worker:work", cases, timeout=2, starting=60)}
     assert {case: (each.how, each.result) for case, each in ended.items() if case != "raise"} == {
         "one": ("done", "ONE"),
         "abort": ("died", "SIGABRT"),
@@ -22,4 +22,4 @@ def test_a_process_that_dies_hangs_or_raises_harms_no_other_case() -> None:
 
 
 def test_no_cases_take_no_processes() -> None:
-    assert list(work_off("mortal_worker:work", [], timeout=1)) == []
+    assert list(work_off("support.mortal_worker:work", [], timeout=1)) == []
