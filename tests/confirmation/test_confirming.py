@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.corpus import EXAMPLES, FEATURES
-from support.vhlo_process import vhlo as run_vhlo
+from support.vhlo_process import vhlo_process as run_vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.confirmation import confirming

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from support.corpus import EXAMPLES, FEATURES, ROOT
 from support.endless_programs import LOOP
-from support.vhlo_process import vhlo as run_vhlo
+from support.vhlo_process import vhlo_process as run_vhlo
 
 import vhlo_tools as vt
 from vhlo_tools.cli.matrix_text import report
