@@ -7,7 +7,7 @@ from isolated_cases import work_off
 
 def test_a_process_that_dies_hangs_or_raises_harms_no_other_case() -> None:
     cases = ["one", "abort", "two", "hang", "three", "leave", "raise", "four"]
-    ended = {each.case: each for each in work_off("support.mortal_worker:work", cases, timeout=2, starting=60)}
+    ended = {each.case: each for each in work_off("support.mortal_worker:work", cases, timeout=4, starting=60)}
     assert {case: (each.how, each.result) for case, each in ended.items() if case != "raise"} == {
         "one": ("done", "ONE"),
         "abort": ("died", "SIGABRT"),
