@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import timeit
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +30,7 @@ from typing import IO, Final, Literal
 
 from ci_steps import ENVIRONMENT, ROOT, STEPS, UV, LackingError, Step
 
-__all__ = ["MINUTES", "Outcome", "Record", "chosen", "run_steps"]
+__all__ = ["MINUTES", "Outcome", "Record", "chosen", "pace", "run_steps"]
 
 #: What a run may take that is not a full one, by what its steps took in the last full one.
 MINUTES: Final = 17
@@ -61,10 +62,12 @@ class Record:
     Attributes:
         commit: The commit that passed them.
         steps: By the name of each step, the seconds that it took, and those of all cores.
+        pace: What :func:`pace` gave on its machine.
     """
 
     commit: str
     steps: Mapping[str, tuple[float, float]]
+    pace: float = 1.0
 
     @classmethod
     def read(cls) -> Record | None:
@@ -74,7 +77,8 @@ class Record:
         found = tomllib.loads(RECORD.read_text(encoding="utf-8"))
         if not _git("cat-file", "-t", found["commit"]):
             return None
-        return cls(found["commit"], {name: (each[0], each[1]) for name, each in found["steps"].items()})
+        steps = {name: (each[0], each[1]) for name, each in found["steps"].items()}
+        return cls(found["commit"], steps, found["pace"])
 
     @staticmethod
     def write(outcomes: Iterable[Outcome], seconds: float) -> None:
@@ -85,6 +89,7 @@ class Record:
             f"date = {datetime.datetime.now(datetime.UTC).date()}",
             f"minutes = {seconds / 60:.1f}",
             f"cores = {_cores()}",
+            f"pace = {pace():.3f}",
             "",
             "# The seconds of each step, and those of all cores that it took.",
             "[steps]",
@@ -93,13 +98,16 @@ class Record:
         RECORD.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def chosen(changed: Sequence[str] | None, record: Record | None, turn: int) -> tuple[list[Step], list[str]]:
+def chosen(
+    changed: Sequence[str] | None, record: Record | None, turn: int, slowness: float = 1.0
+) -> tuple[list[Step], list[str]]:
     """Return the steps of a run that is not a full one, and the names of those that are left though concerned.
 
     Args:
         changed: The files that differ from the last commit that passed all steps; ``None`` if that is unknown.
         record: What that commit took; without it, nothing is left for a lack of time.
         turn: A number that differs from commit to commit, and says which longer step comes first.
+        slowness: How many times as long as on the machine of the record anything takes here.
     """
     always = [step for step in STEPS if not step.changes]
     longer = [step for step in STEPS if step.changes and not step.name.endswith(": environment")]
@@ -109,11 +117,16 @@ def chosen(changed: Sequence[str] | None, record: Record | None, turn: int) -> t
     concerned = [step for step in ordered if step is ordered[0] or changed is None or _concerns(step, changed)]
     taken, left = list(always), list[str]()
     for step in concerned:
-        if step is ordered[0] or _minutes(_with_needs([*taken, step]), record) <= MINUTES:
+        if step is ordered[0] or _minutes(_with_needs([*taken, step]), record, slowness) <= MINUTES:
             taken.append(step)
         else:
             left.append(step.name)
     return _with_needs(taken), left
+
+
+def pace() -> float:
+    """Return the seconds of a fixed computation: a run is planned by those of its machine and of the recorded one."""
+    return min(timeit.repeat("for i in range(10**6): i * i", number=5, repeat=5))
 
 
 def _concerns(step: Step, changed: Iterable[str]) -> bool:
@@ -135,10 +148,10 @@ def _with_needs(steps: Iterable[Step]) -> list[Step]:
     return [step for step in STEPS if step.name in names]
 
 
-def _minutes(steps: Iterable[Step], record: Record | None) -> float:
+def _minutes(steps: Iterable[Step], record: Record | None, slowness: float) -> float:
     """Return how long steps will take on the cores of this machine, as far as it is known."""
     known = record.steps if record else {}
-    return sum(known.get(step.name, (0, 0))[1] for step in steps) / _cores() / 60
+    return slowness * sum(known.get(step.name, (0, 0))[1] for step in steps) / _cores() / 60
 
 
 def _cores() -> int:
@@ -286,7 +299,9 @@ def main() -> int:
     elif options.full:
         steps = list(STEPS)
     else:
-        steps, left = chosen(changed, record, len(_git("rev-list", "HEAD").split()))
+        # The jobs of a forge run beside each other, so that none is left.
+        slowness = pace() / record.pace if record and not options.list else 0.0
+        steps, left = chosen(changed, record, len(_git("rev-list", "HEAD").split()), slowness)
     if options.list:
         print(json.dumps([step.name for step in steps if not step.name.endswith((ENVIRONMENT, "uv"))]))
         return 0

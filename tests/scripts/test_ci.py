@@ -77,6 +77,7 @@ def test_what_takes_too_long_is_left_and_said_but_not_the_one_whose_turn_it_is()
     assert len(steps) <= ci.MINUTES
     taken = {step.name for step in steps} & set(LONGER)
     assert taken | set(left) == set(LONGER)
+    assert len(chosen(None, QUICK, 5, slowness=2.0)[1]) > len(left)
     slow = Record("", {step.name: (9999, 9999) for step in STEPS})
     steps, left = chosen(None, slow, 5)
     assert {step.name for step in steps} & set(LONGER) == {LONGER[5]}
@@ -184,7 +185,10 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.
     outcomes = [ci.Outcome(step("one"), "passed", 12.3, 20.4), ci.Outcome(step("some: environment"), "passed", 1, 2)]
     Record.write(outcomes, 100)
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert Record.read() == Record(head.stdout.strip(), {"one": (12, 20), "some: environment": (1, 2)})
+    found = Record.read()
+    assert found is not None
+    assert found == Record(head.stdout.strip(), {"one": (12, 20), "some: environment": (1, 2)}, found.pace)
+    assert 0.01 < found.pace < 60
     (tmp_path / "full.toml").write_text((tmp_path / "full.toml").read_text().replace(head.stdout.strip(), "0" * 40))
     assert Record.read() is None
 
