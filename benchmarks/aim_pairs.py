@@ -27,8 +27,6 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.bytecode import encode
 
-__all__ = ["CASES", "OLD"]
-
 _OPS: Final = 100_000
 OLD: Final = "1.4.0"
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["AIMS", "Aim", "Group", "Unit"]
-
 Group = Literal["start", "processes", "calls", "a million ops"]
 #: What a figure is: a ratio, seconds, or megabytes (2^20 bytes).
 Unit = Literal["of import click", "of the raw script", "of the library", "s", "MB"]

@@ -29,8 +29,6 @@ from rich.table import Table
 from support.processes import Run
 from turns import Process, median, ratio, take_turns
 
-__all__ = ["run"]
-
 _OPS, _MANY = 100_000, 1_000_000
 #: What follows the name of what is measured with the package of the other revision.
 _BEFORE: Final = ", before"

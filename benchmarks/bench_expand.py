@@ -11,8 +11,6 @@ from support.raw import RawLibrary
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
 
-__all__ = ["cases"]
-
 _OPS: Final = 100_000
 #: One op in so many is ``tan``, which 1.4.0 introduced.
 _EVERY: Final = 100

@@ -16,8 +16,6 @@ from typing import Final
 
 from support.processes import Run
 
-__all__ = ["run"]
-
 MEGABYTE: Final = 1 << 20
 
 _TENSORFLOW: Final = """

@@ -27,8 +27,6 @@ from support.large_artifacts import write_artifact_of_constants
 from support.processes import Run, run_measured
 from turns import RAW, median
 
-__all__ = ["run"]
-
 #: The number of constants of an artifact that is large for them.
 _CONSTANTS: Final = 16
 #: Programs that some commands need beside that of an artifact of ops.

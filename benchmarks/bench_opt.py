@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from support.processes import Run, run_measured
 
-__all__ = ["cases"]
-
 _PROGRAM: Final = """
 func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
   %0 = stablehlo.tanh %a : tensor<2xf32>

@@ -21,8 +21,6 @@ from turns import RAW, VHLO, Process, median, ratio, take_turns
 
 import vhlo_tools as vt
 
-__all__ = ["BASE", "SCRIPT", "measure_start", "run"]
-
 _PROGRAM: Final = """
 func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
   %0 = stablehlo.add %a, %a : tensor<2xf32>

@@ -13,8 +13,6 @@ from rich.console import Console
 from rich.table import Table
 from support.processes import Run, run_measured
 
-__all__ = ["run"]
-
 MEGABYTE = 1 << 20
 #: Ours may take this much of what torch-mlir's import alone takes.
 BOUND = 2.0

@@ -11,18 +11,6 @@ from typing import Final, Literal
 
 from turns import RAW, VHLO
 
-__all__ = [
-    "COMMANDS",
-    "LARGEST_FOR_LIBRARY",
-    "NEW",
-    "OLD",
-    "OPS",
-    "OPS_OF_SHAPES",
-    "SIZES",
-    "Command",
-    "turns_of",
-]
-
 #: The versions that artifacts are written at, and moved down to.
 NEW, OLD = "1.9.0", "1.4.0"
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COLOURS", "INK", "Line", "Panel", "draw", "spread"]
-
 #: At least 3.6 : 1 to white and to the dark pages of GitHub; neighbours differ for people with any colour vision.
 COLOURS: Final = ("#0072b2", "#d55e00", "#00896a", "#b5569b", "#a6761d", "#6674d8", "#d6456b")
 #: Of text, of axes, and of what lines are compared with.

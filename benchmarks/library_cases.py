@@ -24,22 +24,6 @@ from vhlo_tools.bytecode import File, decode, encode
 from vhlo_tools.dialect import known_versions, minimum_version
 from vhlo_tools.formats import read_bytes
 
-__all__ = [
-    "against_all",
-    "bytecode_cases",
-    "check_cases",
-    "findings",
-    "inspected",
-    "inspected_bytes",
-    "loaded",
-    "module_with_constant",
-    "program_with_looks",
-    "raw_to",
-    "serialize_cases",
-    "to",
-    "versions",
-]
-
 
 def module_with_constant(raw: RawLibrary, size: int) -> Any:
     """Return a module that holds one f32 constant of ``size`` bytes."""

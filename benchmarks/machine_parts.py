@@ -19,8 +19,6 @@ from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 
-__all__ = ["disk_factor", "processor_factor"]
-
 _T = TypeVar("_T")
 
 #: Turns of one process alone, and as many of all, and the files of each process in a turn.

@@ -19,18 +19,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final, Literal
 
-__all__ = [
-    "LINEAR",
-    "MEASURED",
-    "MEGABYTE",
-    "Outcome",
-    "Point",
-    "describe_machine",
-    "exponent",
-    "load",
-    "record",
-]
-
 MEASURED: Final = Path(__file__).with_name("performance_measured.json")
 MEGABYTE: Final = 1 << 20
 #: What grows with a higher power of the size is said to grow faster than linearly; below it may be noise.

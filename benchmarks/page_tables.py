@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["rows_of", "with_tables"]
-
 
 def rows_of(titles: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table of Markdown."""

@@ -12,8 +12,6 @@ from typing import Any
 
 from support.processes import Run
 
-__all__ = ["MEGABYTE", "Case", "Measurement", "measure", "measure_pairs", "median_ratio"]
-
 MEGABYTE = 1 << 20
 
 

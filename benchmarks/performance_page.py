@@ -23,8 +23,6 @@ from measurements import LINEAR, MEGABYTE, Outcome, Point, exponent, load
 from page_tables import rows_of, with_tables
 from shapes import SHAPES
 
-__all__ = ["PAGE", "PICTURES", "TABLES", "pictures", "write", "written"]
-
 PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
 
 Measured = dict[str, Any]

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-__all__ = ["Account", "Load", "accounts_of", "named_accounts", "observed_load"]
-
 
 @dataclass(frozen=True, slots=True)
 class Account:

@@ -12,8 +12,6 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-__all__ = ["image", "resnet18"]
-
 
 class Block(nn.Module):
     """Two convolutions beside a shortcut."""

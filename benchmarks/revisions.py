@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-__all__ = ["package_at"]
-
 _ROOT: Final = Path(__file__).parents[1]
 #: What runs: the package and its data.
 _PARTS: Final = ("vhlo_tools", "dialect_specs")

@@ -14,8 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["is_grouped"]
-
 #: Seconds between two looks, each of which takes some milliseconds.
 _INTERVAL: Final = 0.2
 

@@ -18,8 +18,6 @@ from typing import Any, Final
 from page_tables import rows_of, with_tables
 from simulate_cluster import Parts, simulate
 
-__all__ = ["TABLES", "written"]
-
 PAGE: Final = Path(__file__).parents[1] / "docs" / "scale.md"
 MEASURED: Final = Path(__file__).with_name("scale_measured.json")
 

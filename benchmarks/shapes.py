@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-__all__ = ["SHAPES", "chain_of_ops", "constants"]
-
 _ELEMENTWISE: Final = ("add", "multiply", "subtract", "maximum")
 _TENSOR: Final = "tensor<4xf32>"
 #: How deep regions are nested, and how many ops of a program call a function in a row.

@@ -24,8 +24,6 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final, Self
 
-__all__ = ["Machine", "Outcome", "Parts", "simulate"]
-
 #: The batches in progress for each worker, as vhlo_tools.executors.workers has them.
 AHEAD: Final = 3
 #: The batches that the scheduler gives a worker with one thread: its ``worker-saturation``, rounded up.

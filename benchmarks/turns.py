@@ -12,8 +12,6 @@ from typing import Final
 
 from support.processes import Run, run_measured
 
-__all__ = ["RAW", "VHLO", "Process", "median", "ratio", "take_turns"]
-
 #: As the script that pip installs does, and not with `-m`, which costs two milliseconds more. With `-P` it imports
 #: nothing from the working directory, which may be a checkout.
 VHLO: Final = (sys.executable, "-P", "-c", "import sys; from vhlo_tools.cli.entry import main; sys.exit(main())")

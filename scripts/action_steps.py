@@ -12,8 +12,6 @@ from typing import Any, Final
 
 import yaml
 
-__all__ = ["ActionError", "ActionRun", "load_action", "run_action"]
-
 _EXPRESSION: Final = re.compile(r"\$\{\{\s*([\w.-]+)\s*\}\}")
 # What a runner starts for `shell: bash`.
 _SHELLS: Final = {"bash": ("bash", "--noprofile", "--norc", "-eo", "pipefail")}

@@ -23,8 +23,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, NoReturn
 
-__all__ = ["BootstrapError", "Stamp", "ensure_environment", "locked", "uv_settings", "wanted_stamp"]
-
 ROOT = Path(__file__).resolve().parent.parent
 # The running interpreter below any environment, by its real name. That name holds the version on most systems; so when
 # the system moves on to another version, the environment's link breaks, which is noticed, instead of leading to a

@@ -22,8 +22,6 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-__all__ = ["BuildHook"]
-
 #: Run where the sources are, with their paths as arguments. The name of the library that all share is that of a module.
 _COMPILE = """
 import sys

@@ -21,8 +21,6 @@ from pathlib import Path
 from threading import Thread
 from typing import Final
 
-__all__ = ["broken_links", "main"]
-
 ROOT: Final = Path(__file__).resolve().parents[1]
 BUILT: Final = ROOT / "build" / "site"
 TESTS: Final = Path("tests") / "frontends" / "site"

@@ -19,8 +19,6 @@ from typing import Final
 from check_pyodide import ROOT, cache_folder, install
 from page_assets import AssetError, ensure_assets
 
-__all__ = ["build"]
-
 SOURCES: Final = ROOT / "site" / "try"
 SAMPLE: Final = ROOT / "examples" / "keras_mlp.mlirbc"
 #: What Pyodide needs to start, of its package.

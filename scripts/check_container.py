@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["check_image"]
-
 ROOT: Final = Path(__file__).resolve().parent.parent
 
 TAG: Final = "localhost/vhlo-tools:check"

@@ -18,8 +18,6 @@ from typing import Final
 
 from action_steps import run_action
 
-__all__ = ["check_action", "check_hook"]
-
 ROOT: Final = Path(__file__).resolve().parent.parent
 GOOD: Final = ROOT / "examples" / "saxpy.mlir"
 BLOCKED: Final = ROOT / "tests" / "programs" / "features" / "tan.mlir"

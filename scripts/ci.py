@@ -30,8 +30,6 @@ from typing import IO, Final, Literal
 
 from ci_steps import ENVIRONMENT, ROOT, STEPS, UV, LackingError, Step
 
-__all__ = ["MINUTES", "Outcome", "Record", "chosen", "pace", "run_steps"]
-
 #: What a run may take that is not a full one, by what its steps took in the last full one.
 MINUTES: Final = 17
 RECORD: Final = ROOT / ".ci" / "full.toml"

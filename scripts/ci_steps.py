@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-__all__ = ["ENVIRONMENT", "ROOT", "STEPS", "UV", "LackingError", "Step"]
-
 ROOT: Final = Path(__file__).resolve().parents[1]
 #: The step that makes the environment of most others.
 ENVIRONMENT: Final = "environment"

@@ -13,8 +13,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CHROMIUM", "MissingChromiumError", "find_chromium", "install_chromium"]
-
 #: The variable that names a program of one's own.
 CHROMIUM: Final = "VHLO_TOOLS_CHROMIUM"
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

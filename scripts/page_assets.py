@@ -18,8 +18,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-__all__ = ["PACKAGE", "AssetError", "ensure_assets"]
-
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE: Final = "elkjs@0.12.1"
 #: Of the package as npm has it: nothing else is taken.

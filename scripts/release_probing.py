@@ -22,8 +22,6 @@ from vhlo_tools.dialect import known_jax_releases, known_versions, newest_versio
 from vhlo_tools.environments import PackageRelease, ReleaseProcess, environment, oldest_python
 from vhlo_tools.formats import decode_jax_export, parts_of
 
-__all__ = ["Facts", "JaxFacts", "Probing", "probe", "probe_jax"]
-
 ROOT: Final = Path(__file__).resolve().parents[1]
 CORPUS: Final = ROOT / "tests" / "artifacts" / "corpus.zip"
 FEATURES: Final = ROOT / "tests" / "programs" / "features"

@@ -27,8 +27,6 @@ from release_probing import Probing, probe, probe_jax
 from vhlo_tools import VhloToolsError
 from vhlo_tools.environments import PackageRelease, find_interpreters, made_environment, released_on, run_uv
 
-__all__ = ["Table", "available", "entry_of", "merged", "tables"]
-
 ROOT: Final = Path(__file__).resolve().parents[1]
 #: The package that asks the index; it is the index's ordinary client.
 PIP: Final = "pip>=25.1"

@@ -29,8 +29,6 @@ from vhlo_tools.environments import ReleaseProcess
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.manifests import Manifest
 
-__all__ = ["ARCHIVE", "HistoricArtifact", "Reading", "history", "page", "readings", "writers"]
-
 ROOT: Final = Path(__file__).resolve().parents[1]
 ARCHIVE: Final = ROOT / "tests" / "artifacts" / "history.tar.xz"
 READ: Final = ROOT / "tests" / "artifacts" / "history_read.json"

@@ -20,8 +20,6 @@ from typing import Any, Final
 import vhlo_tools as vt
 from vhlo_tools.confirmation import OUTCOMES, Cell, Matrix, ReleaseFacts, draw_matrix
 
-__all__ = ["EXPLANATIONS", "Explanation", "explanation_of", "kept", "restored", "tables"]
-
 ROOT: Final = Path(__file__).resolve().parents[1]
 KEPT: Final = ROOT / "tests" / "confirmation" / "release_matrix.json"
 PAGE: Final = ROOT / "docs" / "confirming.md"

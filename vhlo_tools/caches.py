@@ -13,8 +13,6 @@ from typing import Final
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import BINARY, NO_BLOCKING, NO_LINKS
 
-__all__ = ["NO_CACHE", "DigestSet", "cache_folder"]
-
 #: The variable with which nothing is kept.
 NO_CACHE: Final = "VHLO_TOOLS_NO_CACHE"
 

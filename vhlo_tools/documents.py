@@ -10,8 +10,6 @@ import json
 import tomllib
 from typing import Any, NoReturn
 
-__all__ = ["read_json", "read_toml"]
-
 
 def read_json(text: str | bytes, *, not_finite: bool = False) -> Any:
     """Return the value that ``text`` represents.

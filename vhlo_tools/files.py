@@ -24,16 +24,6 @@ if TYPE_CHECKING:
     from vhlo_tools.mapping import Chunk
     from vhlo_tools.remote import Place
 
-__all__ = [
-    "MANIFEST_HEAD",
-    "MANIFEST_SUFFIX",
-    "SIGNATURE_SUFFIX",
-    "joined",
-    "remove_manifest",
-    "write_atomically",
-    "write_chunks",
-]
-
 #: What follows the name of a file in that of its manifest.
 MANIFEST_SUFFIX: Final = ".manifest.json"
 #: What follows the name of a file in that of the signature of its manifest.

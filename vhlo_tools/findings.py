@@ -16,19 +16,6 @@ from vhlo_tools.records import dataclass
 # The cache of findings reads the types of fields when it runs.
 from vhlo_tools.version import Version
 
-__all__ = [
-    "SHOWN_PLACES",
-    "Diagnostic",
-    "Finding",
-    "FindingKind",
-    "Findings",
-    "Level",
-    "SourceLocation",
-    "finding_as_json",
-    "findings_lines",
-    "group_findings",
-]
-
 Level = Literal["error", "warning", "note"]
 FindingKind = Literal[
     "op", "type", "attribute", "constraint", "encoding", "dialect", "alias", "regression", "release", "manifest"

@@ -26,21 +26,6 @@ from vhlo_tools.system import BINARY, NO_BLOCKING, copy_in_kernel, read_at, wait
 if TYPE_CHECKING:
     from io import BufferedReader
 
-__all__ = [
-    "Chunk",
-    "FileRange",
-    "RangeSource",
-    "View",
-    "copy",
-    "digest_of",
-    "join",
-    "kind_of_file",
-    "map_file",
-    "open_regular",
-    "slices",
-    "view",
-]
-
 _KINDS: Final = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",

@@ -9,8 +9,6 @@ from typing import Final
 
 from vhlo_tools.printable import printable
 
-__all__ = ["facts", "table"]
-
 #: The rows that a notebook shows; a program may have a hundred thousand findings.
 _MOST: Final = 200
 # Colours and fonts are those of the notebook, in light and dark.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["printable", "printable_lines"]
-
 # What CI runners take for a command: `::error::` after white space (GitHub), `##[error]` and `##vso[...]` anywhere
 # (GitHub, Azure).
 _COMMAND: Final = re.compile(r"(?m)^(\s*):(?=:)|#(?=#(?:\[|vso\[))")

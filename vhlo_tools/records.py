@@ -14,8 +14,6 @@ from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["dataclass"]
-
 _T = TypeVar("_T", bound=type)
 
 

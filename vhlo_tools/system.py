@@ -14,21 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-__all__ = [
-    "BINARY",
-    "CAN_ISOLATE",
-    "CLOSED_OUTPUT",
-    "NO_BLOCKING",
-    "NO_LINKS",
-    "after_fork",
-    "copy_in_kernel",
-    "interrupts_held",
-    "keep_permissions",
-    "read_at",
-    "signals",
-    "wait_for_bytes",
-]
-
 #: Of a file that is opened by :func:`os.open`: its bytes are not taken for lines of text, as Windows does, and it is
 #: not given to processes that are started.
 BINARY: Final = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)

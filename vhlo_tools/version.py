@@ -10,8 +10,6 @@ import re
 from functools import total_ordering
 from typing import Final
 
-__all__ = ["InvalidVersionError", "Version", "VhloToolsError"]
-
 # Nine digits suffice for any future version and fit the 64-bit integers of the C++ side.
 _NUMBER: Final = r"(0|[1-9][0-9]{0,8})"
 _VERSION: Final = re.compile(rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}", re.ASCII)

@@ -21,8 +21,6 @@ from typing import Final
 
 from torch_models.trial import OWN, Trial
 
-__all__ = ["IMPORTERS", "try_model"]
-
 IMPORTERS: Final = ("torchax", "torch-mlir", "auto")
 _SECONDS: Final = 420
 _VERSIONS: Final = ("torch", "torchax", "torch-mlir", "jax", "torchvision", "timm", "transformers")

@@ -9,8 +9,6 @@ from typing import Any, Final
 import numpy as np
 from custom_call_inputs import Array, Arrays, routine_of
 
-__all__ = ["wrong_results"]
-
 Attributes = dict[str, str]
 
 _NUMBERS: Final = frozenset({"high", "k", "low", "reduction_dim", "top_k"})

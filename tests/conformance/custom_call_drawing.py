@@ -22,8 +22,6 @@ from vhlo_tools.execution.custom_calls.configurations import (
 )
 from vhlo_tools.execution.custom_calls.shape_patterns import Bindings, Pattern
 
-__all__ = ["draw_call"]
-
 ELEMENTS: Final = (
     *("i1", "i2", "i4", "i8", "i16", "i32", "i64", "ui2", "ui4", "ui8", "ui16", "ui32", "ui64"),
     *("f16", "bf16", "f32", "f64", "complex<f32>", "complex<f64>", "f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E3M4"),

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["Array", "Arrays", "draw_inputs", "routine_of"]
-
 Array = np.ndarray[Any, Any]
 Arrays = Sequence[Array]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["DrawnCall", "Tensor", "program_of"]
-
 _COMPUTATIONS: Final = (
     "func.func private @computation(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }\n"
     + "".join(

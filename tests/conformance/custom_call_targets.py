@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["UNKNOWN"]
-
 _NAMES: Final = """
 AllocateBuffer approxtopk AssumeGatherIndicesInBound CallInliner CallTarget Cholesky CompactWyHelper
 CreateBuffer CrossReplicaSum DynamicGte EigenMatMulF32 GlobalToLocalShape HostExecute InspectSharding KeepAlive

@@ -30,8 +30,6 @@ from support.element_types import TYPES
 import vhlo_tools as vt
 from vhlo_tools.api import EngineChoice
 
-__all__ = ["KINDS", "Drawn", "draw_program", "ended"]
-
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 

@@ -19,9 +19,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, Literal, TypeVar
 
-__all__ = ["Ended", "work_off"]
-
-
 Case = TypeVar("Case")
 
 

@@ -20,8 +20,6 @@ import jax
 import numpy as np
 from jax._src.internal_test_util import test_harnesses
 
-__all__ = ["Case", "dtype_of", "load_case", "primitive_of", "quick_selection", "selection"]
-
 #: How many types of each primitive are in the quick selection.
 _QUICK: Final = 3
 

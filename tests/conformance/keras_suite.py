@@ -21,8 +21,6 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["APPLICATIONS", "HUB", "SMALLEST", "TOLERANCE", "Outcome", "outcome_of"]
-
 Array = np.ndarray[Any, Any]
 #: The largest distance of a result, relative to the largest number in it.
 TOLERANCE: Final = 1e-4

@@ -14,8 +14,6 @@ import numpy as np
 from vhlo_tools.verification import Tolerance
 from vhlo_tools.verification.floats import is_float, parts
 
-__all__ = ["FILE", "Allowance", "Known", "Rules", "read_rules"]
-
 #: Where they stand.
 FILE: Final = Path(__file__).with_name("numerical_suite.toml")
 

@@ -31,8 +31,6 @@ import numpy as np
 import vhlo_tools as vt
 from vhlo_tools.printable import printable
 
-__all__ = ["Sample", "Soak", "grown", "main", "table"]
-
 F32: Final = "tensor<64xf32>"
 STEP: Final = f"""func.func @main(%x: {F32} {{tf.aliasing_output = 0 : i32}}, %g: {F32}) -> {F32} {{
   %0 = stablehlo.add %x, %g : {F32}

@@ -17,8 +17,6 @@ import tensorflow as tf
 import vhlo_tools as vt
 from vhlo_tools.integrations.tensorflow import export
 
-__all__ = ["CASES", "ENGINES", "REFUSED", "Case", "distance", "expected", "exported"]
-
 Engine = Literal["reference", "xla"]
 Array = np.ndarray[Any, Any]
 ENGINES: Final[tuple[Engine, ...]] = ("reference", "xla")

@@ -22,8 +22,6 @@ from vhlo_tools.upstream.optimizer import run_opt
 from vhlo_tools.upstream.streams import Streams
 from vhlo_tools.upstream.translator import run_translate
 
-__all__ = ["SOCKET", "serve", "write_clients"]
-
 #: The environment variable by which clients know the socket.
 SOCKET: Final = "VHLO_TOOLS_UPSTREAM_SOCKET"
 

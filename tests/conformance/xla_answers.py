@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-__all__ = ["Answer", "ask_xla"]
-
 _TIMEOUT: Final = 300
 
 

@@ -10,8 +10,6 @@ from vhlo_tools.bytecode import Block, Entry, File, Operation, UseListOrder, dec
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.mapping import view
 
-__all__ = ["contents"]
-
 SECTIONS_SINCE = 2
 
 

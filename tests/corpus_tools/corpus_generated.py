@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-__all__ = ["element_types", "large_programs"]
-
 INTEGERS = {f"{sign}i{width}": width for sign in ("", "u") for width in (2, 4, 8, 16, 32, 64)}
 FLOATS = (
     *("f8E4M3FN", "f8E5M2", "f8E4M3FNUZ", "f8E5M2FNUZ", "f8E4M3B11FNUZ", "f8E4M3", "f8E3M4", "f8E8M0FNU"),

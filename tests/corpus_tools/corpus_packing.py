@@ -11,8 +11,6 @@ from corpus_contents import contents
 
 from vhlo_tools.files import write_atomically
 
-__all__ = ["pack"]
-
 LARGEST_FILE = 4096
 # What the archive may take up; choosing goes by the compressed size of each file.
 LARGEST_ARCHIVE = 2_600_000

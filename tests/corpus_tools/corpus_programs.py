@@ -13,8 +13,6 @@ from pathlib import Path
 from corpus_generated import element_types, large_programs
 from support.release_environments import run_in
 
-__all__ = ["Program", "all_programs", "model_programs"]
-
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 # The newest release that reads what the examples are; it turns them into generic text, which more releases parse.

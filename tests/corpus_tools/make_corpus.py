@@ -33,8 +33,6 @@ from vhlo_tools.bytecode import decode_container
 from vhlo_tools.dialect import known_releases
 from vhlo_tools.version import Version
 
-__all__ = ["Entry", "build", "read_by_newest"]
-
 HERE = Path(__file__).parent
 NEWEST = "jaxlib==0.12.0.1"
 JAXLIBS = (

@@ -23,8 +23,6 @@ from cosmic_ray.operators.operator import Operator
 from cosmic_ray.plugins import get_operator
 from mutant_tables import ROOT, Equivalent, Part, Plan
 
-__all__ = ["Mutant", "draw", "mutants_of", "operator_named"]
-
 #: The operators of cosmic-ray that change a token into its opposite or neighbour. It also turns every comparison into
 #: all seven others, and every sum into a power; these say little more about tests. A `/` joins paths nearly everywhere,
 #: and anything else raises there.

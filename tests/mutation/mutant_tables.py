@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["ROOT", "Equivalent", "Part", "Plan", "load_equivalents", "load_plan"]
-
 ROOT = Path(__file__).resolve().parents[2]
 _FOLDER = Path(__file__).resolve().parent
 

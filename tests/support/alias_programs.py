@@ -22,17 +22,6 @@ from vhlo_tools.aliasing import (
     leaves,
 )
 
-__all__ = [
-    "attribute_text",
-    "configs",
-    "declaration_text",
-    "encoded_entries",
-    "module_text",
-    "random_config",
-    "signatures",
-    "type_text",
-]
-
 _ELEMENTS = {"f32": "f32", "s32": "i32", "u8": "ui8", "f64": "f64", "pred": "i1", "s4": "i4", "c64": "complex<f32>"}
 
 _ARRAYS = st.builds(

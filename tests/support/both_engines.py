@@ -10,8 +10,6 @@ import numpy as np
 import vhlo_tools as vt
 from support.xla_cpu import run_on_xla
 
-__all__ = ["function", "run", "run_on_both", "tensor"]
-
 
 def tensor(array: np.ndarray[Any, Any] | Sequence[int], element: str) -> str:
     """Return the type of ``array``, or of a shape."""

@@ -21,8 +21,6 @@ from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from support.npm_packages import npm_file
 
-__all__ = ["AXE", "WatchedPage", "axe_source", "launched", "opened", "violations_of"]
-
 AXE: Final = "axe-core@4.14.1"
 #: Addresses that stay on this machine.
 LOCAL: Final = ("file:", "data:", "blob:", "about:")

@@ -10,8 +10,6 @@ from pathlib import Path
 import vhlo_tools as vt
 from support.corpus import EXAMPLES, FEATURES
 
-__all__ = ["FROM", "TARGET", "filled", "found_in", "hold_memory"]
-
 FROM, TARGET = "1.9.0", "1.1.0"
 #: The programs of stores, and of how many files: one of them cannot be at the target.
 PROGRAMS = ((EXAMPLES / "saxpy.mlir", 40), (EXAMPLES / "transformer_step.mlir", 1), (FEATURES / "tan.mlir", 9))

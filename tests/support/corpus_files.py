@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["ARCHIVE", "CorpusFile", "corpus_files", "corpus_index", "read_corpus_file"]
-
 ARCHIVE = Path(__file__).parents[1] / "artifacts" / "corpus.zip"
 
 

@@ -14,8 +14,6 @@ from pathlib import Path
 import dask
 from distributed import Client
 
-__all__ = ["LocalProcesses", "running_cluster"]
-
 ROOT = Path(__file__).parents[2]
 #: Workers find the modules of the tests too.
 SETTINGS = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}

@@ -43,19 +43,6 @@ from support.vhlo_process import kept_workers, warm_python
 from vhlo_tools.cli.main import main
 from vhlo_tools.gate import load_settings
 
-__all__ = [
-    "ALL_PAGES",
-    "FRAMEWORKS",
-    "LANGUAGES",
-    "PAGES",
-    "Marker",
-    "folder_of_programs",
-    "markers_of",
-    "page_name",
-    "pages_with",
-    "run_page",
-]
-
 ALL_PAGES: Final = (
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

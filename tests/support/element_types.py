@@ -7,8 +7,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-__all__ = ["TYPES"]
-
 TYPES: dict[str, Any] = {
     "i1": np.bool_,
     **{f"i{bits}": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)},

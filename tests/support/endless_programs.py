@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["LOOP"]
-
 #: It does not end in a year, and no compiler finds out where it ends.
 LOOP = """
 func.func @main(%x: tensor<f32>) -> tensor<f32> {

@@ -22,8 +22,6 @@ from support.expansions import version_before
 from support.release_runs import ReleaseRun, run_by_release, run_sharded_by_release
 from vhlo_tools.dialect import Effect, ExpansionConfirmation, Feature, Release, known_features, known_releases
 
-__all__ = ["OLD_RELEASES", "Case", "cases", "confirm"]
-
 PROGRAMS = ROOT / "tests" / "programs" / "expansion"
 #: The oldest release in `releases.toml`, and the first one of StableHLO 0.19.
 OLD_RELEASES = ("0.4.13", "0.4.26")

@@ -12,8 +12,6 @@ from vhlo_tools.dialect import known_feature, known_versions
 from vhlo_tools.findings import Finding
 from vhlo_tools.verification import Tolerance, compare
 
-__all__ = ["ENGINES", "check_same", "check_same_on_devices", "expanded", "version_before"]
-
 Engine = Literal["reference", "xla"]
 ENGINES: tuple[Engine, ...] = ("reference", "xla")
 

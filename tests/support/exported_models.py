@@ -11,8 +11,6 @@ import vhlo_tools as vt
 from support.xla_cpu import run_on_xla
 from vhlo_tools.integrations.exported_model import ExportedModel
 
-__all__ = ["check_model", "close", "results_of"]
-
 CURRENT = "current"
 
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-__all__ = ["Faults", "proxied"]
-
 #: What happens to a request: an answer with a status; the connection ends before the server sees it, or instead of the
 #: server's answer; or in the middle of the answer's body.
 Fault = Literal["500", "503", "429", "lost request", "lost answer", "cut"]

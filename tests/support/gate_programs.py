@@ -18,8 +18,6 @@ from support.corpus import EXAMPLES, FEATURES
 from vhlo_tools.cli.main import main
 from vhlo_tools.gate.examination import Examination, Examiner, Task
 
-__all__ = ["GOOD", "DeadlyExaminer", "blocked", "check", "check_json", "fill_with_kinds", "write"]
-
 GOOD = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }\n"
 
 

@@ -8,8 +8,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-__all__ = ["ADD", "CHANNEL", "ELEMENTS", "GLOBAL", "GRIDS", "dense", "drawn", "function", "reduction", "tensor"]
-
 CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
 GLOBAL = f"{CHANNEL}, use_global_device_ids"
 #: Numbers of replicas and of partitions: two, four and eight devices.

@@ -12,8 +12,6 @@ from vhlo_tools.files import write_atomically
 from vhlo_tools.formats import read_bytes
 from vhlo_tools.mapping import view
 
-__all__ = ["write_artifact_of_constants", "write_artifact_of_ops"]
-
 _BLOCK = 1 << 24
 
 

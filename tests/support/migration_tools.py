@@ -11,8 +11,6 @@ from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.migration import MigrationSettings, StoredProgram, Tools
 
-__all__ = ["CHANGING", "DEADLY", "DEADLY_TWICE", "LYING"]
-
 #: What stands in the place of every program that :data:`LYING` moves.
 OTHER = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.multiply %a, %a : tensor<4xf32>

@@ -6,8 +6,6 @@ import os
 import signal
 import time
 
-__all__ = ["work"]
-
 
 def work(case: str) -> str:
     """Do what the case says, or return it in capitals."""

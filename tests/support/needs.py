@@ -11,8 +11,6 @@ from vhlo_tools.bindings import PARTS, get_provider, missing_part
 from vhlo_tools.dialect import known_feature
 from vhlo_tools.version import Version
 
-__all__ = ["STABLEHLO", "lacking"]
-
 STABLEHLO = "StableHLO "
 
 

@@ -10,8 +10,6 @@ import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-__all__ = ["npm_file"]
-
 
 def npm_file(package: str, member: str) -> Path:
     """Return a file of a package, which npm fetches if it is not in the cache.

@@ -9,8 +9,6 @@ from vhlo_tools.upstream.optimizer import run_opt
 from vhlo_tools.upstream.streams import Streams
 from vhlo_tools.upstream.translator import run_translate
 
-__all__ = ["Ran", "opt", "translate"]
-
 
 @dataclass(frozen=True)
 class Ran:

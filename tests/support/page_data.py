@@ -9,8 +9,6 @@ import json
 import re
 from typing import Any
 
-__all__ = ["contents_of", "digest", "elements_of", "policy_of"]
-
 
 def elements_of(page: str) -> dict[str, str]:
     """Return the text of the elements that are not markup: style, script, and data by their ids."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["PLAIN"]
-
 #: The beginning of a script: it gives up the capabilities by which root may read and write everything, for itself and
 #: for the processes that it starts.
 PLAIN = """

@@ -9,8 +9,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["Run", "run_measured"]
-
 # The kernel counts the memory of whoever starts a process as its own until it has begun. So a small process does.
 _STARTER = """
 import json, os, subprocess, sys, time

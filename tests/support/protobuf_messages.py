@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["field", "varint"]
-
 
 def varint(value: int) -> bytes:
     low, rest = value & 0x7F, value >> 7

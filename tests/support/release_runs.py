@@ -14,8 +14,6 @@ import numpy as np
 import vhlo_tools as vt
 from support.release_environments import run_in
 
-__all__ = ["ReleaseRun", "run_by_release", "run_sharded_by_release"]
-
 SCRIPTS = Path(__file__).parents[1] / "releases"
 #: Seconds for one process; XLA of some releases waits forever for a device that failed.
 TIMEOUT = 120

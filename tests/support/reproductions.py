@@ -29,24 +29,6 @@ from packaging.version import Version
 from support.release_environments import run_in
 from vhlo_tools.environments import clean_environment
 
-__all__ = [
-    "FOLDER",
-    "GROUPS",
-    "INSTALLED",
-    "Answer",
-    "Finding",
-    "Outcome",
-    "Result",
-    "Variant",
-    "expected_outcome",
-    "installed_release",
-    "known_findings",
-    "known_results",
-    "news",
-    "run",
-    "standalone",
-]
-
 Outcome = Literal["reproduced", "mended", "changed"]
 
 FOLDER: Final = Path(__file__).parents[1] / "findings"

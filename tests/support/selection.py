@@ -14,8 +14,6 @@ from typing import Any, Final
 
 import pytest
 
-__all__ = ["ACROSS", "broken_by", "changed_files", "layers_of", "sampled"]
-
 _LENGTHS: Final = ("short", "long", "all")
 #: Folders beside the package, by the room or the tests that they belong to.
 _BESIDE: Final = {

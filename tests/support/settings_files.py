@@ -11,8 +11,6 @@ from jsonschema import Draft7Validator
 
 from vhlo_tools.gate import settings_schema
 
-__all__ = ["has_schema"]
-
 
 def has_schema(table: Any) -> bool:
     """Return whether settings, as parsed from TOML, are valid by their schema; a date of TOML is a string then."""

@@ -14,8 +14,6 @@ from jax.lax import linalg
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-__all__ = ["PROGRAMS", "X"]
-
 #: Small integers, of which sums and products are exact.
 X = np.random.default_rng(0).integers(-4, 5, (8, 4)).astype(np.float32)
 

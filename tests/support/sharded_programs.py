@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["PROGRAMS", "ShardedProgram", "annotated", "mesh"]
-
 SIZE = 8
 WHOLE = f"tensor<{SIZE}x{SIZE}xf32>"
 ADDING = """({

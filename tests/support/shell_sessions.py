@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-__all__ = ["ShellSession"]
-
 #: What moves the cursor, colours text, or names the window.
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?>=]*[ -/]*[@-~]|\][^\x07]*\x07|[=>()][0-9A-B]?)|[\x00\x07\x0e\x0f]")
 _SECONDS = 60.0

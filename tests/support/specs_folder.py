@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["OURS", "ROOT", "checkout_of", "copy_of", "edit", "remove_table", "run_in_checkout"]
-
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ROOT / "dialect_specs"
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from support.faulty_proxy import Faults
 from vhlo_tools.remote import Url
 
-__all__ = ["Bucket"]
-
 
 @dataclass(frozen=True)
 class Bucket:

@@ -17,8 +17,6 @@ from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-__all__ = ["BUCKET", "SERVERS", "Server", "started"]
-
 BUCKET = "programs"
 #: The account that Azurite and its documentation give to everybody.
 _ACCOUNT = "devstoreaccount1"

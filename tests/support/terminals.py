@@ -19,8 +19,6 @@ from typing import Self
 from support.vhlo_process import process_state, standard_files
 from vhlo_tools.cli.main import main
 
-__all__ = ["Terminal", "plain", "shown_by_process", "shown_on_terminal"]
-
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 

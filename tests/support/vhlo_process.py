@@ -23,8 +23,6 @@ from support.forked_python import COMMAND, CONVERTING, ForkedPython
 from vhlo_tools.cli.main import main
 from vhlo_tools.executors import Workers
 
-__all__ = ["called", "kept_workers", "process_state", "standard_files", "vhlo", "vhlo_process", "warm_python"]
-
 #: What commands handle, and a process would leave behind with its end.
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STREAMS: Final = ("stdin", "stdout", "stderr")

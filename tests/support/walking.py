@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 from vhlo_tools.bytecode import Block, Operation
 
-__all__ = ["walk"]
-
 
 def walk(block: Block) -> Iterator[Operation | Block]:
     """Yield ``block`` and every op and block in it, outermost first; they may be edited."""

@@ -10,8 +10,6 @@ import numpy as np
 
 import vhlo_tools as vt
 
-__all__ = ["arguments_of", "read_header", "round_trip", "text_of"]
-
 _DTYPES = {
     "BOOL": "bool",
     **{f"{sign}{bits}": f"{name}{bits}" for sign, name in (("I", "int"), ("U", "uint")) for bits in (8, 16, 32, 64)},

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["run_on_xla"]
-
 
 @cache
 def _client() -> Any:

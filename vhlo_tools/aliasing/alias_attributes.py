@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing.declared import Form
     from vhlo_tools.aliasing.shapes import Signature
 
-__all__ = [
-    "ARGUMENT_ATTRIBUTES",
-    "MODULE_ATTRIBUTES",
-    "AliasAttributes",
-    "encode_aliases",
-    "encode_call",
-    "fits",
-    "read_call",
-    "read_declared",
-]
-
 _OUTPUT: Final = "tf.aliasing_output"
 _DONOR: Final = "jax.buffer_donor"
 _ALIASES: Final = "mhlo.input_output_alias"

@@ -11,8 +11,6 @@ from typing import Literal
 from vhlo_tools.aliasing.shapes import ShapeIndex
 from vhlo_tools.records import dataclass
 
-__all__ = ["Alias", "AliasKind", "Donor"]
-
 #: ``may-alias``: the output is written over the input if the buffer is donated at run time, and copied otherwise;
 #: ``must-alias``: not donating it is an error.
 AliasKind = Literal["may-alias", "must-alias"]

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing.program_aliases import CallAliases, ProgramAliases
     from vhlo_tools.findings import Level
 
-__all__ = ["ALIAS_FEATURES", "CHANGED", "DROPPED", "LOST", "finding_of", "lint_aliases"]
-
 _OF_RULES: Final[dict[Rule, str]] = {
     "output-index": "alias_output_index",
     "parameter-number": "alias_parameter_number",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing.declared import Declared, Form
     from vhlo_tools.aliasing.shapes import Signature
 
-__all__ = ["AliasStore", "declared_in", "entry_name", "set_aliases"]
-
 
 def entry_name(names: Collection[str]) -> str | None:
     """Return the name of the function that XLA enters: ``main``, or the only one; ``None`` if there is neither."""

@@ -6,8 +6,6 @@ from typing import TypeAlias
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["Other", "Plain", "Unit", "describe", "integer"]
-
 
 @dataclass(frozen=True, slots=True)
 class Unit:

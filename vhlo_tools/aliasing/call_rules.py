@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing.program_aliases import CallAliases
     from vhlo_tools.aliasing.shapes import Shape
 
-__all__ = ["call_violations"]
-
 _REMEDY = "alias a result with an operand of the same type and shape"
 
 

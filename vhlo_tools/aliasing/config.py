@@ -18,8 +18,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.aliasing.shapes import Shape, ShapeIndex, Signature
 
-__all__ = ["AliasConfig", "AliasViolation", "Rule", "violations"]
-
 #: The rules of XLA, by the names under which the lint reports them.
 Rule = Literal[
     "output-index",

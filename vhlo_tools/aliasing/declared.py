@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing.config import AliasViolation
     from vhlo_tools.aliasing.shapes import Signature
 
-__all__ = ["Declared", "Form", "Problem"]
-
 #: The form of an alias in MLIR: attributes of arguments, or one attribute of the module.
 Form = Literal["argument", "module"]
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing.config import AliasConfig
     from vhlo_tools.aliasing.shapes import ShapeIndex
 
-__all__ = ["compiled_aliases"]
-
 
 def compiled_aliases(config: AliasConfig) -> tuple[Alias, ...]:
     """Return the aliases that a program has after compilation.

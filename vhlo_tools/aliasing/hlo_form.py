@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing.alias_entries import AliasKind
     from vhlo_tools.aliasing.shapes import ShapeIndex
 
-__all__ = ["format_aliases", "format_donors", "parse_aliases", "parse_donors"]
-
 # Numbers of 64 bits: Python refuses to convert very long ones.
 _NUMBER: Final = r"\d{1,19}"
 _INDEX: Final = rf"\{{\s*(?:{_NUMBER}\s*(?:,\s*{_NUMBER}\s*)*)?\}}"

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing.shapes import Signature
     from vhlo_tools.findings import Finding
 
-__all__ = ["compare_aliases"]
-
 _LOST_REMEDY = "alias them again with `vhlo alias set`, or find the step that rewrote the program"
 _CHANGED_REMEDY = "check that it is intended: callers donate the inputs that the reference program specifies"
 _DONOR_REMEDY = "donate it again with `vhlo alias set`, or find the step that rewrote the program"

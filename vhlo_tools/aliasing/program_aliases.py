@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing.shapes import Signature
     from vhlo_tools.findings import SourceLocation
 
-__all__ = ["CallAliases", "NamedValue", "ProgramAliases"]
-
 
 @dataclass(frozen=True, slots=True)
 class NamedValue:

@@ -14,19 +14,6 @@ from typing import Final
 
 from vhlo_tools.records import dataclass
 
-__all__ = [
-    "Array",
-    "Opaque",
-    "Shape",
-    "ShapeIndex",
-    "Signature",
-    "Tuple",
-    "element_bits",
-    "format_index",
-    "leaves",
-    "subshape",
-]
-
 #: The position of a part of a shape: the element numbers from the outermost tuple inwards.
 ShapeIndex = tuple[int, ...]
 

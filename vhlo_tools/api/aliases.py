@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact import Artifact
     from vhlo_tools.program import ProgramSource
 
-__all__ = ["aliased_artifact", "with_aliases", "with_call_aliases"]
-
 
 def aliased_artifact(program: ProgramSource, *, name: str | None = None, provider: str | None = None) -> Artifact:
     """Return the artifact of a program, or a new one, with its aliases unchecked.

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from vhlo_tools.program import CheckOptions, LoadOptions, Program, ProgramSource
     from vhlo_tools.version import Version
 
-__all__ = ["Checked", "check", "prepare_check", "require"]
-
 
 class Checked:
     """A program prepared for checks against any number of versions.

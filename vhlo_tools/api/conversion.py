@@ -28,18 +28,6 @@ if TYPE_CHECKING:
     from vhlo_tools.program import ExpandOptions, Program, ProgramSource
     from vhlo_tools.version import Version
 
-__all__ = [
-    "deserialize",
-    "linted",
-    "open_artifact",
-    "program_of",
-    "resolve_reachable",
-    "resolve_target",
-    "retarget",
-    "serialize",
-    "strip",
-]
-
 Emit = Literal["text", "bytecode", "vhlo", "hlo-text", "hlo-proto"]
 Engine = Literal["auto", "bytes", "mlir"]
 ArtifactSource = str | PathLike[str] | Buffer | Artifact

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from vhlo_tools.differencing import DifferenceKind
     from vhlo_tools.program import Program, ProgramSource
 
-__all__ = ["diff"]
-
 
 def diff(
     before: ProgramSource,

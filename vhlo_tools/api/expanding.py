@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vhlo_tools.program import LoadOptions, ProgramSource
     from vhlo_tools.version import Version
 
-__all__ = ["ExpandedProgram", "expand"]
-
 
 @dataclass(frozen=True, slots=True)
 class ExpandedProgram:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vhlo_tools.program import ExportOptions, ProgramSource
     from vhlo_tools.version import Version
 
-__all__ = ["FRONTENDS", "Frontend", "Weights", "as_artifact", "as_container", "as_program", "export_model"]
-
 Weights = Literal["constants", "arguments"]
 
 

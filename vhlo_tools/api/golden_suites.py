@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.verification import Drawing, Tolerance
 
-__all__ = ["check_golden", "record_golden"]
-
 
 def record_golden(
     folder: str | PathLike[str],

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from vhlo_tools.graphs import Picture
     from vhlo_tools.program import ProgramSource
 
-__all__ = ["GRAPH_LANGUAGES", "GraphLanguage", "draw_graph"]
-
 GraphLanguage = Literal["dot", "mermaid", "svg"]
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact import Artifact
     from vhlo_tools.version import Version
 
-__all__ = ["findings_with_library", "reader_findings_with_library"]
-
 
 def findings_with_library(
     artifact: Artifact, target: Version, *, provider: str | None = None, trusted: bool = False

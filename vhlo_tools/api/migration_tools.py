@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats import Buffer
     from vhlo_tools.migration import MigrationSettings, Proof
 
-__all__ = ["MIGRATION_TOOLS"]
-
 
 def _move(program: StoredProgram, settings: MigrationSettings) -> Artifact | JaxContainer:
     """Return a program at the target version."""

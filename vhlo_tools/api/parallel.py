@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vhlo_tools.manifests import ManifestChoice
     from vhlo_tools.program import LoadOptions, ProgramSource
 
-__all__ = ["load_parallel_executable", "run_parallel"]
-
 
 def load_parallel_executable(
     program: ProgramSource,

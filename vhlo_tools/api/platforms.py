@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats import Source
     from vhlo_tools.program import Program
 
-__all__ = ["ANY_PLATFORM", "for_platform"]
-
 #: Leaves the number of the platform an input.
 ANY_PLATFORM: Final = "any"
 

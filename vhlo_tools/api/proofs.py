@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.verification import Drawing, Tolerance
 
-__all__ = ["Prover"]
-
 _Names = tuple[str, str]
 
 # From best to worst.

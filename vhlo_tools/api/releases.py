@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from vhlo_tools.verification import Drawing, Tolerance
     from vhlo_tools.version import Version
 
-__all__ = ["confirm", "downloads", "install_releases", "matrix"]
-
 
 def downloads(releases: Iterable[str]) -> tuple[Download, ...]:
     """Return what making the environments of releases would download, without making any.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from vhlo_tools.stores import StoreFile
     from vhlo_tools.version import Version
 
-__all__ = ["report"]
-
 #: How a Parquet file begins, in which commands that work on stores write their results.
 _PARQUET: Final = b"PAR1"
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from vhlo_tools.manifests import ManifestChoice
     from vhlo_tools.program import LoadOptions, ProgramSource
 
-__all__ = ["ENGINE_CHOICES", "EngineChoice", "load_executable", "run"]
-
 EngineChoice = Literal["auto", "reference", "xla", "iree"]
 ENGINE_CHOICES: Final = get_args(EngineChoice)
 

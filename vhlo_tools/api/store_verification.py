@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from vhlo_tools.stores import Pair, PairStatus
     from vhlo_tools.verification import Drawing, Tolerance
 
-__all__ = ["StoreVerification", "verify_stores"]
-
 _CRASHED: Final = "the process that compared them crashed: one of them may crash the reader, or need too much memory"
 _STATUSES: Final[dict[str, PairStatus]] = {
     "same program": "same",

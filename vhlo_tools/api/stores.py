@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from vhlo_tools.stores import StoreFile, WindowName
     from vhlo_tools.version import Version
 
-__all__ = ["migrate", "opened_migration", "plan_migration", "store_status"]
-
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.verification import Drawing, Tolerance, VerificationReport
 
-__all__ = ["check_engines", "draw_inputs", "verify"]
-
 
 def verify(
     before: ProgramSource,

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.formats import Buffer
 
-__all__ = ["Artifact", "other_dialects"]
-
 # The dialects that portable serialization itself writes: the module op and locations belong to `builtin`.
 _PORTABLE_DIALECTS = frozenset({"vhlo", "builtin"})
 

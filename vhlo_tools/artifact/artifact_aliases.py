@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact.plain_attributes import PlainWriter
     from vhlo_tools.bytecode import File, Tables
 
-__all__ = ["mentions_aliases", "read_aliases", "write_aliases"]
-
 
 def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True, names: bool = True) -> ProgramAliases:
     """Return all aliases and donors declared in a program, valid or not.

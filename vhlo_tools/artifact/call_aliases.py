@@ -22,8 +22,6 @@ if TYPE_CHECKING:
         Tables,
     )
 
-__all__ = ["has_call_aliases", "matching_calls", "read_calls", "unknown_calls", "write_call_aliases"]
-
 _VHLO: Final = "vhlo."
 _CALL: Final = f"{_VHLO}custom_call_v"
 _ALIAS: Final = "output_operand_alias_v1"

@@ -13,8 +13,6 @@ from vhlo_tools.bytecode import attributes_of, function_types
 if TYPE_CHECKING:
     from vhlo_tools.bytecode import Block, File, Operation, Tables
 
-__all__ = ["EntryFunction", "entry_of", "find_entry", "functions_in", "replace_dictionaries"]
-
 _FUNCTION: Final = "vhlo.func_v"
 
 

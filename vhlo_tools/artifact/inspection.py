@@ -27,8 +27,6 @@ if TYPE_CHECKING:
         SavedSignature,
     )
 
-__all__ = ["inspect_bytes", "inspect_folder", "outline_of"]
-
 
 def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
     """Return the kind and contents of ``data``: kind, size, and for bytecode producer, versions, dialects and sections.

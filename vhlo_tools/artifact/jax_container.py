@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats import Buffer, JaxExport
     from vhlo_tools.version import Version
 
-__all__ = ["JaxContainer", "derivative_names"]
-
 _ALONE: Final = "write the artifact alone, as vhlo serialize and vhlo_tools.serialize do"
 
 

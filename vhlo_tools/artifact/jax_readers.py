@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats import JaxExport
     from vhlo_tools.version import Version
 
-__all__ = ["container_findings", "first_writer", "reading_jax", "refusals"]
-
 _FAILURES: Final = {"load": "refuses the file", "call": "loads the file and fails to call it"}
 #: The parts whose unknown values no known release reads; :func:`parts_of` gives the numbers of such values.
 _CLOSED: Final = ("dtype", "memory_space")

@@ -7,8 +7,6 @@ from dataclasses import field
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["Making", "Setting", "given_options"]
-
 #: The value of an option.
 Setting = str | int | float | bool | tuple[str, ...]
 

@@ -10,8 +10,6 @@ from vhlo_tools.dialect import first_release, known_releases, newest_version
 from vhlo_tools.formats import Kind
 from vhlo_tools.version import Version
 
-__all__ = ["Line", "outline"]
-
 #: So many of a list are named; of the others there is the number.
 _NAMED: Final = 4
 

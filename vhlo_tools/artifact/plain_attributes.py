@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode import File, Tables, Value
     from vhlo_tools.dialect import EntryKind
 
-__all__ = ["Dialect", "PlainReader", "PlainWriter"]
-
 #: The dialect of attributes: those of a module are builtin, all others of VHLO.
 Dialect = Literal["builtin", "vhlo"]
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect import OpStructure, Structure
     from vhlo_tools.version import Version
 
-__all__ = ["sample_artifact"]
-
 _DIALECTS: Final = ("builtin", "vhlo")
 _RETURN: Final = "return_v1"
 _NO_VALUES: Final = {"attribute": "array_v1", "elements": []}

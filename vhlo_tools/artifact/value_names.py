@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact.entry_function import EntryFunction
     from vhlo_tools.bytecode import File, Places
 
-__all__ = ["read_parameters", "read_results", "write_names"]
-
 _RESULT: Final = "jax.result_info"
 # The depth to which locations are searched for a name.
 _DEEPEST: Final = 16

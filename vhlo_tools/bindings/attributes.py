@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["class_of", "elements_of", "leaves", "named_attributes", "names_without_class"]
-
 
 def leaves(attribute: Any) -> Iterator[Any]:
     """Yield the leaves of ``attribute``: the elements of nested lists and dictionaries, or the attribute itself."""

@@ -10,8 +10,6 @@ from typing import Any
 from vhlo_tools.bindings.mlir import Context
 from vhlo_tools.findings import Diagnostic, SourceLocation
 
-__all__ = ["captured", "source_of", "to_diagnostic"]
-
 # A note may print the whole module, constants included.
 _LONGEST = 4096
 

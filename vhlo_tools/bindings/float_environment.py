@@ -6,8 +6,6 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["with_all_floats"]
-
 #: An upper bound of the size of ``fenv_t`` in any C library.
 _SIZE: Final = 256
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 from vhlo_tools.bindings.mlir import ModuleOp, Operation
 from vhlo_tools.bindings.provider import Provider
 
-__all__ = ["CALLEES", "function_of", "functions_of", "inline_calls"]
-
 #: The ops that call a function, with the attribute that names the callee.
 CALLEES: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 

@@ -27,8 +27,6 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from vhlo_tools.bindings.isolation.process import Worker
 
-__all__ = ["IREE_PACKAGE", "IsolatedIreeProgram", "compile_with_iree", "iree_version", "require_iree"]
-
 #: The distribution of the compiler.
 IREE_PACKAGE: Final = "iree-base-compiler"
 

@@ -21,8 +21,6 @@ from vhlo_tools.bindings.isolation.status import note
 from vhlo_tools.errors import EngineError
 from vhlo_tools.findings import Diagnostic
 
-__all__ = ["COMPILER", "MISSING", "RUNTIME", "ArrayType", "compile_here", "run_here"]
-
 #: The modules of the two packages.
 COMPILER: Final = "iree.compiler.api"
 RUNTIME: Final = "iree.runtime"

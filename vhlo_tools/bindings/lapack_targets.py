@@ -16,8 +16,6 @@ from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.bindings.xla_client import xla_client
 from vhlo_tools.errors import MissingExtraError
 
-__all__ = ["is_lapack", "missing_routine", "register_lapack"]
-
 _OTHERS: Final = frozenset({"tridiagonal_solve_perturbed_ffi"})
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-__all__ = ["LocationKind", "location_kind"]
-
 LocationKind = Literal["call-site", "file", "fused", "name"]
 
 _KINDS: Final[dict[str, LocationKind]] = {

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-__all__ = ["Attribute", "Context", "Module", "ModuleOp", "Operation"]
-
 
 class Context(Protocol):
     """An MLIR context."""

@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["WithoutJax", "allowing_jax"]
-
 
 class _NoJax:
     """An import finder that fails for jax in threads within :class:`WithoutJax`."""

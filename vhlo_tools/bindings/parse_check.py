@@ -11,8 +11,6 @@ from vhlo_tools.bindings.provider import MLIRFailure, Provider
 from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.findings import Diagnostic
 
-__all__ = ["PARSE_ONCE", "TRIAL", "parse_once"]
-
 # The stack of a trial, in bytes; threads of Python have 8 MiB by default.
 _STACK: Final = 4 << 20
 

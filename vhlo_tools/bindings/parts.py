@@ -15,8 +15,6 @@ from typing import Final
 
 from vhlo_tools.bindings.provider import Provider
 
-__all__ = ["NARROW_ELEMENTS", "PARTS", "explain_unknown", "missing_part"]
-
 #: The part of XLA that passes several elements in one byte to functions of Python, and gets them back, as they are.
 NARROW_ELEMENTS: Final = "elements of less than a byte in handlers"
 

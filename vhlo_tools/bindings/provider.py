@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.compat import Library
 
-__all__ = ["DIALECTS", "MLIRFailure", "Provider", "Registrar"]
-
 #: The dialects that occur in StableHLO programs of existing producers.
 DIALECTS: Final = ("func", "stablehlo", "chlo", "vhlo", "quant", "sdy", "mhlo")
 

@@ -8,8 +8,6 @@ from importlib.util import find_spec
 from vhlo_tools.bindings.provider import Provider, Registrar
 from vhlo_tools.errors import ProviderError
 
-__all__ = ["PROVIDERS", "get_provider", "provider_of"]
-
 _STABLEHLO = Registrar("_mlir_libs._stablehlo")
 _CHLO = Registrar("_mlir_libs._chlo")
 

@@ -17,8 +17,6 @@ from vhlo_tools.bindings.mlir import Context, Module
 from vhlo_tools.bindings.provider import Provider
 from vhlo_tools.records import dataclass
 
-__all__ = ["FilePosition", "Remark", "Toolbox"]
-
 #: Passes that load dialects which programs cannot register by themselves; they run on an empty module.
 _BRINGING_DIALECTS: Final = (
     "stablehlo-legalize-to-linalg",

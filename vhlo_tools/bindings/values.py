@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["argument_number", "relocate_arguments", "result_number"]
-
 
 def argument_number(value: Any) -> int:
     """Return which argument of its block a value is, from 0."""

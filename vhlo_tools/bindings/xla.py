@@ -14,8 +14,6 @@ from typing import Any
 
 from vhlo_tools.errors import ProviderError
 
-__all__ = ["XlaFailure", "hlo_of_stablehlo", "hlo_of_text", "jax_artifact", "stablehlo_of_hlo", "text_of_hlo"]
-
 
 class XlaFailure(Exception):  # noqa: N818 - it never leaves the toolkit: each caller turns it into its own error
     """A call into XLA failed; the message is XLA's."""

@@ -27,26 +27,6 @@ from vhlo_tools.system import after_fork
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "CALLBACK_TARGET",
-    "ArrayType",
-    "Callback",
-    "DeviceArray",
-    "Executed",
-    "Placed",
-    "XlaArray",
-    "XlaCall",
-    "XlaProgram",
-    "approx_top_k_size",
-    "client_of",
-    "compile_for_cpu",
-    "compile_with",
-    "described",
-    "put_on_device",
-    "release_host_arrays",
-    "xla_client",
-]
-
 #: The shape and the element type of an array.
 ArrayType = tuple[tuple[int, ...], "np.dtype[Any]"]
 

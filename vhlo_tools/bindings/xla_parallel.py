@@ -19,8 +19,6 @@ from vhlo_tools.bindings.xla_client import (
 )
 from vhlo_tools.records import dataclass
 
-__all__ = ["Devices", "ParallelProgram", "compile_parallel"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -28,8 +28,6 @@ from vhlo_tools.system import after_fork
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["IsolatedArray", "IsolatedXlaProgram", "put_isolated"]
-
 _SERVER: Final = "vhlo_tools.bindings.xla_server"
 
 # Each child has as many threads as the machine has processors, so a few keep it busy.

@@ -25,8 +25,6 @@ from vhlo_tools.bindings.xla_client import (
 from vhlo_tools.bindings.xla_parallel import Devices, ParallelProgram, compile_parallel
 from vhlo_tools.records import dataclass
 
-__all__ = ["Dropped", "XlaSource", "call_here", "compile_here", "execute_here", "put_here", "read_here"]
-
 
 @dataclass(frozen=True, slots=True)
 class XlaSource:

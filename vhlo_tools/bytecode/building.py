@@ -14,8 +14,6 @@ from vhlo_tools.bytecode.properties import encode_properties
 from vhlo_tools.bytecode.strings import encode_strings
 from vhlo_tools.mapping import join, view
 
-__all__ = ["new_file"]
-
 
 def new_file(version: int, producer: str, dialects: Sequence[str]) -> File:
     """Return a file without ops, attributes and types.

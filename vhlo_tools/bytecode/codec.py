@@ -17,8 +17,6 @@ from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import View, join
 from vhlo_tools.records import dataclass
 
-__all__ = ["EntryTables", "Value", "decode_entry", "encode_entry", "entry_name", "references"]
-
 
 class EntryTables(Protocol):
     """The tables to which entries refer."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 
-__all__ = ["is_compiled"]
-
 
 def is_compiled() -> bool:
     """Return whether programs are read and written by compiled modules, which do the same in less time."""

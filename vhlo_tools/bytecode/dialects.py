@@ -17,8 +17,6 @@ from vhlo_tools.bytecode.writer import flagged, varint
 from vhlo_tools.mapping import join
 from vhlo_tools.records import dataclass
 
-__all__ = ["DialectName", "Dialects", "OpName", "decode_dialects", "encode_dialects"]
-
 _DIALECT_VERSIONS_SINCE: Final = 1
 _OP_COUNT_SINCE: Final = 4
 _REGISTRATION_SINCE: Final = 5

@@ -11,8 +11,6 @@ from typing import Final
 
 from vhlo_tools.mapping import View, slices
 
-__all__ = ["digest", "element_texts", "same_bytes", "shortest_form"]
-
 # The beginning of a tensor, which tells most of those apart whose elements are not all equal.
 _HEAD: Final = 1 << 12
 # A program that nests shapes deeper, or has more elements, is hostile; their product is not computed.

@@ -20,8 +20,6 @@ from vhlo_tools.bytecode.writer import varint, varints
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import FileRange, View, view
 
-__all__ = ["LARGEST_TABLE", "Entry", "EntryTable", "decode_entries", "encode_entries", "encode_sizes"]
-
 #: The limit on the entries of a table, of which each takes as little as two bytes of the file; programs of 300,000 ops
 #: have some 300,000.
 LARGEST_TABLE: Final = 1 << 22

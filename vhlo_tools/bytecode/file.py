@@ -34,8 +34,6 @@ from vhlo_tools.dialect import EntryKind, encodings_of
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import View, join, view
 
-__all__ = ["File", "decode", "encode", "encode_chunks", "without_collection"]
-
 # The equivalent attributes of the builtin dialect and of VHLO.
 _STRINGS: Final = ("string", "string_v1")
 _ARRAYS: Final = ("array", "array_v1")

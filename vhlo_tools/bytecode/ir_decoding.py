@@ -24,8 +24,6 @@ from vhlo_tools.bytecode.program import Block, BlockArgument, Extra, Head, Heads
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["TableSizes", "decode_ir"]
-
 # What ops have beside their head, location and operands.
 _EXTRA: Final = HAS_SUCCESSORS | HAS_REGIONS | HAS_USE_LISTS
 

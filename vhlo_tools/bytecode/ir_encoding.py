@@ -21,8 +21,6 @@ from vhlo_tools.bytecode.ir_format import (
 from vhlo_tools.bytecode.program import Block, Extra, Head, Heads, Region, UseListOrder
 from vhlo_tools.bytecode.writer import SMALL, flagged, varint, varints
 
-__all__ = ["encode_ir"]
-
 # A program that was made by hand. A level takes three frames; and where this module is compiled, Python does not count
 # them, and the process would end with its stack.
 _DEEPEST_WRITTEN: Final = 256

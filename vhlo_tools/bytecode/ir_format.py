@@ -11,22 +11,6 @@ from typing import Final
 
 from vhlo_tools.bytecode.container import SECTION_NAMES
 
-__all__ = [
-    "AT_ONCE",
-    "HAS_ATTRIBUTES",
-    "HAS_OPERANDS",
-    "HAS_PROPERTIES",
-    "HAS_REGIONS",
-    "HAS_RESULTS",
-    "HAS_SUCCESSORS",
-    "HAS_USE_LISTS",
-    "IR",
-    "KNOWN",
-    "OPTIONAL_LOCATIONS_SINCE",
-    "SECTIONS_SINCE",
-    "USE_LISTS_SINCE",
-]
-
 SECTIONS_SINCE: Final = 2
 USE_LISTS_SINCE: Final = 3
 OPTIONAL_LOCATIONS_SINCE: Final = 4

@@ -11,8 +11,6 @@ from vhlo_tools.bytecode import File, Head, Operation, Place, Value
 from vhlo_tools.bytecode.printing import inherent_attributes
 from vhlo_tools.findings import SourceLocation
 
-__all__ = ["Frame", "Places", "attributes_of", "function_types", "program_name"]
-
 _DEEPEST: Final = 1000
 # Of the frames of a stack, of names and stacks within one another, and of locations fused into one.
 _MOST_FRAMES: Final = 100

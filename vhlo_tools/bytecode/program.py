@@ -16,20 +16,6 @@ from typing import ClassVar, NamedTuple
 
 from vhlo_tools.records import dataclass
 
-__all__ = [
-    "Block",
-    "BlockArgument",
-    "Extra",
-    "Head",
-    "Heads",
-    "Operation",
-    "Region",
-    "Rows",
-    "UseListOrder",
-    "blocks_in",
-    "heads_in",
-]
-
 
 class UseListOrder(NamedTuple):
     """The order of the uses of a value, if it is not the natural one.

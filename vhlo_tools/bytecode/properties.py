@@ -15,9 +15,6 @@ from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.dialect import PropertySlot
 from vhlo_tools.mapping import join
 
-__all__ = ["Properties", "attributes_in", "decode_properties", "encode_properties"]
-
-
 # A view takes 184 bytes, more than a copy of most entries.
 _COPIED: Final = 256
 

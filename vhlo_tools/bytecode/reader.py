@@ -7,8 +7,6 @@ from typing import Final
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import Chunk, View, view
 
-__all__ = ["ByteReader", "EntryReader"]
-
 # The PrefixVarInts of one byte: those with their lowest bit set.
 _SMALL: Final = bytes(range(1, 256, 2))
 _SHORT: Final = 64

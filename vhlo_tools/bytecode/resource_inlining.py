@@ -19,8 +19,6 @@ from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.dialect import encodings_of
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["inline_resources", "release_alignment"]
-
 _BITS: Final = re.compile(r"\d+")
 # An index is an integer of 64 bits.
 _INDEX_BITS: Final = 64

@@ -14,8 +14,6 @@ from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.records import dataclass
 
-__all__ = ["Resource", "ResourceGroup", "ResourceKind", "decode_resources", "encode_resources"]
-
 _PADDING = b"\xcb"
 
 

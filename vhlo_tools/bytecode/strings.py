@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import varint
 
-__all__ = ["decode_strings", "encode_strings"]
-
 
 def decode_strings(reader: ByteReader) -> list[bytes]:
     """Decode the strings of the section, without their final zeros.

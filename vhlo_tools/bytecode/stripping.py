@@ -15,8 +15,6 @@ from vhlo_tools.bytecode.ir_format import OPTIONAL_LOCATIONS_SINCE
 from vhlo_tools.bytecode.program import blocks_in, heads_in
 from vhlo_tools.dialect import EntryKind, encodings_of
 
-__all__ = ["strip_locations"]
-
 _KNOWN_DIALECTS: Final = frozenset({"builtin", "vhlo"})
 
 

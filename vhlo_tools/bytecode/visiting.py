@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 from vhlo_tools.bytecode.program import Block, Head, Operation, Rows
 
-__all__ = ["Place", "visit"]
-
 
 class Place(NamedTuple):
     """The place of an op in the program.

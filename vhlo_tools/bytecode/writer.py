@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["SMALL", "flagged", "svarint", "varint", "varints", "zigzag"]
-
 
 def _varint(value: int) -> bytes:
     if not 0 <= value < 1 << 64:

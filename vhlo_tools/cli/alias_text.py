@@ -10,8 +10,6 @@ from vhlo_tools.cli.display import Column, show_table
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.formats import JaxSignature
 
-__all__ = ["as_json", "show_aliases"]
-
 _OUTPUT: Final = (Column("output", whole=True), Column("parameter", whole=True))
 _CALLER: Final = (Column("argument", whole=True),)
 _VALUE: Final = (Column("shape"), Column("kind", style="cyan", whole=True), Column("written on"), Column("name"))

@@ -9,8 +9,6 @@ from typing import Any
 
 from vhlo_tools.gate import Gate, Override, key_of
 
-__all__ = ["as_json", "lines"]
-
 #: Settings that are tables in a settings file.
 _TABLES = ("targets", "levels", "overrides")
 

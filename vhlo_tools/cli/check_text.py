@@ -8,8 +8,6 @@ from vhlo_tools.compat import expansion_flag
 from vhlo_tools.dialect import Explanation, Feature
 from vhlo_tools.reporting import wrapped
 
-__all__ = ["explanation", "general"]
-
 
 def general(name: str, explained: Explanation) -> Iterator[str]:
     """Yield the description of findings of an id that is not a feature of a version, as lines."""

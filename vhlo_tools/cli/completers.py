@@ -25,8 +25,6 @@ from vhlo_tools.dialect import (
 )
 from vhlo_tools.errors import VhloToolsError
 
-__all__ = ["COMPLETERS", "NOTHING", "PARTIAL", "complete_parameters"]
-
 #: The type of an item that is not complete: no space follows it.
 PARTIAL: Final = "partial"
 

@@ -11,8 +11,6 @@ from vhlo_tools.cli.completion_shells import SHELLS, script_of
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import command
 
-__all__ = ["completion"]
-
 
 @command()
 @click.argument("shell", type=click.Choice(list(SHELLS)), required=False)

@@ -10,8 +10,6 @@ from typing import Final
 from vhlo_tools.cli.completion_shells import script_of
 from vhlo_tools.files import write_atomically
 
-__all__ = ["install"]
-
 _MARK: Final = "# completion of vhlo"
 
 #: What runs a script of a file in the settings of a shell; zsh has no ``compdef`` until its completion is loaded.

@@ -16,8 +16,6 @@ from typing import Any, ClassVar, Final
 
 from click.shell_completion import CompletionItem, ShellComplete, add_completion_class
 
-__all__ = ["SHELLS", "script_of", "words_before"]
-
 _LINE: Final = "VHLO_COMPLETE_LINE"
 _BREAKS: Final = "VHLO_COMPLETE_BREAKS"
 

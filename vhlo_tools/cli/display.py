@@ -16,8 +16,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Column", "show_facts", "show_table", "window_width"]
-
 #: Below it, every line would hold a word or two.
 _NARROWEST: Final = 40
 

@@ -9,8 +9,6 @@ import click
 
 from vhlo_tools.printable import printable_lines
 
-__all__ = ["echo", "has_colours"]
-
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
     """Print lines to stdout, or to stderr, each as :func:`vhlo_tools.printable.printable_lines` returns it."""

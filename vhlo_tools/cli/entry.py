@@ -10,8 +10,6 @@ import os
 import signal
 import sys
 
-__all__ = ["main"]
-
 _INTERRUPTED = 128 + signal.SIGINT
 
 # The number of new containers at which Python looks for garbage. Its own, 700, is reached a hundred times while modules

@@ -12,8 +12,6 @@ import click
 
 from vhlo_tools.cli.helping import OptionDecorator
 
-__all__ = ["handler_option", "load_handlers"]
-
 handler_option: OptionDecorator = click.option(
     "--handler",
     "handlers",

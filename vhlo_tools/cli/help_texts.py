@@ -7,8 +7,6 @@ from typing import Final
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["HELP", "Help"]
-
 
 @dataclass(frozen=True, slots=True)
 class Help:

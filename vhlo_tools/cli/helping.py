@@ -10,8 +10,6 @@ import click
 if TYPE_CHECKING:
     from vhlo_tools.cli.help_texts import Help
 
-__all__ = ["Command", "Group", "OptionDecorator", "command"]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 

@@ -21,8 +21,6 @@ from vhlo_tools.system import CLOSED_OUTPUT
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ["cli", "import_command", "main"]
-
 # Each command is an object in the module of the same name in this package, which is imported on a call of the command.
 _GROUPS = {
     "One program": {

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vhlo_tools.confirmation import Cell, Matrix
     from vhlo_tools.environments import Download
 
-__all__ = ["as_json", "report", "sizes"]
-
 #: The cells of one kind that are listed in full.
 _MOST: Final = 20
 

@@ -13,8 +13,6 @@ from vhlo_tools.findings import findings_lines
 from vhlo_tools.migration import MigrationRecord, MigrationSummary
 from vhlo_tools.printable import printable
 
-__all__ = ["as_line", "readable_path", "readable_size", "report", "total"]
-
 _SAID: Final = {
     "move": "to move",
     "moved": "moved",

@@ -13,8 +13,6 @@ from vhlo_tools.cli.echo import echo
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-__all__ = ["Progress", "shown_progress"]
-
 # In a log, a line is printed after _SECONDS, or after _SHARE of the work if some seconds have passed, by default _SOON.
 _SECONDS: Final = 10.0
 _SHARE: Final = 0.1

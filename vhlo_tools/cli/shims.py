@@ -14,8 +14,6 @@ from vhlo_tools.cli.options import force_option
 from vhlo_tools.cli.upstream import COMMANDS
 from vhlo_tools.files import write_atomically
 
-__all__ = ["shims"]
-
 _MARK = "# Written by `vhlo shims`: runs `vhlo {command}` of the Python below."
 _SHIM = '#!/bin/sh\n{mark}\nexec {python} -P -m vhlo_tools.cli.upstream {program} "$@"\n'
 

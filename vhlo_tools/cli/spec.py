@@ -30,9 +30,6 @@ from vhlo_tools.dialect import diff as changes_between
 from vhlo_tools.dialect import lint as violations_of
 from vhlo_tools.version import Version
 
-__all__ = ["spec"]
-
-
 _KINDS = ["op", "type", "attribute", "enum", "case", "constraint", "step", "feature", "encoding", "default", "version"]
 
 

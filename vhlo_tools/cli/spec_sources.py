@@ -22,8 +22,6 @@ from vhlo_tools.dialect import (
     write_edits,
 )
 
-__all__ = ["import_checkout", "probe"]
-
 _WRITE_HELP = (
     "Add what is missing and newer to the folder of the specification, and list what is left to do by hand. Nothing is "
     "written unless the result passes the lint."

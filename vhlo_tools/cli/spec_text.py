@@ -22,19 +22,6 @@ from vhlo_tools.dialect import (
 )
 from vhlo_tools.version import Version
 
-__all__ = [
-    "change_lines",
-    "comparison_lines",
-    "description_text",
-    "entry_lines",
-    "plan_as_json",
-    "plan_diffs",
-    "plan_files",
-    "remaining",
-    "shown",
-    "verdict",
-]
-
 _WIDTH = 80
 _DIFFERS = {"missing": "+", "extra": "-", "changed": "~"}
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "allowed": "+", "refused": "-"}

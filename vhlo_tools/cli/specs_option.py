@@ -11,8 +11,6 @@ import click
 
 from vhlo_tools.dialect import known_specification, load_specification
 
-__all__ = ["specs_option"]
-
 
 def specs_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the option for the folder of the specification, and pass the loaded specification to the command."""

@@ -10,8 +10,6 @@ from vhlo_tools.cli.migrate_text import readable_size
 from vhlo_tools.migration import ResultsSummary
 from vhlo_tools.printable import printable
 
-__all__ = ["report_lines"]
-
 #: So many features, versions and reasons are shown; the report as JSON has more.
 _SHOWN: Final = 10
 

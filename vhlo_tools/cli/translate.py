@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import click
 
-__all__ = ["translate"]
-
 
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)

@@ -12,8 +12,6 @@ from typing import Final
 
 from vhlo_tools.upstream import guarded
 
-__all__ = ["COMMANDS", "main"]
-
 #: The commands that replace upstream's programs, by the names of these.
 COMMANDS: Final = {"stablehlo-opt": "opt", "stablehlo-translate": "translate"}
 

@@ -17,8 +17,6 @@ from vhlo_tools.remote import place
 from vhlo_tools.stores import VERIFICATION_TABLE, PairRecord, PairSummary, is_store
 from vhlo_tools.tables import parquet_chunks
 
-__all__ = ["FORMATS", "are_stores", "verify_stores"]
-
 FORMATS = ("text", "json", "jsonl", "parquet")
 
 

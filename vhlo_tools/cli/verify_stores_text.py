@@ -11,8 +11,6 @@ from vhlo_tools.cli.migrate_text import readable_path, readable_size
 from vhlo_tools.printable import printable_lines
 from vhlo_tools.stores import PairRecord, PairStatus, PairSummary
 
-__all__ = ["report", "total"]
-
 _SAID: Final[dict[PairStatus, str]] = {
     "same": "the same",
     "mismatch": "with other results",

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect import Effect, Expansion, Feature
     from vhlo_tools.version import Version
 
-__all__ = ["NO_EXPANSIONS", "AllowRelaxed", "Expand", "ExpansionPolicy", "expansion_flag", "expansion_policy"]
-
 #: Which exact expansions are allowed: all, none, or those of features.
 Expand = bool | Iterable[str]
 #: The features whose relaxed expansions are allowed; ``all`` for those of all features.

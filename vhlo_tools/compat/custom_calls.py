@@ -13,8 +13,6 @@ from vhlo_tools.findings import Finding
 if TYPE_CHECKING:
     from vhlo_tools.bytecode import File, Place
 
-__all__ = ["custom_call_notes"]
-
 _API_VERSIONS = "api_version_v1"
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import FindingKind
     from vhlo_tools.version import Version
 
-__all__ = ["Introductions", "Name", "Needs"]
-
 #: Types and attributes whose contents the conversion does not check.
 _NOT_LOOKED_INTO: Final = frozenset({"future_v1", "quant_per_axis_v1", "mesh_v1", "mesh_axis_v1"})
 _DEEPEST: Final = 100

@@ -9,8 +9,6 @@ from vhlo_tools.dialect import Constraint, Op, OpVersion, known_specification, m
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["OpFacts", "facts_of"]
-
 _KNOWN_DIALECTS: Final = ("builtin", "vhlo")
 
 

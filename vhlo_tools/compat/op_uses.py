@@ -15,8 +15,6 @@ from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.findings import Level
 from vhlo_tools.version import Version
 
-__all__ = ["Found", "OpUses"]
-
 #: The uses of one op: those that matter to the conversion, and those that matter to a reader.
 Found = tuple[tuple[Use, ...], tuple[Use, ...]]
 

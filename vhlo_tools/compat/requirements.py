@@ -35,8 +35,6 @@ if TYPE_CHECKING:
         Feature,
     )
 
-__all__ = ["FeatureCount", "OpFeature", "Requirements", "Unknown"]
-
 _ORDER: Final = {"error": 0, "warning": 1, "note": 2}
 
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode import File, Value
     from vhlo_tools.dialect import EntryKind, Field, Structure
 
-__all__ = ["Structures"]
-
 _DEEPEST: Final = 100
 #: No step compares a value of more bytes than this.
 _LONGEST: Final = 4096

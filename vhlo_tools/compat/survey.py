@@ -41,8 +41,6 @@ from vhlo_tools.findings import SourceLocation
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["Survey"]
-
 
 @dataclass(slots=True)
 class _Counted:

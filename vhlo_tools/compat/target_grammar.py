@@ -31,8 +31,6 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from vhlo_tools.dialect import Release
 
-__all__ = ["Library", "Target", "newest_released_by", "resolve_target"]
-
 
 @dataclass(frozen=True, slots=True)
 class Library:

@@ -11,8 +11,6 @@ from vhlo_tools.findings import FindingKind, Level, SourceLocation
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["Use", "in_order", "use_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Use:

@@ -21,8 +21,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.verification import Comparison, Tolerance, compare_outputs
 from vhlo_tools.version import Version
 
-__all__ = ["DEFAULT_TOLERANCE", "Written", "build_matrix", "facts_of", "read_by", "written_by"]
-
 #: Compilers of different years fuse and order sums differently: what they compute in floats differs by more than ulps.
 DEFAULT_TOLERANCE: Final = Tolerance(ulp=4, relative=1e-4, absolute=1e-5)
 

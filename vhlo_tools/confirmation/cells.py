@@ -12,8 +12,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.tables import Column, ListOf, Table
 from vhlo_tools.version import Version
 
-__all__ = ["MATRIX_TABLE", "OUTCOMES", "Cell", "Matrix", "Outcome", "ReleaseFacts"]
-
 #: ``equal``: it ran, and its results are within the tolerance of the expected ones; ``differs``: they are not;
 #: ``read``: it was read and not run; ``refused``: it was not read; ``crash`` and ``timeout``: the release died of it,
 #: or did not end, when it read or ran it; ``unwritten``: there was nothing to read, for it was not written.

@@ -15,8 +15,6 @@ from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["Confirmation", "confirm_by", "refusals", "refuse_idle_releases"]
-
 #: Of this process, by release. Each ends with this process: its requests end, and it with them.
 _processes: dict[str, ReleaseProcess] = {}
 _starting: Final = threading.Lock()

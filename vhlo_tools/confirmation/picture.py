@@ -14,8 +14,6 @@ from vhlo_tools.errors import MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PICTURE_SUFFIXES", "draw_matrix", "require_drawing"]
-
 PICTURE_SUFFIXES: Final = (".svg", ".png", ".pdf")
 
 #: The colours of outcomes, which people with any colour vision tell apart (after the palette of Okabe and Ito), and

@@ -8,8 +8,6 @@ from vhlo_tools.environments import PackageRelease
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["Prediction", "predict_reading", "predict_writing", "specified_version"]
-
 
 @dataclass(frozen=True, slots=True)
 class Prediction:

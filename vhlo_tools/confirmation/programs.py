@@ -13,8 +13,6 @@ from vhlo_tools.execution import Executable
 from vhlo_tools.records import dataclass
 from vhlo_tools.verification import Drawing, draw_inputs
 
-__all__ = ["Evaluation", "MatrixProgram", "evaluate"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -9,8 +9,6 @@ from vhlo_tools.bindings import Context, Module, Provider, XlaFailure
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.program import convert_hlo, read_artifact, screen_artifact
 
-__all__ = ["Emit", "deserialize_artifact", "hlo_of_artifact", "print_module"]
-
 #: The forms in which the program in an artifact can be printed.
 Emit = Literal["text", "bytecode"]
 

@@ -13,8 +13,6 @@ from vhlo_tools.bindings import MLIRFailure, ModuleOp, Operation, Provider, clas
 from vhlo_tools.convert.passes import to_vhlo
 from vhlo_tools.program import PORTABLE, Program, is_inherent
 
-__all__ = ["AttributeProbe", "Held", "held_attributes"]
-
 _TYPED: Final = frozenset({"BoolAttr", "DenseFPElementsAttr", "DenseIntElementsAttr", "FloatAttr", "IntegerAttr"})
 
 

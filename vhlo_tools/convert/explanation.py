@@ -21,15 +21,6 @@ from vhlo_tools.expansion import Refusal
 from vhlo_tools.findings import NEWER_THAN_DATA, Diagnostic, Finding
 from vhlo_tools.program import Program, explain_failure, place_of
 
-__all__ = [
-    "explain_downgrade",
-    "explain_legalization",
-    "explain_other_dialects",
-    "explain_refusal",
-    "explain_shardings",
-    "kept_shardings",
-]
-
 _REFUSED: Final = re.compile(r"failed to legalize operation '([^']+)' that was explicitly marked illegal")
 
 _PROGRAM_DIALECTS: Final = frozenset({"builtin", "func", "stablehlo", "vhlo"})

@@ -15,8 +15,6 @@ from vhlo_tools.dialect import encodings_of, known_feature
 from vhlo_tools.findings import Finding, Level
 from vhlo_tools.program import Program, place_of
 
-__all__ = ["KEEP_OR_LOWER", "RESPELL", "ChangedForm", "changed_attributes", "changed_forms", "refused_attributes"]
-
 #: The remedy for other dialects.
 KEEP_OR_LOWER: Final = (
     "lower it to StableHLO first, or keep it with --allow-other-dialects (allow_other_dialects=True) for consumers "

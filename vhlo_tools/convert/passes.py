@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from vhlo_tools.version import Version
 
-__all__ = ["expansion", "to_version", "to_vhlo"]
-
 
 def to_vhlo(*, allow_other_dialects: bool) -> str:
     """Return the pass that legalizes StableHLO to VHLO."""

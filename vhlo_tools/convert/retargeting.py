@@ -25,8 +25,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.program import ExpandOptions
 
-__all__ = ["LibraryRetargeting"]
-
 
 @dataclass(frozen=True, slots=True)
 class LibraryRetargeting:

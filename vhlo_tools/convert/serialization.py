@@ -45,8 +45,6 @@ from vhlo_tools.retargeting import with_plain_locations
 from vhlo_tools.rewriting import SHARDY
 from vhlo_tools.version import Version
 
-__all__ = ["newest_artifact", "serialize_program"]
-
 _NOT_EXPANDED: Final = Expanded((), ())
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.data import Kind
     from vhlo_tools.dialect.features import Effect
 
-__all__ = ["ExpansionConfirmation", "known_confirmations"]
-
 
 @dataclass(frozen=True, slots=True)
 class ExpansionConfirmation:

@@ -22,8 +22,6 @@ from vhlo_tools.errors import InvalidSpecificationError, UnknownTargetError
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["cut"]
-
 _Entry: TypeAlias = dict[str, Any]
 
 

@@ -16,18 +16,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.dialect.snapshot import Tables
 
-__all__ = [
-    "COUNTED",
-    "NUMBERED",
-    "Kind",
-    "check_entry",
-    "convert_entry",
-    "dialect_specs",
-    "files_in",
-    "load_entries",
-    "read_entries",
-]
-
 _T = TypeVar("_T")
 
 #: The permitted values of a key: a type, a range of numbers, a set of strings, a list of a kind, or a table of a kind.

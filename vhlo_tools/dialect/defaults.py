@@ -13,8 +13,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["Computation", "Default", "Equality", "Structure", "known_default", "known_defaults", "load_defaults"]
-
 #: An attribute or a type as plain data, without MLIR: ``{"attribute": "type_v1", "type": {"type": "none_v1"}}``.
 Structure = Mapping[str, Any]
 #: Which values equal a default; the head of ``defaults.toml`` defines each.

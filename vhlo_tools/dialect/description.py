@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.versions import VersionEntry
     from vhlo_tools.version import Version
 
-__all__ = ["describe", "nearest"]
-
 Description = dict[str, Any]
 
 _PREFIXES = ("!vhlo.", "#vhlo.", "vhlo.", "stablehlo.")

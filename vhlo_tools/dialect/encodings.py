@@ -15,18 +15,6 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = [
-    "Encoding",
-    "EntryKind",
-    "Field",
-    "Spelling",
-    "encodings_of",
-    "foreign_encodings",
-    "known_dialects",
-    "load_spellings",
-    "spellings_of",
-]
-
 EntryKind = Literal["attribute", "type"]
 
 _FILES: dict[EntryKind, str] = {"attribute": "attributes.toml", "type": "types.toml"}

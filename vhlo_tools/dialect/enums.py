@@ -12,8 +12,6 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["Enum", "EnumCase", "find_enum", "known_enums", "load_enums"]
-
 
 @dataclass(frozen=True, slots=True)
 class EnumCase:

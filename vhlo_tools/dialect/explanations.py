@@ -9,8 +9,6 @@ from vhlo_tools.dialect.data import check_entry, load_entries
 from vhlo_tools.findings import Level
 from vhlo_tools.records import dataclass
 
-__all__ = ["Explanation", "explanation_of", "known_explanations"]
-
 
 @dataclass(frozen=True, slots=True)
 class Explanation:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.specification import Specification
     from vhlo_tools.version import Version
 
-__all__: list[str] = []
-
 
 @rule(
     "feature-missing",

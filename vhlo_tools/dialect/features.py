@@ -13,8 +13,6 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["Effect", "Expansion", "Feature", "known_feature", "known_features", "load_features"]
-
 #: What an expansion does to the values that a program computes: nothing, or what it names.
 Effect = Literal["exact", "relaxed"]
 _EFFECTS: Final = frozenset(get_args(Effect))

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.dialect.data import Kind
 
-__all__ = ["JaxExportPart", "JaxRelease", "known_jax_export_parts", "known_jax_releases"]
-
 
 @dataclass(frozen=True, slots=True)
 class JaxRelease:

@@ -20,8 +20,6 @@ from vhlo_tools.files import write_atomically
 if TYPE_CHECKING:
     from vhlo_tools.dialect.specification import Specification
 
-__all__ = ["has_release", "lint", "write_release"]
-
 
 def lint(specs: Specification, against: str | None = None) -> tuple[Violation, ...]:
     """Return the violations of rules in ``specs``, sorted by file.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.rules import Complaint
     from vhlo_tools.dialect.specification import Specification
 
-__all__: list[str] = []
 
 # Ops
 

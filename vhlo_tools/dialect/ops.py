@@ -17,20 +17,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.data import Kind
     from vhlo_tools.dialect.defaults import Structure
 
-__all__ = [
-    "Constraint",
-    "KnownOpVersions",
-    "Op",
-    "OpStep",
-    "OpVersion",
-    "Predicate",
-    "Slot",
-    "find_op",
-    "find_op_version",
-    "known_ops",
-    "load_ops",
-]
-
 Predicate = Literal["same_element_types", "attributes_are_not", "operands_are_not", "operands_do_not_mix"]
 
 

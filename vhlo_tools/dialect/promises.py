@@ -9,8 +9,6 @@ from vhlo_tools.dialect.data import NUMBERED, check_entry, load_entries
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["Promise", "WindowName", "known_promises", "promised"]
-
 WindowName = Literal["backward", "forward", "jax-export"]
 
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 from vhlo_tools.dialect.data import check_entry, load_entries
 from vhlo_tools.dialect.ops import find_op_version
 
-__all__ = ["PropertySlot", "property_slots"]
-
 
 class PropertySlot(NamedTuple):
     """An inherent attribute.

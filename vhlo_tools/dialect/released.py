@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.ops import Constraint, OpVersion, Slot
     from vhlo_tools.dialect.specification import Specification
 
-__all__ = ["RELEASED", "Baseline", "baseline_of", "baseline_text", "broken_promises", "read_baseline", "read_released"]
-
 RELEASED = "released.json"
 
 #: The released keys and values of an entry, by the kind of the entry and its name.

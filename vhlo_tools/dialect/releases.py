@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.dialect.data import Kind
 
-__all__ = ["Release", "first_release", "known_releases", "load_releases"]
-
 
 @dataclass(frozen=True, slots=True)
 class Release:

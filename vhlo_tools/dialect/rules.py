@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.ops import Op, OpVersion
     from vhlo_tools.version import Version
 
-__all__ = ["RULES", "Complaint", "Rule", "Violation", "file_of", "follows", "rule"]
-
 #: A violation found by the check of a rule: the file, the entry in the file, and the message.
 Complaint = tuple[str, str, str]
 _T = TypeVar("_T", bound=Hashable)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.specification import Specification
     from vhlo_tools.version import Version
 
-__all__ = ["OTHER_VALUE", "sample", "sample_holding", "sample_structure"]
-
 #: A value that is the default of no attribute.
 OTHER_VALUE: Structure = {"attribute": "string_v1", "value": "not the default"}
 

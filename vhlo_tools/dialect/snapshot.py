@@ -18,8 +18,6 @@ from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-__all__ = ["SHIPPED", "Tables", "digest_of", "files_below", "kept_place", "read_tables", "snapshot_source"]
-
 #: The contents of files, by their paths inside the folder, with ``/``.
 Tables: TypeAlias = Mapping[str, Mapping[str, Any]]
 

@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.versions import VersionEntry
     from vhlo_tools.version import Version
 
-__all__ = [
-    "ENCODING_KINDS",
-    "Specification",
-    "SpecificationEntry",
-    "defaults_of",
-    "known_specification",
-    "load_specification",
-    "structures_in",
-]
-
 #: The kinds of features that are not an op, type, attribute or constraint but a rule of the encoding of a file.
 ENCODING_KINDS = ("encoding", "dialect")
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from vhlo_tools.dialect.scaffold.document import array, quoted
 
-__all__ = ["document_text", "entry_text", "value_text"]
-
 # Which arrays of tables have headers of their own, such as [[op.version]]; others are written in line.
 _TABLES: Final = frozenset({"version", "step", "constraint", "encoding", "expansion"})
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.specification import Specification
     from vhlo_tools.version import Version
 
-__all__ = ["Change", "diff", "what_differs"]
-
 Action = Literal["added", "removed", "changed", "allowed", "refused"]
 _REVERSED: dict[Action, Action] = {
     "added": "removed",

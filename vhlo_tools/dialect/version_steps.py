@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import FindingKind
     from vhlo_tools.version import Version
 
-__all__ = ["Blocker", "OpStructure", "blockers", "downgrade", "floor_of", "matches", "obstacles", "upgrade"]
-
 
 @dataclass(frozen=True, slots=True)
 class OpStructure:

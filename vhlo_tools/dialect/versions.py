@@ -14,16 +14,6 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = [
-    "VersionEntry",
-    "bytecode_version_of",
-    "is_newer_than_data",
-    "known_versions",
-    "load_versions",
-    "minimum_version",
-    "newest_version",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class VersionEntry:

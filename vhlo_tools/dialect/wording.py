@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.ops import Constraint, OpStep
     from vhlo_tools.version import Version
 
-__all__ = ["constraint_text", "joined", "life_text", "step_texts", "structure_text"]
-
 
 def life_text(low: Version | None, high: Version | None) -> str:
     """Return a range of versions as text: ``0.9.0 to 1.4.0``, ``1.5.0 to current``."""

@@ -14,8 +14,6 @@ from typing import Final
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["Pairs", "Script", "align", "common_prefix", "paired"]
-
 #: Positions of corresponding elements, in order.
 Pairs = list[tuple[int, int]]
 

@@ -15,8 +15,6 @@ from vhlo_tools.differencing.op_differences import OpDiff, Side
 from vhlo_tools.differencing.value_numbering import FileNumbering, ValueNumbering
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["diff_artifacts"]
-
 _MODULE: Final = "builtin.module"
 
 

@@ -12,8 +12,6 @@ from vhlo_tools.dialect import known_dialects
 from vhlo_tools.differencing.value_numbering import FileNumbering, ValueNumbering
 from vhlo_tools.mapping import View, view
 
-__all__ = ["Describer", "shortened"]
-
 # Tensors with more elements are described by their digest.
 _MOST_ELEMENTS: Final = 16
 _LONGEST: Final = 400

@@ -6,8 +6,6 @@ from typing import Literal, get_args
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["DIFFERENCE_KINDS", "Difference", "DifferenceKind", "Differences"]
-
 DifferenceKind = Literal[
     "version",
     "module attribute",

@@ -11,8 +11,6 @@ from vhlo_tools.differencing.alignment import Pairs, paired
 from vhlo_tools.differencing.difference import Difference, DifferenceKind
 from vhlo_tools.differencing.op_differences import OpDiff, Side
 
-__all__ = ["FunctionDiff", "is_function", "kind_of"]
-
 _FUNCTION: Final = "vhlo.func_v"
 _OF_THEIR_OWN: Final = frozenset({"sym_name", "function_type", "arg_attrs", "res_attrs"})
 # The attributes that declare aliased and donated buffers, on arguments or on the module.

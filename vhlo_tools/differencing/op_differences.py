@@ -20,8 +20,6 @@ from vhlo_tools.differencing.describing import Describer
 from vhlo_tools.differencing.difference import Difference, DifferenceKind
 from vhlo_tools.differencing.value_numbering import FileNumbering
 
-__all__ = ["OpDiff", "Side"]
-
 _CONSTANT: Final = "vhlo.constant_v1"
 # If the ops that two programs do not share are no more than this, each is reported, else all of them in one difference.
 _MOST_SINGLE: Final = 1000

@@ -30,8 +30,6 @@ from vhlo_tools.dialect import EntryKind, Field, PropertySlot, foreign_encodings
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.mapping import View, slices, view
 
-__all__ = ["FileNumbering", "ValueNumbering"]
-
 _DEEPEST: Final = 100
 # Shorter blobs are keys themselves; longer ones are compared with those of the same length and the same ends.
 _SHORT: Final = 256

@@ -18,8 +18,6 @@ from vhlo_tools.environments.release import PackageRelease
 from vhlo_tools.environments.uv import UnfitInterpreterError, run_uv
 from vhlo_tools.records import dataclass
 
-__all__ = ["Download", "download_of", "oldest_python", "released_on"]
-
 _OLDEST_PYTHON: Final = (3, 8)
 
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-__all__ = ["find_interpreters"]
-
 Version = tuple[int, int]
 
 _NEWEST_MINOR = 20  # command names are tried up to python3.20

@@ -17,8 +17,6 @@ from vhlo_tools.environments.release import PackageRelease
 from vhlo_tools.environments.uv import UnfitInterpreterError, clean_environment, last_lines, run_uv
 from vhlo_tools.errors import ReleaseEnvironmentError
 
-__all__ = ["Say", "environment", "environments_folder", "made_environment", "silent"]
-
 _OLDEST_PYTHON: Final = (3, 8)
 _COMPANIONS_FILE: Final = "companions.txt"
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["PACKAGES", "Package"]
-
 
 @dataclass(frozen=True, slots=True)
 class Package:

@@ -29,8 +29,6 @@ from vhlo_tools.errors import ReleaseEnvironmentError
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 
-__all__ = ["Answer", "ReleaseProcess", "Step"]
-
 #: What a release failed at; ``crash`` and ``timeout`` end its process.
 Step = Literal["read", "parse", "write", "compile", "run", "crash", "timeout"]
 

@@ -12,8 +12,6 @@ from vhlo_tools.environments.packages import PACKAGES, Package
 from vhlo_tools.errors import ReleaseEnvironmentError
 from vhlo_tools.records import dataclass
 
-__all__ = ["PackageRelease"]
-
 #: Built against numpy 1, older ones import nothing under numpy 2, yet do not say so.
 _FIRST_JAXLIB_FOR_NUMPY_2: Final = Version("0.4.26")
 

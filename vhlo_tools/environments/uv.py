@@ -11,8 +11,6 @@ from typing import Final
 
 from vhlo_tools.errors import MissingExtraError, ReleaseEnvironmentError
 
-__all__ = ["UnfitInterpreterError", "clean_environment", "last_lines", "run_uv"]
-
 #: What leads Python, or what it starts, elsewhere.
 _ELSEWHERE: Final = re.compile(r"PYTHON.*|VIRTUAL_ENV.*|PYENV_VERSION|__PYVENV_LAUNCHER__")
 #: uv does not read pip's settings; where only pip was told of another package index, uv is told too.

@@ -20,8 +20,6 @@ from vhlo_tools.execution.values.main_function import main_of, valid_module
 from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure, load_program
 
-__all__ = ["choose_executable"]
-
 #: The operations on elements per second of the interpreter, as measured on matrix products, and the limit of the time
 #: that it may need.
 _STEPS_A_SECOND: Final = 4_000_000

@@ -39,8 +39,6 @@ from vhlo_tools.execution.values.nesting import leaf_values, nested_values
 from vhlo_tools.program import Program, read_module_aliases
 from vhlo_tools.records import dataclass
 
-__all__ = ["Donate", "Executable", "Execution"]
-
 #: The donated inputs: numbers of parameters, or pairs of the number of a tuple parameter and an index in it.
 Donate = Iterable[int | tuple[int, ShapeIndex]]
 

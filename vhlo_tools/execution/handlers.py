@@ -14,8 +14,6 @@ from vhlo_tools.findings import SourceLocation
 from vhlo_tools.program import names_in_utf8
 from vhlo_tools.records import dataclass
 
-__all__ = ["CustomCall", "Handler", "call_of", "checked_results", "handler_advice", "plain_attribute"]
-
 
 @dataclass(frozen=True, slots=True)
 class CustomCall:

@@ -16,19 +16,6 @@ from typing import Final, Literal
 
 from vhlo_tools.records import dataclass
 
-__all__ = [
-    "CONTROL_FLOW",
-    "OP_TRAITS",
-    "Cost",
-    "DomainKind",
-    "GroupsAttribute",
-    "OpTraits",
-    "Quantized",
-    "ReferenceSupport",
-    "Rewriting",
-    "ops_where",
-]
-
 #: How the engine reference runs an op. ``evaluated``: by the interpreter, on one device and without effects; or nothing
 #: needs evaluation. ``lowered``: after rewriting into such ops. ``host`` and ``devices``: stepped through in Python,
 #: alone or together with other devices. ``legalized``: converted to StableHLO before an engine gets the program.

@@ -11,8 +11,6 @@ from vhlo_tools.execution.donation.buffers import Buffer
 from vhlo_tools.execution.donation.donation import Aliased
 from vhlo_tools.execution.probes.probes import Probe
 
-__all__ = ["Engine", "EngineName", "ParallelEngine", "Ran", "Values"]
-
 EngineName = Literal["reference", "xla", "iree"]
 #: The leaves of inputs; ``None`` for a token.
 Values = Sequence[Buffer | None]

@@ -6,8 +6,6 @@ from vhlo_tools.bindings import Operation, source_of
 from vhlo_tools.errors import EngineError
 from vhlo_tools.program import place_of
 
-__all__ = ["described", "refusal"]
-
 
 def described(op: Operation, name: str) -> str:
     """Return an op of the program ``name`` with its location, for messages."""

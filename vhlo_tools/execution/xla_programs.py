@@ -9,8 +9,6 @@ from vhlo_tools.bindings import Executed, IsolatedXlaProgram, Placed, XlaSource,
 from vhlo_tools.errors import EngineCrashError, EngineTimeoutError
 from vhlo_tools.execution.reference.isolated import limits_of
 
-__all__ = ["LoadedProgram", "load"]
-
 
 class LoadedProgram(Protocol):
     """A compiled program."""

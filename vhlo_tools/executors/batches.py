@@ -7,8 +7,6 @@ from typing import Final, TypeVar
 
 from vhlo_tools.executors.workers import Workers
 
-__all__ = ["LARGEST_BATCH", "in_batches"]
-
 _T = TypeVar("_T")
 
 #: The most files of a batch.

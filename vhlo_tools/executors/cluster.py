@@ -20,8 +20,6 @@ from typing import Any, Final, ParamSpec, TypeVar
 from vhlo_tools.dialect import newest_version
 from vhlo_tools.errors import MissingExtraError, WorkerError
 
-__all__ = ["Cluster", "connected", "is_client"]
-
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 

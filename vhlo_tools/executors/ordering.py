@@ -10,8 +10,6 @@ from vhlo_tools.executors.scheduling import work_through
 from vhlo_tools.executors.workers import Workers
 from vhlo_tools.records import dataclass
 
-__all__ = ["waiting_results", "work_in_order"]
-
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 

@@ -11,8 +11,6 @@ from typing import Final, Generic, TypeVar
 from vhlo_tools.errors import WorkerError
 from vhlo_tools.executors.workers import Workers
 
-__all__ = ["work_through"]
-
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 

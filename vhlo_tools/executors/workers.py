@@ -21,8 +21,6 @@ from vhlo_tools.errors import WorkerError
 from vhlo_tools.executors.cluster import Cluster, is_client
 from vhlo_tools.system import CAN_ISOLATE, interrupts_held
 
-__all__ = ["AnyExecutor", "Workers"]
-
 #: An executor of `concurrent.futures`, or a `distributed.Client`, whose package is optional.
 AnyExecutor = Any
 

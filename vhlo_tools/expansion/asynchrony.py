@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
-__all__ = ["EXACT"]
-
 _START: Final = "stablehlo.async_start"
 _DONE: Final = "stablehlo.async_done"
 

@@ -34,8 +34,6 @@ from vhlo_tools.rewriting import (
     dimension_numbers_text,
 )
 
-__all__ = ["EXACT"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Names:

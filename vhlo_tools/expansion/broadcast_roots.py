@@ -23,8 +23,6 @@ from vhlo_tools.expansion.device_ids import entry, groups_of, id_along_one_axis
 from vhlo_tools.expansion.reaching import require_all_devices
 from vhlo_tools.rewriting import Build, Rewriter, Tensor
 
-__all__ = ["EXACT"]
-
 
 def _from_roots(rewriter: Rewriter) -> Sequence[Any] | None:
     op = rewriter.op

@@ -21,8 +21,6 @@ from vhlo_tools.expansion.device_ids import entry, groups_of, id_along_one_axis,
 from vhlo_tools.expansion.reaching import require_all_devices
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
-__all__ = ["EXACT", "permuted"]
-
 
 def permuted(rewriter: Rewriter, value: Any, pairs: Sequence[tuple[int, int]]) -> Any:
     """Return a value sent from sources to targets; zeros on devices that are no target."""

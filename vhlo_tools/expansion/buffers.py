@@ -24,8 +24,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
-__all__ = ["EXACT"]
-
 _CUSTOM_CALL: Final = "stablehlo.custom_call"
 #: The targets that connect buffers with tensors.
 _SPECIAL: Final = frozenset({"CreateBuffer", "Pin", "Unpin"})

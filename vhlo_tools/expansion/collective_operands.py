@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Build, Rewriter
 
-__all__ = ["EXACT", "OF_ALL_RESULTS", "one_for_each"]
-
 #: Attributes that tell something about each result in order, and so fit no op with one of the results.
 OF_ALL_RESULTS: Final = ("mhlo.sharding", "sdy.sharding")
 

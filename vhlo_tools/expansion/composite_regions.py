@@ -8,8 +8,6 @@ from typing import Any, Final
 from vhlo_tools.expansion.composites import composite
 from vhlo_tools.rewriting import Build, Rewriter
 
-__all__ = ["EXACT"]
-
 
 def _with_regions(rewriter: Rewriter) -> Sequence[Any] | None:
     return composite(rewriter) if len(rewriter.op.regions) else None

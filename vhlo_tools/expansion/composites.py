@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
-__all__ = ["EXACT"]
-
 
 def composite(rewriter: Rewriter) -> Sequence[Any]:
     """Replace a composite by a call of its decomposition."""

@@ -13,8 +13,6 @@ from typing import Any
 from vhlo_tools.program import channel_of, ids_of, meshes_of
 from vhlo_tools.rewriting import MatchFailure, Rewriter
 
-__all__ = ["entry", "groups_of", "id_along_one_axis", "identity", "with_channel"]
-
 
 def groups_of(rewriter: Rewriter) -> list[tuple[int, ...]]:
     """Return the ids of each group of the rewriter's op, which an explicit tensor or the axes of a mesh tell.

@@ -59,8 +59,6 @@ from vhlo_tools.expansion.values import elementwise
 from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter, constant_like, discardable
 
-__all__ = ["EXACT", "RELAXED", "algorithm_of", "expanded_algorithm", "without_algorithm"]
-
 #: How many components an operand has, by the number of primitive operations.
 _COMPONENTS: Final = {3: 2, 6: 3, 9: 3}
 #: The bits of the mantissa of the types with the exponents of f32.

@@ -14,8 +14,6 @@ from typing import Any, Final
 from vhlo_tools.expansion.dot_algorithm import algorithm_of, expanded_algorithm, without_algorithm
 from vhlo_tools.rewriting import Build, Rewriter
 
-__all__ = ["EXACT", "RELAXED"]
-
 
 def _exact(rewriter: Rewriter) -> Sequence[Any] | None:
     algorithm = algorithm_of(rewriter)

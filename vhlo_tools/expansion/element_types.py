@@ -25,8 +25,6 @@ from vhlo_tools.expansion.whole_module import WholeModule
 from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import Rewriter, Tensor, apply_patterns, patterns_of, retype, values_of
 
-__all__ = ["HeldType", "Narrow", "Rule", "Rules", "change_elements", "computed", "constant", "rounded"]
-
 
 @dataclass(frozen=True, slots=True)
 class HeldType:

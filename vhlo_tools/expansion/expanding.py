@@ -18,8 +18,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import Build, Notes, Refuse, apply_patterns, patterns_of, values_of
 from vhlo_tools.version import Version
 
-__all__ = ["Expanded", "Refusal", "expand_module"]
-
 #: The name in a module of patterns, by the effect of the expansion.
 _TABLES: Final = {"exact": "EXACT", "relaxed": "RELAXED"}
 

@@ -12,6 +12,4 @@ from typing import Final
 from vhlo_tools.expansion.result_accuracy import without_accuracy
 from vhlo_tools.rewriting import Build
 
-__all__ = ["RELAXED"]
-
 RELAXED: Final[Mapping[str, Build]] = {"stablehlo.exponential": without_accuracy}

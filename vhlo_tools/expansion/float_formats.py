@@ -30,19 +30,6 @@ import numpy as np
 from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import Rewriter, Tensor, select
 
-__all__ = [
-    "FORMATS",
-    "SCALES",
-    "SCALES_NUMPY",
-    "Format",
-    "decoded",
-    "encoded",
-    "rounded_to",
-    "scale_bits",
-    "scale_decoded",
-    "scale_of",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Format:

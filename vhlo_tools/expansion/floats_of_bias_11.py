@@ -9,8 +9,6 @@ from typing import Final
 
 from vhlo_tools.expansion.narrow_floats import exactly, relaxed
 
-__all__ = ["EXACT", "RELAXED"]
-
 _TYPES: Final = ("f8E4M3B11FNUZ",)
 
 EXACT: Final = exactly(*_TYPES)

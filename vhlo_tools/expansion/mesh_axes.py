@@ -17,8 +17,6 @@ from typing import Any, Final
 from vhlo_tools.expansion.device_ids import groups_of
 from vhlo_tools.rewriting import Build, Rewriter
 
-__all__ = ["EXACT"]
-
 #: The ops with the attribute ``replica_groups``, except ``collective_reduce``: no version with it lacks meshes.
 _OPS: Final = ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "reduce_scatter")
 

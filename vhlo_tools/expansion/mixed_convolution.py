@@ -25,8 +25,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
-__all__ = ["EXACT"]
-
 _WIDE: Final = ("f16", "bf16", "f32", "f64")
 
 

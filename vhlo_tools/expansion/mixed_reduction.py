@@ -22,8 +22,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
-__all__ = ["EXACT"]
-
 
 def _converted(rewriter: Rewriter, groups: int, indices: int = 0) -> Sequence[Any] | None:
     """Build the op with its operands converted to the element types of its results.

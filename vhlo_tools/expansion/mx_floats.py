@@ -9,8 +9,6 @@ from typing import Final
 
 from vhlo_tools.expansion.narrow_floats import exactly, relaxed
 
-__all__ = ["EXACT", "RELAXED"]
-
 _TYPES: Final = ("f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E8M0FNU")
 
 EXACT: Final = exactly(*_TYPES)

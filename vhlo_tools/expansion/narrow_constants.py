@@ -13,8 +13,6 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["elements_of_constant"]
-
 _BYTES: Final = re.compile(r'dense<"0x([0-9A-Fa-f]*)">')
 _NUMBER: Final = re.compile(r"[-+.0-9a-zA-Z]+")
 

@@ -60,8 +60,6 @@ from vhlo_tools.expansion.reducing_bodies import single_op
 from vhlo_tools.expansion.whole_module import ModuleExpansion, WholeModule
 from vhlo_tools.rewriting import Rewriter, Tensor
 
-__all__ = ["exactly", "relaxed"]
-
 _STORED: Final = "ui8"
 _FEED: Final = "array.view(np.uint8)"
 

@@ -40,8 +40,6 @@ from vhlo_tools.expansion.reducing_bodies import single_op
 from vhlo_tools.expansion.whole_module import WholeModule
 from vhlo_tools.rewriting import Rewriter, Tensor
 
-__all__ = ["EXACT"]
-
 _BITS: Final = 2
 _HELD_BITS: Final = 8
 _MISSING: Final = _HELD_BITS - _BITS

@@ -34,8 +34,6 @@ from vhlo_tools.rewriting import (
     stored_constant,
 )
 
-__all__ = ["EXACT"]
-
 _SIGN: Final = "!quant.uniform<"
 
 #: Ops that have the same effect on the integers whatever they represent.

@@ -14,8 +14,6 @@ from typing import Any, Final
 from vhlo_tools.bindings import argument_number, result_number
 from vhlo_tools.rewriting import MatchFailure, Rewriter
 
-__all__ = ["require_all_devices"]
-
 #: Ops whose regions run once, where the op itself runs.
 _TRANSPARENT: Final = ("sdy.manual_computation", "stablehlo.async_start")
 #: The attribute of each op that calls a function.

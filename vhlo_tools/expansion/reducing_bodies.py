@@ -6,8 +6,6 @@ from typing import Final
 
 from vhlo_tools.bindings import Operation
 
-__all__ = ["single_op"]
-
 #: Ops that combine two values into one.
 _COMBINING: Final = frozenset(
     f"stablehlo.{name}" for name in ("add", "and", "maximum", "minimum", "multiply", "or", "xor")

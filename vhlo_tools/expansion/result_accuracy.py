@@ -23,8 +23,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Build, Rewriter
 
-__all__ = ["RELAXED", "asked_accuracy", "without_accuracy"]
-
 _OPS: Final = (
     "cbrt",
     "cosine",

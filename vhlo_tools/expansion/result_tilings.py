@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Build, Rewriter
 
-__all__ = ["RELAXED"]
-
 _NAME: Final = "result_tilings"
 
 

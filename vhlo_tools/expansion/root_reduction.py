@@ -27,8 +27,6 @@ from vhlo_tools.expansion.reaching import require_all_devices
 from vhlo_tools.program import channel_of
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter, Tensor, constant_like
 
-__all__ = ["EXACT"]
-
 _EXTRA: Final = ("has_dynamic_root",)
 
 

@@ -17,8 +17,6 @@ from vhlo_tools.bindings import Operation, named_attributes
 from vhlo_tools.expansion.whole_module import WholeModule
 from vhlo_tools.rewriting import drop_shardy, has_several_devices, is_of_shardy, is_readable, shardy_attributes
 
-__all__ = ["RELAXED"]
-
 #: The ops of StableHLO whose results depend on the device, or on what other devices compute.
 _OF_DEVICES: Final = frozenset(
     f"stablehlo.{name}"

@@ -40,8 +40,6 @@ from vhlo_tools.rewriting import (
 )
 from vhlo_tools.version import Version
 
-__all__ = ["EXACT"]
-
 _FRONTEND: Final = "mhlo.frontend_attributes"
 _SHARDING: Final = "xla.sdy.sharding"
 #: The first version whose consumers know groups of shardings, and split one manual computation in another: that of

@@ -27,8 +27,6 @@ from vhlo_tools.expansion.result_accuracy import asked_accuracy
 from vhlo_tools.expansion.values import elementwise, in_wider_float
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter, constant_like
 
-__all__ = ["EXACT"]
-
 
 def _tan(rewriter: Rewriter) -> Sequence[Any]:
     if asked := asked_accuracy(rewriter):

@@ -20,8 +20,6 @@ from vhlo_tools.expansion.reaching import require_all_devices
 from vhlo_tools.program import channel_of, ids_of
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
-__all__ = ["EXACT"]
-
 _PAIRS: Final = "source_target_pairs"
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from vhlo_tools.rewriting import Rewriter
 
-__all__ = ["elementwise", "in_wider_float"]
-
 
 def elementwise(rewriter: Rewriter, name: str, *operands: Any) -> Any:
     """Return the result of an elementwise op of StableHLO, whose type is that of its first operand."""

@@ -24,8 +24,6 @@ from typing import Any, Final
 from vhlo_tools.expansion.values import elementwise
 from vhlo_tools.rewriting import Build, Rewriter
 
-__all__ = ["EXACT"]
-
 
 def _compare(rewriter: Rewriter) -> Sequence[Any] | None:
     attributes = rewriter.op.attributes

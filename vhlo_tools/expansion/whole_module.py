@@ -12,8 +12,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import Notes
 from vhlo_tools.version import Version
 
-__all__ = ["ModuleExpansion", "WholeModule"]
-
 
 @dataclass(frozen=True, slots=True)
 class WholeModule:

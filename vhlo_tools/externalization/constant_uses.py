@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from vhlo_tools.bytecode import Block, File, Place, Region, attributes_of
 from vhlo_tools.records import dataclass
 
-__all__ = ["FoundConstant", "RegionOp", "find_constants"]
-
 
 @dataclass(slots=True)
 class FoundConstant:

@@ -7,8 +7,6 @@ from typing import Final
 from vhlo_tools.dialect import spellings_of
 from vhlo_tools.errors import InvalidInputError
 
-__all__ = ["element_named", "element_size", "numpy_name", "safetensors_name", "structure_of"]
-
 # Only the safetensors names that all of its readers know; its 8-bit float of this name is the one without infinities.
 _NAMES: Final[dict[str, tuple[str, str | None]]] = {
     "i1": ("bool", "BOOL"),

@@ -31,8 +31,6 @@ from vhlo_tools.files import write_atomically
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import place
 
-__all__ = ["Externalized", "externalize"]
-
 # Ops whose regions may use values from outside in any consumer; compilers expect other regions to use none.
 _OPEN: Final = ("stablehlo.case", "stablehlo.if", "stablehlo.while")
 

@@ -21,8 +21,6 @@ from vhlo_tools.files import write_atomically
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import Place, Url
 
-__all__ = ["LARGEST_SPLAT", "LARGEST_SUM", "Extracted", "extract", "too_large"]
-
 #: A splat of a few bytes can represent a tensor of any size; larger ones than this are not written out.
 LARGEST_SPLAT: Final = 1 << 30
 #: The default limit on the bytes that are written in all: thousands of splats fit into a small file.

@@ -10,8 +10,6 @@ from vhlo_tools.externalization.constant_uses import FoundConstant, find_constan
 from vhlo_tools.externalization.tensors import StoredTensor, read_tensor
 from vhlo_tools.records import dataclass
 
-__all__ = ["Constant", "list_constants", "named_constants"]
-
 
 @dataclass(frozen=True, slots=True)
 class Constant:

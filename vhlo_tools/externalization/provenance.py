@@ -11,8 +11,6 @@ from vhlo_tools.documents import read_json
 from vhlo_tools.errors import InvalidInputError
 from vhlo_tools.records import dataclass
 
-__all__ = ["Moved", "Provenance"]
-
 _KEY: Final = "vhlo_tools.constants"
 _FORMAT: Final = 1
 

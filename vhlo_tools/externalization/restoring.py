@@ -31,8 +31,6 @@ from vhlo_tools.externalization.signature_editing import SignatureEditor, edit_s
 from vhlo_tools.externalization.tensors import Form, StoredTensor, pack
 from vhlo_tools.mapping import View
 
-__all__ = ["restore"]
-
 _CONSTANT: Final = "vhlo.constant_v1"
 
 

@@ -19,8 +19,6 @@ from vhlo_tools.externalization.tensors import StoredTensor
 from vhlo_tools.mapping import View, view
 from vhlo_tools.records import dataclass
 
-__all__ = ["TensorFile", "read_tensors", "write_tensors"]
-
 _ALIGNMENT: Final = 8
 # The limit of the library, which rejects larger headers.
 _LARGEST_HEADER: Final = 100_000_000

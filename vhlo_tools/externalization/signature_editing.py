@@ -25,8 +25,6 @@ from vhlo_tools.errors import InvalidInputError, MalformedArtifactError
 from vhlo_tools.externalization.constant_uses import RegionOp
 from vhlo_tools.records import dataclass
 
-__all__ = ["SignatureEditor", "edit_signature"]
-
 _NAMES_SHOWN: Final = 8
 #: The attributes of ops that name functions.
 _CALLS: Final = ("callee", "called_computations", "decomposition")

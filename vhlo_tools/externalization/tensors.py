@@ -14,8 +14,6 @@ from vhlo_tools.externalization.element_types import element_size
 from vhlo_tools.mapping import View, slices, view
 from vhlo_tools.records import dataclass
 
-__all__ = ["Form", "StoredTensor", "pack", "read_tensor"]
-
 #: ``whole``: every element; ``splat``: one for all of them; ``packed``: one-bit elements, eight to a byte.
 Form = Literal["whole", "splat", "packed"]
 

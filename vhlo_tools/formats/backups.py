@@ -18,8 +18,6 @@ from vhlo_tools.mapping import kind_of_file
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import BINARY, NO_BLOCKING, NO_LINKS, read_at
 
-__all__ = ["BACKUPS", "PROGRAM_SUFFIXES", "Backups", "backups_in", "list_backups"]
-
 BACKUPS: Final = ".vhlo-backups"
 #: Suffixes of names of programs.
 PROGRAM_SUFFIXES: Final = (".mlir", ".mlirbc", ".jax_export")

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from vhlo_tools.mapping import View
     from vhlo_tools.remote import Listed
 
-__all__ = ["SET_ASIDE", "objects_at", "programs_at"]
-
 #: Files that stand beside programs in a store, and are none: backups of old files and temporary files of a migration,
 #: manifests, and their signatures. Backups with other suffixes are left out by their list
 #: (vhlo_tools/formats/backups.py).

@@ -17,8 +17,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.mapping import View
 
-__all__ = ["FlatBufferReader", "Layout", "Table", "TableField", "Vector"]
-
 _OFFSET: Final = 4
 _VTABLE_HEAD: Final = 4
 _NUMBERS: Final[Mapping[str, str]] = {

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats.flatbuffer import FlatBufferReader, Vector
     from vhlo_tools.mapping import View
 
-__all__ = ["replace_vectors"]
-
 # Parts move by multiples of this, the largest alignment of any number in the format.
 _ALIGNMENT: Final = 8
 _VTABLE_HEAD: Final = 4

@@ -15,8 +15,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.mapping import View
 
-__all__ = ["Message"]
-
 _VARINT: Final = 0
 _DELIMITED: Final = 2
 _FIXED: Final = {1: 8, 5: 4}

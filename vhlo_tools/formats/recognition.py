@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats.storage import Buffer
     from vhlo_tools.mapping import View
 
-__all__ = ["ARTIFACT_PRODUCER", "SAVED_MODEL_FILE", "Kind", "is_saved_model", "recognise"]
-
 #: The prefix of the producer of a portable artifact, before its version (``stablehlo/dialect/Serialization.cpp``).
 ARTIFACT_PRODUCER: Final = b"StableHLO_v"
 

@@ -16,8 +16,6 @@ from vhlo_tools.formats.storage import read_bytes
 from vhlo_tools.mapping import view
 from vhlo_tools.records import dataclass
 
-__all__ = ["SavedModel", "SavedSignature", "SavedTensor", "read_saved_model"]
-
 _VARIABLES: Final = "variables"
 # The prefix of the signatures that TensorFlow itself uses when it loads a SavedModel.
 _INTERNAL: Final = "__saved_model_"

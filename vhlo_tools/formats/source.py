@@ -18,8 +18,6 @@ from vhlo_tools.remote import is_path, is_url, place
 if TYPE_CHECKING:
     from vhlo_tools.formats.storage import Buffer
 
-__all__ = ["Source", "identify"]
-
 # Characters that occur in programs, but not in file names.
 _TEXT_SIGNS: Final = "\n\0{("
 

@@ -11,8 +11,6 @@ from vhlo_tools.remote import Url
 if TYPE_CHECKING:
     from vhlo_tools.remote import Place
 
-__all__ = ["Buffer", "as_bytes", "read_bytes"]
-
 Buffer = bytes | bytearray | View
 
 # Below this, one read costs less than several.

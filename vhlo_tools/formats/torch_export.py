@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats.storage import Buffer
     from vhlo_tools.mapping import View
 
-__all__ = ["TorchExport", "ViewFile", "decode_torch_export", "is_torch_export"]
-
 _MAGIC: Final = b"PK\x03\x04"
 # The record at the end of a zip, and that of a large one before it.
 _END: Final = b"PK\x05\x06"

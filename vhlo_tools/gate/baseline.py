@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.reporting import Question
 
-__all__ = ["Baseline", "ProgramMark"]
-
 _FORMAT: Final = 2
 #: Without marks of programs: they are found by their paths alone.
 _OLD_FORMAT: Final = 1

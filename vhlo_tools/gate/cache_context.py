@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.examination import Examiner
     from vhlo_tools.reporting import Question
 
-__all__ = ["context_digest"]
-
 #: The distributions that read programs: bindings, and the frameworks of exported programs.
 _LIBRARIES: Final = (
     "flatbuffers",

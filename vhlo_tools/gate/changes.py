@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats import Buffer
     from vhlo_tools.gate.revision import Entry, Revision
 
-__all__ = ["Change", "changes_since"]
-
 _STANDARD: Final = "-"
 _THREADS: Final = 4
 

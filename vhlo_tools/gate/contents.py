@@ -24,8 +24,6 @@ from vhlo_tools.remote import Url, is_url, place
 if TYPE_CHECKING:
     from vhlo_tools.stores import ListedFile
 
-__all__ = ["Content", "ReadOther", "read_ahead", "unread"]
-
 #: The most threads: two hash on two cores while two wait for the disk.
 _THREADS: Final = 4
 #: The files that a thread reads at once: to hand over a small one takes as long as to hash it.

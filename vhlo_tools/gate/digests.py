@@ -11,8 +11,6 @@ from vhlo_tools.formats import is_saved_model, read_bytes
 from vhlo_tools.mapping import digest_of
 from vhlo_tools.remote import Url
 
-__all__ = ["digest_at"]
-
 
 def digest_at(where: Path | Url) -> bytes:
     """Return SHA-256 of a file or an object; for the folder of a SavedModel, of the names and contents of its files.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.examination import Examiner, Task
     from vhlo_tools.gate.examinations import Request
 
-__all__ = ["DistributedExaminations"]
-
 
 class DistributedExaminations:
     """Examines many programs on an executor.

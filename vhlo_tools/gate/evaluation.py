@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.settings import Settings
     from vhlo_tools.program import ProgramSource
 
-__all__ = ["Gate"]
-
 _STANDARD_NAME: Final = "<stdin>"
 #: A run of no more programs, of no more bytes each, is brief: to know the question of a cache takes as long as to
 #: examine a hundred of them.

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.reporting import Question
 
-__all__ = ["Examination", "Examiner", "Task", "os_message"]
-
 
 @dataclass(frozen=True, slots=True)
 class Task:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.findings_cache import FindingsCache
     from vhlo_tools.reporting import Question
 
-__all__ = ["Examinations", "Request", "crashed"]
-
 # Two processes take about 0.5 s of CPU to start. Until one process has worked for _TRIED seconds, nothing is known
 # about the programs; where they leave less than _WORTH seconds of work, processes would not finish sooner.
 _TRIED: Final = 0.5

@@ -31,8 +31,6 @@ from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import InvalidVersionError, Version
 
-__all__ = ["FindingsCache"]
-
 _SUFFIX: Final = ".findings"
 _FORMAT: Final = 1
 _HASH: Final = 32

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
         ValueKind,
     )
 
-__all__ = ["KeyPlace", "read_levels", "read_patterns", "read_table", "settings_schema"]
-
 _NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 #: Keywords of the target grammar, which are not allowed as names.
 _TAKEN: Final = ("current", "minimum", "NONE", "WEEK_4", "WEEK_12", "MAX")

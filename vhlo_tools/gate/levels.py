@@ -13,8 +13,6 @@ from vhlo_tools.findings import FindingKind
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding, Level
 
-__all__ = ["KINDS", "LEVELS", "WILD", "LevelSetting", "Levels", "apply_levels", "level_of", "problem_with"]
-
 LevelSetting = Literal["deny", "warn", "allow"]
 LEVELS: Final[tuple[LevelSetting, ...]] = get_args(LevelSetting)
 

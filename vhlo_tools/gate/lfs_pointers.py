@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from vhlo_tools.formats import Buffer
 
-__all__ = ["lfs_pointer"]
-
 #: Source: docs/spec.md of Git LFS, "The Pointer".
 _POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-.*\n)*oid sha256:([0-9a-f]{64})\n")
 _LONGEST_POINTER: Final = 1024

@@ -13,8 +13,6 @@ from vhlo_tools.stores import ListedFile, listed_at
 if TYPE_CHECKING:
     from vhlo_tools.gate.settings import Settings
 
-__all__ = ["STANDARD", "Listing"]
-
 #: The path that stands for standard input.
 STANDARD: Final = "-"
 #: A store of no more files is known as a whole before its report begins.

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vhlo_tools.api import Checked
     from vhlo_tools.artifact import Artifact
 
-__all__ = ["ProgramFacts", "count_functions", "facts_of"]
-
 _PRIVATE: Final = "private"
 
 

@@ -18,8 +18,6 @@ from vhlo_tools.remote import is_url
 if TYPE_CHECKING:
     from vhlo_tools.gate.target_names import Names
 
-__all__ = ["find_settings", "load_settings", "read_settings"]
-
 _OWN_FILE: Final = "vhlo-tools.toml"
 _PROJECT_FILE: Final = "pyproject.toml"
 _TABLE: Final = "vhlo-tools"

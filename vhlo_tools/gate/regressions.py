@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.program_facts import ProgramFacts
     from vhlo_tools.reporting import Identity, Question
 
-__all__ = ["changed_facts", "regressions", "split_known"]
-
 
 def split_known(
     question: Question, findings: Sequence[Finding], before: Sequence[Finding]

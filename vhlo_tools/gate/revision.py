@@ -24,8 +24,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.formats import Buffer
 
-__all__ = ["Entry", "Revision"]
-
 #: Whatever the configuration of the repository says, nothing of it is run.
 _GIT: Final = ("git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 #: A partial clone would otherwise ask its remote for what it lacks, by any program that its configuration names.

@@ -17,18 +17,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.gate.keys import KeyPlace
 
-__all__ = [
-    "TEXT",
-    "TEXTS",
-    "Schema",
-    "ValueKind",
-    "document_schema",
-    "one_or_more",
-    "table_schema",
-    "value_kind",
-    "within",
-]
-
 _T = TypeVar("_T")
 
 Schema = dict[str, Any]

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.gate.levels import Levels
 
-__all__ = ["COMMAND_LINE", "DEFAULT", "Override", "Settings", "fits", "key_of"]
-
 COMMAND_LINE: Final = "command line"
 DEFAULT: Final = "default"
 

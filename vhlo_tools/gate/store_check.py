@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vhlo_tools.executors import AnyExecutor
     from vhlo_tools.reporting import Answer
 
-__all__ = ["check_store"]
-
 _Path = str | PathLike[str]
 _Target = str | Version
 

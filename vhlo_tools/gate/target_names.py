@@ -16,8 +16,6 @@ from vhlo_tools.errors import InvalidVersionError, UnknownTargetError
 if TYPE_CHECKING:
     from vhlo_tools.compat import Target
 
-__all__ = ["Names", "check_target", "resolve_named"]
-
 Names = Mapping[str, tuple[str, ...]]
 
 

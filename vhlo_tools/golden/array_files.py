@@ -14,8 +14,6 @@ import numpy as np
 from vhlo_tools.errors import GoldenError
 from vhlo_tools.mapping import open_regular
 
-__all__ = ["read_array", "read_file"]
-
 #: The limit on the size of a file of a record.
 LARGEST_FILE: Final = 8 << 30
 

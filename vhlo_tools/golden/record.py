@@ -28,8 +28,6 @@ from vhlo_tools.golden.array_files import read_array, read_file
 from vhlo_tools.records import dataclass
 from vhlo_tools.verification import Tolerance
 
-__all__ = ["MANIFEST", "Record", "StoredArray", "read_record", "records_in", "write_record"]
-
 MANIFEST: Final = "golden.json"
 ARTIFACT: Final = "model.mlirbc"
 FORMAT: Final = 1

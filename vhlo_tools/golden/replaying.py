@@ -13,8 +13,6 @@ from vhlo_tools.golden.record import Record, read_record
 from vhlo_tools.records import dataclass
 from vhlo_tools.verification import Comparison, compare_outputs
 
-__all__ = ["Replayed", "replay", "replay_folder"]
-
 
 @dataclass(frozen=True, slots=True)
 class Replayed:

@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from vhlo_tools.bytecode import Block, Head, Region
 
-__all__ = ["BlockSpan", "Columns"]
-
 
 class BlockSpan(NamedTuple):
     """A block of a program.

@@ -10,8 +10,6 @@ from typing import Final
 
 from vhlo_tools.graphs.picturing import Box, Picture
 
-__all__ = ["dot_lines"]
-
 _SHAPES: Final = {"op": "box", "argument": "ellipse", "folded": "box3d"}
 _NEWER: Final = "#fdd49e"
 

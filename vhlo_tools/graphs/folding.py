@@ -14,8 +14,6 @@ from vhlo_tools.graphs.columns import BlockSpan, Columns
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 
-__all__ = ["MOST_MEMBERS", "Group", "GroupKind", "fold"]
-
 #: The number of members that no group has more of.
 MOST_MEMBERS: Final = 200
 # Blocks of so few ops are not folded by their source lines.

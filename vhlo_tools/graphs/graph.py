@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats import Buffer
     from vhlo_tools.version import Version
 
-__all__ = ["Edge", "Node", "OpName", "ProgramGraph", "Value", "program_graph"]
-
 _FUNCTION: Final = "vhlo.func_v"
 
 

@@ -14,8 +14,6 @@ from typing import Any, Final
 from vhlo_tools.errors import LayoutError, MissingExtraError
 from vhlo_tools.graphs.picturing import Box, Picture
 
-__all__ = ["LINE_HEIGHT", "elk_graph", "lay_out"]
-
 #: Of text of 10 pixels in a font of fixed width.
 _CHARACTER: Final = 6.1
 LINE_HEIGHT: Final = 13.0

@@ -10,8 +10,6 @@ from typing import Final
 
 from vhlo_tools.graphs.picturing import Box, Picture
 
-__all__ = ["mermaid_lines"]
-
 #: What opens and closes a node, by the kind of its box: a rectangle, a stadium, a subroutine.
 _SHAPES: Final = {"op": ("[", "]"), "argument": ("([", "])"), "folded": ("[[", "]]")}
 #: By their numbers, as entities: what would end a text in quotes, begin one of Markdown, or an entity.

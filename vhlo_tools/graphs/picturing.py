@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vhlo_tools.graphs.graph import ProgramGraph
     from vhlo_tools.version import Version
 
-__all__ = ["MOST_BOXES", "Arrow", "Box", "BoxKind", "Picture", "picture_of"]
-
 #: The number of boxes that a picture has room for, unless somebody says another.
 MOST_BOXES: Final = 200
 # What a longer text is cut at: types of tuples have thousands of characters.

@@ -9,8 +9,6 @@ from typing import Any, Final
 from vhlo_tools.graphs.layout import LINE_HEIGHT, lay_out
 from vhlo_tools.graphs.picturing import Arrow, Box, Picture
 
-__all__ = ["svg_lines"]
-
 #: Letters of a fixed width, which the sizes of boxes rest on; colours of both schemes with a contrast above 4.5.
 _STYLE: Final = """\
 text { font: 10px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1c1e21; }

@@ -12,8 +12,6 @@ from vhlo_tools.mapping import View
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["bind_arguments"]
-
 _MAIN: Final = "main"
 
 

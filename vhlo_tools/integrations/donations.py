@@ -16,8 +16,6 @@ from vhlo_tools.aliasing import DROPPED, Alias, Donor, finding_of
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.findings import Finding
 
-__all__ = ["dropped_donations"]
-
 _REMEDY: Final = (
     "donate only arguments that an output of the same type and shape can overwrite, or remove it from donate_argnums"
 )

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.program import ProgramSource, WriteOptions
 
-__all__ = ["ExportedModel", "serialize_module"]
-
 _ARGUMENTS: Final = "vhlo_tools.arguments"
 
 

@@ -6,8 +6,6 @@ from importlib.util import find_spec
 
 from vhlo_tools.errors import MissingExtraError
 
-__all__ = ["require_extra"]
-
 
 def require_extra(extra: str, purpose: str, *packages: str) -> None:
     """Raise if one of ``packages`` is not installed; the packages are not imported.

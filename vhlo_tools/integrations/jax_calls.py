@@ -23,8 +23,6 @@ from vhlo_tools.integrations.jax_functions import (
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["ExportedCall", "JaxOptions", "export_call", "jitted_as_called"]
-
 #: Primitives that run Python or a kernel of their own, by the functions of JAX that users call.
 _OPAQUE: Final = {
     "debug_callback": "jax.debug.callback or jax.debug.print",

@@ -19,8 +19,6 @@ from vhlo_tools.integrations.jax_targets import resolved_target
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["JaxProgram", "export"]
-
 _REGISTRATION: Final = re.compile(r"unregistered type `<class '([^']+)'>`")
 
 

@@ -20,8 +20,6 @@ import numpy as np
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["ArrayFunction", "array_function", "exclude_from_locations", "with_weights"]
-
 #: The variables of a function that are searched for weights: closures within closures.
 _DEEPEST: Final = 8
 

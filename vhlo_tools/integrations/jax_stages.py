@@ -15,8 +15,6 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from vhlo_tools.program import ExportOptions, ProgramSource
 
-__all__ = ["open_lowered"]
-
 #: ``jax.export`` writes this attribute into every module, and artifacts for this window.
 _POLYMORPHISM: Final = "jax.uses_shape_polymorphism"
 _WINDOW: Final = "WEEK_4"

@@ -7,8 +7,6 @@ from datetime import date
 from vhlo_tools.compat import Library, Target, resolve_target
 from vhlo_tools.version import Version
 
-__all__ = ["resolved_target"]
-
 
 def resolved_target(target: str | Version, as_of: date | None, provider: str | None) -> Target:
     """Return the target that a text stands for; the bindings are loaded only for targets that refer to them."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.program import ExportOptions
 
-__all__ = ["export"]
-
 _PURPOSE: Final = "exporting a Keras model"
 
 

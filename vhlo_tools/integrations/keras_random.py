@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from vhlo_tools.findings import Finding, SourceLocation
 
-__all__ = ["recorded_draws"]
-
 _OWN: Final = str(Path(__file__).parents[1])
 #: Folders of packages whose lines are not the user's.
 _FRAMEWORKS: Final = re.compile(r"/(?:site|dist)-packages/(?:jax|keras|keras_hub|tensorflow|torch)/|<")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["joined", "paths_of", "unique"]
-
 
 def paths_of(structure: Any) -> Iterator[tuple[str, ...]]:
     """Yield the path to each leaf of nested mappings, sequences and named tuples, in the order of ``tf.nest``."""

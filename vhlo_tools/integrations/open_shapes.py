@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from vhlo_tools.errors import InvalidInputError
 
-__all__ = ["fixed_shapes"]
-
 #: The sizes of an input, ``None`` for an open dimension; ``None`` if the rank is unknown.
 OpenShape = Sequence[int | None] | None
 

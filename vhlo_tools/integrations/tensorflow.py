@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.program import ExportOptions, ProgramSource
 
-__all__ = ["SERVING", "export", "export_saved_model", "open_saved_model"]
-
 #: The signature that TensorFlow's own tools use by default.
 SERVING: Final = "serving_default"
 

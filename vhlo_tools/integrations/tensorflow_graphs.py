@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from vhlo_tools.findings import Finding, SourceLocation
 
-__all__ = ["FunctionGraphs", "explained_refusal", "with_user_locations"]
-
 _OWN: Final = str(Path(__file__).parents[1])
 #: Folders of packages whose lines are not the user's.
 _FRAMEWORKS: Final = re.compile(r"/(?:site|dist)-packages/(?:tensorflow|keras|keras_hub|tf_keras)/")

@@ -11,8 +11,6 @@ from typing import Any
 
 from vhlo_tools.integrations.extras import require_extra
 
-__all__ = ["import_tensorflow"]
-
 
 def import_tensorflow(purpose: str) -> Any:
     """Return TensorFlow; its output while loading is shown only if loading fails.

@@ -6,8 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-__all__ = ["owner_of", "variable_names"]
-
 # TensorFlow's name for a variable without a name.
 _UNNAMED: Final = "Variable"
 # The prefix of attributes that TensorFlow itself adds to objects.

@@ -13,8 +13,6 @@ from typing import Any, Final
 from vhlo_tools.bindings import class_of
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
-__all__ = ["ARITHMETIC"]
-
 #: Ops with an equivalent in StableHLO on operands of the same type.
 _TWINS: Final = {
     "arith.addf": "add",

@@ -9,8 +9,6 @@ from vhlo_tools.bytecode import decode, encode, inline_resources
 from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError
 from vhlo_tools.rewriting import Notes
 
-__all__ = ["inlined"]
-
 _SIGN: Final = "dense_resource<"
 
 

@@ -17,8 +17,6 @@ from vhlo_tools.legalize.tensor_and_shape import SHAPES, TENSORS, unnest
 from vhlo_tools.program import Program, encode_attributes
 from vhlo_tools.rewriting import Notes, apply_patterns, discardable, lost, patterns_of
 
-__all__ = ["make_plain", "make_portable"]
-
 # Passes in the syntax of the pass manager. Sources: ``stablehlo/transforms/Passes.td`` in openxla/stablehlo and
 # ``mhlo/transforms/hlo_legalize_to_stablehlo`` in openxla/xla. MHLO ops without an equivalent in StableHLO remain, and
 # do not become custom calls to XLA.

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
-__all__ = ["MHLO"]
-
 #: Ops with an equivalent in CHLO, which is legalized afterwards.
 _CHLO_TWINS: Final = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
 

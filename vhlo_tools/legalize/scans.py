@@ -15,8 +15,6 @@ from vhlo_tools.bindings import ModuleOp, Operation, Provider
 from vhlo_tools.rewriting import DIMENSION_BITS, MatchFailure, Pattern, Rewriter, apply_patterns
 from vhlo_tools.version import Version
 
-__all__ = ["legalize_scans", "legalizes_scans"]
-
 _SCAN: Final = "chlo.scan"
 _MENDED: Final = Version("1.18.0")
 

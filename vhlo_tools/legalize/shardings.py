@@ -9,8 +9,6 @@ from __future__ import annotations
 from vhlo_tools.bindings import ModuleOp, Provider
 from vhlo_tools.rewriting import Notes, drop_shardy, has_several_devices, is_of_shardy, shardy_attributes
 
-__all__ = ["drop_single_device_shardings"]
-
 
 def drop_single_device_shardings(provider: Provider, module: ModuleOp, notes: Notes) -> None:
     """Remove the ops and attributes of Shardy from ``module``, in place, if all of its meshes have one device.

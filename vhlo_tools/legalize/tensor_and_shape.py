@@ -15,8 +15,6 @@ from typing import Any, Final
 from vhlo_tools.bindings import ModuleOp, Provider
 from vhlo_tools.rewriting import DIMENSION_BITS, Build, MatchFailure, Notes, Rewriter
 
-__all__ = ["SHAPES", "TENSORS", "unnest"]
-
 _WITNESSES: Final = ("shape.assuming_all", "shape.const_witness")
 _CONSTRAINTS: Final = ("shape.cstr_broadcastable", "shape.cstr_eq")
 

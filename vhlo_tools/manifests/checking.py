@@ -20,16 +20,6 @@ if TYPE_CHECKING:
     from vhlo_tools.manifests.manifest import Manifest, ManifestDifference
     from vhlo_tools.remote import Place
 
-__all__ = [
-    "ManifestCheck",
-    "ManifestChoice",
-    "ManifestState",
-    "check_manifest",
-    "check_source",
-    "manifest_finding",
-    "require_manifest",
-]
-
 #: ``none``: there is no manifest, or none was asked for.
 ManifestState = Literal["none", "matches", "differs"]
 #: ``None``: the manifest beside the file, if there is one; ``True``: the one beside it, which must be there; ``False``:

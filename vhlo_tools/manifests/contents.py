@@ -11,8 +11,6 @@ from vhlo_tools.artifact import Artifact, other_dialects
 from vhlo_tools.externalization import list_constants
 from vhlo_tools.records import dataclass
 
-__all__ = ["LARGE", "MOST_CONSTANTS", "ConstantDigest", "Contents", "Signature", "contents_of"]
-
 #: Constants of so many bytes have a digest of their own: weights, but not what an op needs, such as a shape.
 LARGE: Final = 1 << 10
 #: Of more constants, the largest have one.

@@ -28,8 +28,6 @@ from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.remote import is_path, place
 
-__all__ = ["SCHEMA", "Held", "Manifest", "ManifestDifference", "measured"]
-
 #: The version of the structure. A reader refuses any other: what it does not know, it cannot verify.
 SCHEMA: Final = 1
 #: The largest manifest that is read, in bytes; the largest that is written has some thousand constants.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vhlo_tools.mapping import Chunk
     from vhlo_tools.remote import Place
 
-__all__ = ["find_manifest", "manifest_place", "signature_place", "write_with_manifest"]
-
 
 def manifest_place(path: str | PathLike[str]) -> Place:
     """Return where the manifest of a file is: beside it, ``model.mlirbc.manifest.json``."""

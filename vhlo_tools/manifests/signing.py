@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats import Buffer
     from vhlo_tools.remote import Place
 
-__all__ = ["CertificateSigner", "KeySigner", "Verifier", "sign", "verify_signature"]
-
 _Path = str | PathLike[str]
 
 #: The largest signature that is read, in bytes; one of a manifest has some thousand.

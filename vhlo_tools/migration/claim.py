@@ -25,8 +25,6 @@ from vhlo_tools.migration.journal_file import NAME
 from vhlo_tools.migration.request import MigrationSettings
 from vhlo_tools.remote import Stamp, Url, delete_object, read_object, write_object
 
-__all__ = ["Claim"]
-
 _FORMAT: Final = 1
 #: A client renews its claim after so many seconds, and is gone if it has not for so many. Tests set them.
 _RENEWED = 20.0

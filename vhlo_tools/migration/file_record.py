@@ -9,8 +9,6 @@ from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["STATUSES", "MigrationRecord", "Status"]
-
 Status = Literal["move", "moved", "current", "blocked", "mismatch", "unverified", "changed", "failed", "unreadable"]
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 

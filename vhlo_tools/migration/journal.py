@@ -31,8 +31,6 @@ from vhlo_tools.remote import is_url
 from vhlo_tools.stores import Stamp, base_of, resolved
 from vhlo_tools.version import Version
 
-__all__ = ["Intent", "Journal", "Task", "journal_path"]
-
 # The states of a file: to be processed; about to be replaced; finished.
 _PLANNED, _INTENDED, _FINISHED = range(3)
 

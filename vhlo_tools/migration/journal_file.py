@@ -12,8 +12,6 @@ from typing import Final
 from vhlo_tools.errors import MigrationError
 from vhlo_tools.mapping import open_regular
 
-__all__ = ["NAME", "damaged", "discard_unusable", "hold", "let_go", "prepare", "reset", "unusable"]
-
 #: The name of the journal in the store, or in the folder of the results.
 NAME: Final = ".vhlo-migration"
 

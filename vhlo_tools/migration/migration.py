@@ -24,8 +24,6 @@ from vhlo_tools.migration.work import CHANGED, PreparedFile, Work, backup_reason
 from vhlo_tools.remote import is_url
 from vhlo_tools.stores import Stamp, hash_at
 
-__all__ = ["Migration"]
-
 _FOUND_AT_ONCE: Final = 512
 
 # Backups with this suffix are left out by their name alone.

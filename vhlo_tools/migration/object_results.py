@@ -18,8 +18,6 @@ from vhlo_tools.stores import Stamp, hash_at, object_url
 if TYPE_CHECKING:
     from vhlo_tools.remote import Stamp as ObjectStamp
 
-__all__ = ["BEFORE", "MIGRATION", "ObjectResult", "digest_before", "digest_of_source", "keep_object"]
-
 #: The names in the metadata for the key of the migration, and for the SHA-256 of what was replaced. Azure takes only
 #: what is an identifier of C#.
 MIGRATION: Final = "vhlomigration"

@@ -14,8 +14,6 @@ from collections.abc import Container, Iterator
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["part_path", "remove_forsaken", "remove_parts"]
-
 # Earlier releases wrote names without the random end.
 _NAME: Final = re.compile(r"\.vhlo-([0-9a-f]{8})-([0-9]+)-([0-9]+)(?:-[0-9a-f]{8})?\.part")
 

@@ -9,8 +9,6 @@ from vhlo_tools.migration.request import MigrationSettings
 from vhlo_tools.records import dataclass
 from vhlo_tools.stores import base_of, resolved
 
-__all__ = ["Places"]
-
 
 @dataclass(frozen=True, slots=True)
 class Places:

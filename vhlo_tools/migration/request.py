@@ -17,8 +17,6 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from vhlo_tools.remote import Stamp as ObjectStamp
 
-__all__ = ["MigrationSettings", "Proof", "StoredProgram", "Tools"]
-
 
 @dataclass(frozen=True, slots=True)
 class MigrationSettings:

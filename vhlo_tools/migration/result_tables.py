@@ -7,8 +7,6 @@ from typing import Final
 from vhlo_tools.migration.file_record import MigrationRecord
 from vhlo_tools.tables import FINDINGS, Column, Table
 
-__all__ = ["MIGRATION_TABLE"]
-
 #: What ``vhlo migrate`` says of files.
 MIGRATION_TABLE: Final[Table[MigrationRecord]] = Table(
     "migration",

@@ -22,8 +22,6 @@ from vhlo_tools.tables import StoredTable, Table
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Durations", "FeatureCount", "ResultsSummary", "Tally", "summarize_results"]
-
 #: So many different texts are counted exactly; of more, the rarest are given up.
 _KEPT: Final = 1000
 #: No text is kept longer than this.

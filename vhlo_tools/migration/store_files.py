@@ -16,8 +16,6 @@ from vhlo_tools.remote import Url, place
 from vhlo_tools.stores import RESULT_SUFFIX, Stamp, base_of, below, files_of, look_at, object_url, resolved, result_at
 from vhlo_tools.version import Version
 
-__all__ = ["FoundFile", "found_at"]
-
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:

@@ -8,8 +8,6 @@ from dataclasses import field
 from vhlo_tools.migration.file_record import STATUSES, MigrationRecord
 from vhlo_tools.records import dataclass
 
-__all__ = ["MigrationSummary"]
-
 
 @dataclass(slots=True)
 class MigrationSummary:

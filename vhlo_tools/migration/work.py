@@ -58,8 +58,6 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from vhlo_tools.remote import Stamp as ObjectStamp
 
-__all__ = ["CHANGED", "PreparedFile", "Work", "backup_reason"]
-
 CHANGED: Final = "the file was changed by another process during the migration and was not replaced"
 
 # A plan converts the first files, and one in so many of the others, to measure the time.

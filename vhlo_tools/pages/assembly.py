@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from vhlo_tools.pages.program_rows import ProgramContents
     from vhlo_tools.pages.store_pages import StoreContents
 
-__all__ = ["Page", "assembled"]
-
 PageKind = Literal["program", "store", "difference"]
 
 #: The scripts of each kind of page; each needs only those before it.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact import Artifact
     from vhlo_tools.differencing import Difference
 
-__all__ = ["DifferenceContents", "DifferenceRow", "difference_contents"]
-
 
 @dataclass(frozen=True, slots=True)
 class DifferenceRow:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vhlo_tools.graphs import Group, ProgramGraph
     from vhlo_tools.version import Version
 
-__all__ = ["GraphColumns", "graph_columns", "version_number"]
-
 #: The characters of attributes that a page has, all kinds of ops together; those of further kinds are left out.
 MOST_ATTRIBUTE_TEXT: Final = 4_000_000
 

@@ -14,8 +14,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-__all__ = ["ELK", "Library", "has_layout_engine", "layout_worker"]
-
 
 @dataclass(frozen=True, slots=True)
 class Library:

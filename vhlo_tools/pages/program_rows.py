@@ -9,17 +9,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.pages.graph_columns import GraphColumns
 
-__all__ = [
-    "AliasRow",
-    "ConstantRow",
-    "ExpansionRow",
-    "FeatureRow",
-    "FindingRow",
-    "ProgramContents",
-    "ReleaseRow",
-    "ValueRow",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ExpansionRow:

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from vhlo_tools.graphs import ProgramGraph
     from vhlo_tools.version import Version
 
-__all__ = ["MOST_CONSTANTS", "program_contents"]
-
 #: The number of constants that a page lists; the others are counted.
 MOST_CONSTANTS: Final = 100
 # The number of ops that a finding leads to.

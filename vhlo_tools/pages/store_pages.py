@@ -15,16 +15,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.stores import StoreFile
 
-__all__ = [
-    "BlockerRow",
-    "ReaderRow",
-    "StoreContents",
-    "StoreFileRow",
-    "TallyRow",
-    "results_contents",
-    "store_contents",
-]
-
 #: The number of files that a page lists, those first that leave their windows first; the others are counted.
 MOST_FILES: Final = 2000
 #: What a table of results is about.

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-__all__ = ["names_in"]
-
 _NAME: Final = re.compile(rb"\bvhlo\.([A-Za-z][A-Za-z0-9_-]*_v[1-9][0-9]*)")
 
 

@@ -22,8 +22,6 @@ from vhlo_tools.probing.binary import names_in
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["ask_library", "ask_name", "ask_op", "bytecode_of", "registered_ops"]
-
 # Of four dimensions, so that the padding of a convolution has two spatial ones.
 _TENSOR: Final = "!vhlo.tensor_v1<1x2x3x4x!vhlo.f32_v1>"
 _REGION: Final = f'{{\n^bb0(%a: {_TENSOR}):\n  "vhlo.return_v1"(%a) : ({_TENSOR}) -> ()\n}}'

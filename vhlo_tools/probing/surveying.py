@@ -11,8 +11,6 @@ from vhlo_tools.dialect import Specification, Survey, Unread
 from vhlo_tools.errors import EngineError
 from vhlo_tools.version import Version
 
-__all__ = ["survey_library"]
-
 _QUESTIONS: Final = "vhlo_tools.probing.questions"
 #: How many versions of an op are looked for beyond those that are known.
 _FURTHER: Final = 9

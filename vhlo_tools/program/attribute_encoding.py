@@ -17,8 +17,6 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import Context, ModuleOp, Operation, Provider, class_of, elements_of, named_attributes
 from vhlo_tools.dialect import find_op
 
-__all__ = ["PORTABLE", "decode_attributes", "encode_attributes", "is_encoded", "is_inherent"]
-
 #: The dialects whose attributes are encoded; ops of other dialects keep their attributes unchanged.
 PORTABLE: Final = ("func", "stablehlo")
 

@@ -13,8 +13,6 @@ from typing import Final
 
 import numpy as np
 
-__all__ = ["in_other_form"]
-
 _BOOLEANS: Final = re.compile(r'dense<"0x([0-9A-Fa-f]+)">( *: *(?:tensor|vector)<((?:\d+x)+)i1\b)')
 
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, TypedDict
 if TYPE_CHECKING:
     from vhlo_tools.compat import AllowRelaxed, Expand
 
-__all__ = ["CheckOptions", "ExpandOptions", "ExportOptions", "LoadOptions", "WriteOptions"]
-
 
 class LoadOptions(TypedDict, total=False):
     """Options for loading a program.

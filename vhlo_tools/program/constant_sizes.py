@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 from vhlo_tools.bytecode import Chunk, File, Value, bits_of, encode_chunks
 from vhlo_tools.errors import MalformedArtifactError
 
-__all__ = ["refuse_constants_of_other_sizes", "without_values"]
-
 _CONSTANT: Final = "tensor_v1"
 _COMPLEX: Final = "complex_v1"
 

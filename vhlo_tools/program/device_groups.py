@@ -17,8 +17,6 @@ import numpy as np
 
 from vhlo_tools.bindings import ModuleOp, Operation
 
-__all__ = ["channel_of", "groups_along", "ids_of", "mesh_groups", "mesh_name", "mesh_size", "meshes_of", "sizes_along"]
-
 _CHANNEL: Final = re.compile(r"handle = (\d+)")
 _NAME: Final = re.compile(r"mesh = @(\"[^\"]*\"|[\w.$-]+)")
 #: Axes of a mesh: in StableHLO a name and a size, in Shardy `"x"=2`.

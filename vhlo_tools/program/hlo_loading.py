@@ -15,8 +15,6 @@ from vhlo_tools.program.module_aliases import read_module_aliases, write_module_
 from vhlo_tools.program.program import explain_failure
 from vhlo_tools.program.screening import convert_hlo, screen_source
 
-__all__ = ["module_of_hlo", "proto_of_text"]
-
 
 def proto_of_text(text: str, name: str, trusted: bool = False) -> bytes:
     """Return HLO text as an ``HloModuleProto``; aliases in the short form that XLA documents are accepted too.

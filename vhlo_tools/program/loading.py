@@ -31,8 +31,6 @@ from vhlo_tools.program.hlo_loading import module_of_hlo, proto_of_text
 from vhlo_tools.program.program import Program, explain_failure, unreadable
 from vhlo_tools.program.screening import is_deep, refuse_wide_integers, screen_source, trial_of, try_artifact
 
-__all__ = ["LOADERS", "ProgramSource", "load_program", "read_artifact"]
-
 #: The accepted programs: an MLIR module of any provider, an artifact, bytes, text or a path, a
 #: ``jax.export.Exported``, or an XLA computation. Objects are recognised by their classes, without imports.
 ProgramSource = str | PathLike[str] | Buffer | Artifact | Source | object

@@ -27,8 +27,6 @@ from vhlo_tools.aliasing import (
 )
 from vhlo_tools.bindings import Operation, Provider, class_of, elements_of, functions_of, named_attributes
 
-__all__ = ["read_module_aliases", "write_module_aliases"]
-
 _BOUNDS: Final = re.compile(r"#stablehlo\.bounds<([^>]*)>")
 _WIDTH: Final = re.compile(r"u?s?i(\d+)")
 

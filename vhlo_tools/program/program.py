@@ -12,8 +12,6 @@ from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError
 from vhlo_tools.findings import SourceLocation
 from vhlo_tools.records import dataclass
 
-__all__ = ["Program", "explain_failure", "names_in_utf8", "place_of", "unreadable"]
-
 # What the bindings of jaxlib 0.10 and of 0.12 raise for text that is not UTF-8, of all kinds of names.
 _UNREADABLE = ("nanobind::detail::str_from_cstr", "nanobind::str(): conversion error", "a name contains a NUL byte")
 

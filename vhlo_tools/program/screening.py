@@ -29,17 +29,6 @@ from vhlo_tools.mapping import join
 from vhlo_tools.program.constant_sizes import refuse_constants_of_other_sizes, without_values
 from vhlo_tools.program.program import unreadable
 
-__all__ = [
-    "Trial",
-    "convert_hlo",
-    "is_deep",
-    "refuse_wide_integers",
-    "screen_artifact",
-    "screen_source",
-    "trial_of",
-    "try_artifact",
-]
-
 # Below this rate reading is assumed to hang; constants are read several hundred times faster.
 _SECONDS: Final = 2.0
 _BYTES_PER_SECOND: Final = 4 << 20

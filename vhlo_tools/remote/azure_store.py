@@ -23,8 +23,6 @@ from vhlo_tools.remote.traffic import count
 if TYPE_CHECKING:
     from vhlo_tools.remote.places import Url
 
-__all__ = ["AzureStore"]
-
 _PAGE: Final = 1000
 #: One request for each read and each write: who calls chooses the sizes.
 _SIZES: Final = {"max_single_get_size": 1 << 30, "max_chunk_get_size": 1 << 30, "max_single_put_size": 1 << 30}

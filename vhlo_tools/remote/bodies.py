@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from io import BytesIO
 
-__all__ = ["Body"]
-
 
 class Body(BytesIO):
     """Bytes as a file, which aiohttp sends in pieces and would close; a request that is repeated sends it again."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vhlo_tools.remote.places import StoreKind, Url
     from vhlo_tools.remote.store import Store
 
-__all__ = ["forget_connections", "store_of"]
-
 #: The module of each kind, its class, and the package that it needs.
 _STORES: Final[dict[StoreKind, tuple[str, str, str]]] = {
     "s3": ("s3_store", "S3Store", "s3fs"),

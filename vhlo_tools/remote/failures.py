@@ -15,8 +15,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.remote.places import StoreKind, Url
 
-__all__ = ["ConditionError", "EmptyRangeError", "Failure", "as_error"]
-
 
 class ConditionError(VhloToolsError):
     """The condition of a request does not hold; what that means is known where it was made."""

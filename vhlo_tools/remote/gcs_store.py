@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from vhlo_tools.remote.places import Url
     from vhlo_tools.remote.store import Condition
 
-__all__ = ["GcsStore"]
-
 _PAGE: Final = 1000
 #: What a listing and a look at an object ask for.
 _FIELDS: Final = "name,size,generation,updated"

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from vhlo_tools.remote.places import Url
     from vhlo_tools.remote.store import Listed
 
-__all__ = ["glob_start", "is_glob", "matcher", "objects_under"]
-
 _MAGIC: Final = re.compile(r"[*?\[]")
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vhlo_tools.remote.places import Url
     from vhlo_tools.remote.store import Condition
 
-__all__ = ["MemoryStore"]
-
 #: The objects of a page of a listing.
 _PAGE: Final = 1000
 _WRITING = Lock()

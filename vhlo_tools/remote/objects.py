@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vhlo_tools.remote.places import Url
     from vhlo_tools.remote.store import Stamp, Store
 
-__all__ = ["RemoteObject", "open_object", "read_object", "stamp_of"]
-
 #: What is read first, which is all of most programs.
 _HEAD: Final = 1 << 18
 #: What is read at a new place, such as the head of the next constant of gigabytes, of which there may be a thousand. It

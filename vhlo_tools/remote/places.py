@@ -17,8 +17,6 @@ from urllib.parse import unquote
 from vhlo_tools.errors import InvalidUrlError
 from vhlo_tools.records import dataclass
 
-__all__ = ["Place", "StoreKind", "Url", "is_path", "is_url", "local_path", "place", "plain_path"]
-
 StoreKind = Literal["s3", "gcs", "azure", "memory"]
 
 #: The schemes of objects, and the kind of the store that has them.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from vhlo_tools.remote.places import Url
     from vhlo_tools.remote.store import Condition
 
-__all__ = ["S3Store"]
-
 #: Retries with backoff of what is transient, by botocore, and the seconds that one try may take.
 _CONFIG: Final = {
     "retries": {"mode": "standard", "total_max_attempts": 6},

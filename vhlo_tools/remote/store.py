@@ -11,8 +11,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.remote.places import Url
 
-__all__ = ["ANY", "CLOSING", "NEW", "Condition", "Listed", "Stamp", "Store", "Upload"]
-
 
 @dataclass(frozen=True, slots=True)
 class Stamp:

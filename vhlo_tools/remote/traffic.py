@@ -9,8 +9,6 @@ from threading import Lock
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import after_fork
 
-__all__ = ["Traffic", "count", "counted"]
-
 
 @dataclass(slots=True)
 class Traffic:

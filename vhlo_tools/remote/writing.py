@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from vhlo_tools.remote.places import Url
     from vhlo_tools.remote.store import Stamp, Store
 
-__all__ = ["MARK", "delete_object", "metadata_of", "write_object"]
-
 #: The name of the mark in the metadata. Azure takes only what is an identifier of C#.
 MARK: Final = "vhlowrite"
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.reporting.model import Question
 
-__all__ = ["Identity", "fingerprints", "identity_of"]
-
 # The position of an op in its block, before its name; and the number of a region between two ops.
 _POSITIONS: Final = re.compile(r"/\d+(?=/|$)|(?<=/)\d+:|^\d+:")
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.reporting.model import Answer, Scope, Verdict
 
-__all__ = ["github_report"]
-
 _COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
 _IN_MESSAGES: Final = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _IN_PROPERTIES: Final = _IN_MESSAGES | str.maketrans({":": "%3A", ",": "%2C"})

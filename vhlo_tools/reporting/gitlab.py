@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from vhlo_tools.reporting.fingerprinting import Identity
     from vhlo_tools.reporting.model import Answer, Scope, Verdict
 
-__all__ = ["gitlab_report"]
-
 _SEVERITIES: Final = {"error": "major", "warning": "minor", "note": "info"}
 
 

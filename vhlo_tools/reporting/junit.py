@@ -16,8 +16,6 @@ from vhlo_tools.reporting.text import verdict_lines
 if TYPE_CHECKING:
     from vhlo_tools.reporting.model import Answer, Scope, Verdict
 
-__all__ = ["junit_report"]
-
 _SUITE: Final = "vhlo check"
 # Characters that XML 1.0 cannot represent, not even escaped (section 2.2, Characters).
 _ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vhlo_tools.compat import Target
     from vhlo_tools.findings import Finding
 
-__all__ = ["STATES", "Answer", "Question", "Scope", "State", "Verdict", "is_refused"]
-
 #: The result of a program: what is worst of its findings, or that it could not be evaluated.
 State = Literal["ok", "warned", "blocked", "unreadable"]
 #: The results in the order of a report for people: what matters most comes last, next to the prompt.

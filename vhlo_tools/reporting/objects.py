@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.reporting.model import Answer, Scope, Verdict
 
-__all__ = ["json_lines", "json_report"]
-
 
 def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
     """Yield one document with an object for each file, and the numbers of files by result."""

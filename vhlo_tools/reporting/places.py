@@ -12,8 +12,6 @@ from vhlo_tools.remote import is_url
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
 
-__all__ = ["as_uri", "path_from", "source_path"]
-
 
 def path_from(folder: Path, path: str) -> str:
     """Return ``path`` relative to ``folder`` if it is below it, with forward slashes; else absolute, as a URL is."""

@@ -9,8 +9,6 @@ from typing import Final
 from vhlo_tools.reporting.model import Answer, Scope
 from vhlo_tools.reporting.summary import Summary
 
-__all__ = ["FORMATS", "Renderer", "render", "render_statistics"]
-
 # The module and the renderer of each format.
 _RENDERERS: Final = {
     "text": ("text", "text_report"),

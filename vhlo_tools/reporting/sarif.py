@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vhlo_tools.reporting.fingerprinting import Identity
     from vhlo_tools.reporting.model import Answer, Scope, Verdict
 
-__all__ = ["sarif_report"]
-
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 # GitHub's name of the root of the repository.
 _ROOT: Final = "%SRCROOT%"

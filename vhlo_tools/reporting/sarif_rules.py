@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect import Feature
     from vhlo_tools.findings import Finding, Level
 
-__all__ = ["SarifRule", "rule_of", "title_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class SarifRule:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.reporting.model import Answer, State
 
-__all__ = ["Summary"]
-
 #: The results that the summary names, with their words for one program and for several.
 _WORDS: Final[dict[State, tuple[str, str]]] = {
     "unreadable": ("cannot be checked", "cannot be checked"),

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import Finding
     from vhlo_tools.reporting.model import Answer, Question, Scope, State, Verdict
 
-__all__ = ["finding_lines", "text_report", "verdict_lines", "wrapped"]
-
 #: The width of a report that no terminal shows, unless the variable COLUMNS says another.
 _WIDTH: Final = 80
 #: Below it, every line would hold a word or two.

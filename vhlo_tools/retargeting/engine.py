@@ -38,8 +38,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.retargeting.locations import locate_arguments, make_locations_plain
 from vhlo_tools.version import Version
 
-__all__ = ["retarget_file"]
-
 _PRODUCER: Final = "StableHLO_v"
 
 

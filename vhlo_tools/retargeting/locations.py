@@ -9,8 +9,6 @@ from vhlo_tools.dialect import encodings_of, known_feature
 from vhlo_tools.findings import Finding
 from vhlo_tools.version import Version
 
-__all__ = ["locate_arguments", "make_locations_plain", "with_plain_locations"]
-
 _RANGE: Final = "file_line_col_range"
 
 

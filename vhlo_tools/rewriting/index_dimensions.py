@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["dimension_numbers", "dimension_numbers_text"]
-
 _PART: Final = re.compile(r"(\w+) = (\[[^\]]*\]|\d+)")
 _INTEGER: Final = re.compile(r"\d+")
 

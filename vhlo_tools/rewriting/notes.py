@@ -8,8 +8,6 @@ from vhlo_tools.bindings import Operation, source_of
 from vhlo_tools.findings import Finding, FindingKind, SourceLocation
 from vhlo_tools.program import place_of
 
-__all__ = ["REWRITTEN", "Notes"]
-
 #: The feature of a finding about an op or attribute that was rewritten into plain StableHLO.
 REWRITTEN: Final = "rewritten"
 

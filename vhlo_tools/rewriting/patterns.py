@@ -19,8 +19,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting.notes import Notes
 from vhlo_tools.rewriting.rewriter import MatchFailure, Rewriter
 
-__all__ = ["Build", "Pattern", "Refuse", "UnmatchedOpError", "apply_patterns", "discardable", "lost", "patterns_of"]
-
 #: Builds the values that replace the results of the rewriter's op, and returns them in order. ``None`` keeps the op
 #: unchanged; :class:`MatchFailure` reports that the pattern does not match the op.
 Build = Callable[[Rewriter], Sequence[Any] | None]

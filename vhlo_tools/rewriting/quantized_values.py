@@ -14,8 +14,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting.rewriter import Rewriter
 from vhlo_tools.rewriting.tensor import Tensor, spread
 
-__all__ = ["Quantization", "dequantized", "quantization_of", "quantized", "stored_constant"]
-
 _TYPE: Final = re.compile(
     r"!quant\.uniform<(?P<sign>[iu])(?P<bits>\d+)(?:<(?P<low>-?\d+):(?P<high>-?\d+)>)?:(?P<expressed>\w+)"
     r"(?::(?P<axis>\d+))?, \{?(?P<steps>[^{}]*)\}?>"

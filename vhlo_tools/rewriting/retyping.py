@@ -7,8 +7,6 @@ from typing import Any
 
 from vhlo_tools.bindings import ModuleOp, Operation, Provider
 
-__all__ = ["retype", "values_of"]
-
 
 def values_of(op: Operation) -> Iterator[Any]:
     """Yield the values that an op defines: its results, and the arguments of its blocks."""

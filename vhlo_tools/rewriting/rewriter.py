@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import Operation, Provider, named_attributes
 
-__all__ = ["DIMENSION_BITS", "MatchFailure", "Rewriter"]
-
 #: The width of integers for sizes of dimensions, which are indices in MLIR: StableHLO has no index type.
 DIMENSION_BITS: Final = 64
 

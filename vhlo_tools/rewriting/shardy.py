@@ -15,17 +15,6 @@ from vhlo_tools.rewriting.notes import Notes
 from vhlo_tools.rewriting.patterns import Build, apply_patterns, patterns_of
 from vhlo_tools.rewriting.rewriter import Rewriter
 
-__all__ = [
-    "SHARDY",
-    "ShardyAttribute",
-    "drop_shardy",
-    "has_several_devices",
-    "is_of_shardy",
-    "is_readable",
-    "replace_shardy",
-    "shardy_attributes",
-]
-
 #: The dialect that JAX writes beside StableHLO.
 SHARDY: Final = "sdy"
 

@@ -11,8 +11,6 @@ from typing import Any
 from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting.rewriter import DIMENSION_BITS, Rewriter
 
-__all__ = ["Tensor", "concatenate", "constant_like", "iota", "loop", "select", "spread", "tensors"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:

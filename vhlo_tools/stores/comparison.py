@@ -12,8 +12,6 @@ from vhlo_tools.tables import Column, Table
 if TYPE_CHECKING:
     from vhlo_tools.version import Version
 
-__all__ = ["VERIFICATION_TABLE", "PairRecord", "PairStatus", "PairSummary"]
-
 PairStatus = Literal["same", "mismatch", "unverified", "missing", "added", "failed", "unreadable"]
 _STATUSES: Final[tuple[PairStatus, ...]] = get_args(PairStatus)
 

@@ -15,8 +15,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.remote import Url, is_url, place
 from vhlo_tools.version import Version
 
-__all__ = ["IN_PLACE", "ListedFile", "files_of", "listed_at", "look_at"]
-
 #: The kinds that contain artifacts: they are migrated in place, and have windows.
 IN_PLACE: Final = frozenset({Kind.PORTABLE_ARTIFACT, Kind.JAX_EXPORT})
 

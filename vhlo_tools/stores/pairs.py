@@ -14,8 +14,6 @@ from vhlo_tools.remote import is_url, place
 from vhlo_tools.stores.members import IN_PLACE, ListedFile, listed_at, look_at
 from vhlo_tools.stores.places import RESULT_SUFFIX, base_of, is_store, relative_to, resolved, result_name
 
-__all__ = ["Pair", "Pairs"]
-
 # Of the first store. Names of files are bytes, and not always valid text.
 _SCHEMA: Final = (
     "CREATE TABLE files (path BLOB PRIMARY KEY, place BLOB, size INTEGER, paired INTEGER DEFAULT 0) WITHOUT ROWID",

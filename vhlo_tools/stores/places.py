@@ -15,8 +15,6 @@ from vhlo_tools.stores.stamps import object_url
 if TYPE_CHECKING:
     from vhlo_tools.formats import Kind
 
-__all__ = ["RESULT_SUFFIX", "base_of", "below", "is_store", "relative_to", "resolved", "result_at", "result_name"]
-
 #: The suffix of what a migration writes for a file that it does not replace.
 RESULT_SUFFIX: Final = ".mlirbc"
 

@@ -15,8 +15,6 @@ from vhlo_tools.remote import Url, is_url, place
 if TYPE_CHECKING:
     from vhlo_tools.remote import Stamp as ObjectStamp
 
-__all__ = ["Stamp", "hash_at", "object_url"]
-
 
 @dataclass(frozen=True, slots=True)
 class Stamp:

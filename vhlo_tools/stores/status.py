@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from vhlo_tools.stores.watch import StoreFile
     from vhlo_tools.stores.windows import ReadingReleases
 
-__all__ = ["STATUS_TABLE", "FileStatus", "StatusName"]
-
 StatusName = Literal["left", "leaves", "within", "none", "unreadable"]
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
         WindowName,
     )
 
-__all__ = ["StoreFile", "watch_store"]
-
 _BATCH: Final = 64
 _DIED: Final = "the process that read it crashed"
 

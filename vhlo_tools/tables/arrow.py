@@ -11,8 +11,6 @@ from vhlo_tools.tables.columns import CellKind, Column, ListOf, PlainKind, Struc
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["PREFIX", "arrow_fields", "require_pyarrow"]
-
 #: What begins the names of our entries in the metadata of a file.
 PREFIX: Final = "vhlo_tools."
 

@@ -7,8 +7,6 @@ from typing import Any, Generic, Literal, TypeVar
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["CellKind", "Column", "ListOf", "PlainKind", "StructOf", "Table"]
-
 _Row = TypeVar("_Row", contravariant=True)
 
 #: ``text`` is anything that has a text, such as a version; ``day`` a date; ``seconds`` a duration as a number.

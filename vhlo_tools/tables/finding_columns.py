@@ -7,8 +7,6 @@ from typing import Final
 from vhlo_tools.findings import Finding
 from vhlo_tools.tables.columns import Column, ListOf, StructOf
 
-__all__ = ["FINDINGS"]
-
 _COLUMNS: Final[tuple[Column[Finding], ...]] = (
     Column("feature", "text", "id of the feature", lambda found: found.feature),
     Column("level", "text", "error, warning or note", lambda found: found.level),

@@ -13,8 +13,6 @@ from vhlo_tools.tables.columns import CellKind, Column, ListOf, StructOf, Table
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["parquet_chunks"]
-
 _Row = TypeVar("_Row")
 
 #: Rows that are converted at once, and the limits of a row group in rows and in bytes of memory.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import pyarrow
     from pyarrow.parquet import ParquetFile
 
-__all__ = ["StoredTable"]
-
 #: Rows that are read at once, and bytes of a column that are read at once.
 _BATCH: Final = 4096
 _BUFFER: Final = 1 << 20

@@ -12,8 +12,6 @@ from typing import Final, Literal
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["Arguments", "Option", "UsageError", "help_text", "parse_arguments", "truth_of"]
-
 #: ``flag``: a boolean, true without a value. ``value``: requires a value. ``optional``: accepts one only after ``=``.
 Kind = Literal["flag", "value", "optional"]
 

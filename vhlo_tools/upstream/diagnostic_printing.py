@@ -14,8 +14,6 @@ from vhlo_tools.bindings import FilePosition, Remark
 from vhlo_tools.printable import printable
 from vhlo_tools.upstream.sources import SourceText
 
-__all__ = ["SEE_CURRENT", "DiagnosticPrinter", "read_text"]
-
 #: The prefix of a note that shows the op of a diagnostic.
 SEE_CURRENT: Final = "see current operation: "
 

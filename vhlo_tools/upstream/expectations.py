@@ -14,8 +14,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.diagnostic_printing import SEE_CURRENT, DiagnosticPrinter, read_text
 from vhlo_tools.upstream.sources import SourceText
 
-__all__ = ["Verifier"]
-
 _EXPECTED: Final = re.compile(
     r"expected-(?P<kind>error|note|remark|warning)(?P<re>-re)? *(?:@(?P<where>[+-][0-9]+|above|below|unknown))? *"
     r"\{\{(?P<text>.*)\}\}$"

@@ -16,8 +16,6 @@ from typing import Final
 from vhlo_tools.records import dataclass
 from vhlo_tools.system import CAN_ISOLATE, signals
 
-__all__ = ["Child", "guarded", "note", "noted", "start"]
-
 _SIZE: Final = 4096
 _SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 

@@ -35,8 +35,6 @@ from vhlo_tools.upstream.check_dialect.checks import (
 )
 from vhlo_tools.upstream.guard import note
 
-__all__ = ["Interpretation", "TypedArray"]
-
 _TOKEN: Final = "!stablehlo.token"
 _TARGET: Final = "vhlo_tools.op."
 #: The default tolerance of checks.

@@ -19,8 +19,6 @@ from vhlo_tools.upstream.printing import PRINTING, printed, settings_of
 from vhlo_tools.upstream.streams import Streams
 from vhlo_tools.upstream.tool import COMMON, IGNORED, Job, has_answered, process, reported
 
-__all__ = ["run_opt"]
-
 _OWN: Final = (
     Option("pass-pipeline", "Textual description of the pass pipeline to run", "value", alias="p"),
     Option("list-passes", "List the passes of this provider, grouped and described"),

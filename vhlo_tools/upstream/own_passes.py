@@ -13,8 +13,6 @@ from vhlo_tools.bindings import Operation, Toolbox, inline_calls, location_kind
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError, truth_of
 
-__all__ = ["OWN_PASSES", "OwnPass", "prepare"]
-
 _CHLO: Final = "chlo-legalize-to-stablehlo"
 _CAST: Final = "builtin.unrealized_conversion_cast"
 

@@ -9,8 +9,6 @@ from vhlo_tools.bindings import FilePosition, Toolbox, location_kind, relocate_a
 from vhlo_tools.upstream.sources import SourceText, as_file
 from vhlo_tools.upstream.tool import Job
 
-__all__ = ["parse"]
-
 _CHECK: Final = re.compile(rb"\bcheck\.expect_|\0check\0")
 
 _UNREGISTERED: Final = (

@@ -16,8 +16,6 @@ from vhlo_tools.bindings import Toolbox
 from vhlo_tools.upstream.own_passes import OWN_PASSES
 from vhlo_tools.upstream.pipelines import PIPELINES
 
-__all__ = ["described_passes", "known_passes", "list_passes", "version_text"]
-
 _OWN_GROUP: Final = "Of this program"
 _WIDTH: Final = 52
 

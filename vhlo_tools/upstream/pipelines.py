@@ -16,8 +16,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError
 from vhlo_tools.upstream.own_passes import OWN_PASSES, OwnPass
 
-__all__ = ["MODULE", "PIPELINES", "Passes", "Stage"]
-
 #: The default op that passes run on.
 MODULE: Final = "builtin.module"
 

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from vhlo_tools.upstream.arguments import Arguments, Option
 
-__all__ = ["PRINTING", "printed", "settings_of"]
-
 #: Options for printing.
 PRINTING: Final = (
     Option("mlir-print-op-generic", "Print the generic op form"),

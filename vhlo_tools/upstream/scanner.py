@@ -7,8 +7,6 @@ from typing import Final
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["MismatchError", "Scanner", "parts_of"]
-
 _SPACE: Final = re.compile(r"(?:\s|//[^\n]*)*")
 _WORD: Final = re.compile(r"[!#]?[\w$.-]+")
 _STRING: Final = re.compile(r'"(?:\\.|[^"\\])*"')

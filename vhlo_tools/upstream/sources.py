@@ -14,8 +14,6 @@ from typing import BinaryIO, Final
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError
 
-__all__ = ["DEFAULT_MARKER", "STANDARD", "SourceText", "as_file", "read_source", "split_source"]
-
 #: The default separator of parts, on a line of its own.
 DEFAULT_MARKER: Final = "// -----"
 

@@ -11,8 +11,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.arguments import UsageError
 from vhlo_tools.upstream.sources import STANDARD
 
-__all__ = ["Output", "Streams"]
-
 
 @dataclass(frozen=True, slots=True)
 class Streams:

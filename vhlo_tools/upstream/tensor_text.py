@@ -16,8 +16,6 @@ from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.execution import ArgumentType, Stepper, TupleType, parse_tensor_type, parse_value_type
 from vhlo_tools.program import load_program
 
-__all__ = ["array_of", "elements_of", "tensor_text", "value_text"]
-
 #: The number of elements that are printed at once: MLIR prints more than a hundred in hexadecimal.
 _AT_ONCE: Final = 64
 

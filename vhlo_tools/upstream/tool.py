@@ -20,8 +20,6 @@ from vhlo_tools.upstream.guard import note, noted
 from vhlo_tools.upstream.sources import DEFAULT_MARKER, STANDARD, SourceText, read_source, split_source
 from vhlo_tools.upstream.streams import Output, Streams
 
-__all__ = ["COMMON", "IGNORED", "Job", "has_answered", "process", "reported"]
-
 _LEVELS: Final = ("", "all", "only-expected")
 
 #: Options of both programs.

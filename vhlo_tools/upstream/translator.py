@@ -19,8 +19,6 @@ from vhlo_tools.upstream.sources import STANDARD, SourceText
 from vhlo_tools.upstream.streams import Output, Streams
 from vhlo_tools.upstream.tool import COMMON, IGNORED, Job, has_answered, process, reported
 
-__all__ = ["run_translate"]
-
 _TRANSLATIONS: Final = (
     Option("serialize", "Serialize StableHLO program into a portable artifact"),
     Option("deserialize", "Deserialize a portable artifact into a StableHLO program"),

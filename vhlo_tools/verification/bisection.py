@@ -17,8 +17,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
 from vhlo_tools.verification.value_matching import Key, key_of, matching_sites
 
-__all__ = ["Divergence", "find_divergence"]
-
 #: Ops that return results of nested or called ops: those are to be reported instead.
 _ENTERED: Final = CONTROL_FLOW | CALLEES.keys()
 

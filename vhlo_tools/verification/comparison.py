@@ -9,8 +9,6 @@ import numpy as np
 from vhlo_tools.records import dataclass
 from vhlo_tools.verification.floats import is_complex, is_float, parts, ulp_distance
 
-__all__ = ["Comparison", "Tolerance", "compare"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:

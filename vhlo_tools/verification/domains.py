@@ -14,8 +14,6 @@ from vhlo_tools.bindings import Operation
 from vhlo_tools.execution import OP_TRAITS, DomainKind, ops_where
 from vhlo_tools.records import dataclass
 
-__all__ = ["INDEX_RULES", "Domain", "domain_of"]
-
 #: In ascending order of precedence: if ops require several domains, the last one applies.
 _ORDER: Final[tuple[DomainKind, ...]] = get_args(DomainKind)
 

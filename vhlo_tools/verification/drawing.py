@@ -20,8 +20,6 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.verification.domains import Domain, domain_of
 from vhlo_tools.verification.floats import is_complex, is_float
 
-__all__ = ["Drawing", "draw_inputs"]
-
 #: The fraction of elements that are edge cases, if these are requested.
 _EDGES: Final = 0.25
 #: The limit of integers, which are small like sizes, counts and classes.

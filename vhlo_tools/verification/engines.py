@@ -26,8 +26,6 @@ from vhlo_tools.verification.rounds import (
     run_round,
 )
 
-__all__ = ["Disagreement", "EngineRun", "EnginesComparison", "engine_alone", "verify_on_engines"]
-
 #: The executables of the first and of the second program on an engine, or the reason why it cannot run one of them.
 Loaded = tuple[Executable, Executable] | str
 

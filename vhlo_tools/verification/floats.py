@@ -6,8 +6,6 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["is_complex", "is_float", "parts", "ulp_distance"]
-
 _BITS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 #: Unsigned types, whose bits are in the order of their values.
 _UNSIGNED: Final = frozenset({"float8_e8m0fnu"})

@@ -18,18 +18,6 @@ from vhlo_tools.verification.comparison import Comparison, Tolerance, compare
 if TYPE_CHECKING:
     from vhlo_tools.verification.engines import EnginesComparison
 
-__all__ = [
-    "Outputs",
-    "Round",
-    "VerificationReport",
-    "alias_warnings",
-    "check_parameters",
-    "compare_outputs",
-    "listed",
-    "run_round",
-    "verify_executables",
-]
-
 #: The results of a run: arrays, ``None`` for a token, a tuple for a tuple.
 Outputs = tuple[Any, ...]
 

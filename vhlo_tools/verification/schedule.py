@@ -12,8 +12,6 @@ from typing import Final
 
 from vhlo_tools.verification.drawing import Drawing
 
-__all__ = ["DEFAULT_ROUNDS", "DEFAULT_SECONDS", "drawings"]
-
 #: Without a number of rounds: at most so many, as far as they are expected to fit into so many seconds after the first
 #: round, which compiles the programs.
 DEFAULT_ROUNDS: Final = 256

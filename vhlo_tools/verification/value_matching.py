@@ -8,8 +8,6 @@ from difflib import SequenceMatcher
 
 from vhlo_tools.execution import ProbedValue, ProbeSite
 
-__all__ = ["Key", "key_of", "matching_sites"]
-
 #: The key of a result of an op: the position of the op, and the number of the result.
 Key = tuple[str, int]
 

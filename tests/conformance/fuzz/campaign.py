@@ -20,8 +20,6 @@ from fuzz.cases import Seeds
 from fuzz.seeds import collect, load
 from fuzz.worker import COLUMNS, PROGRESS, case_of, layer_of
 
-__all__ = ["Campaign", "Problem", "table"]
-
 _HEADS: Final = ("inputs", "answered", "refused", "deaths", *COLUMNS[2:])
 #: Inputs in a block: what is lost if the campaign is interrupted.
 _BLOCKS: Final = {"reader": 500, "containers": 500, "mlir": 50, "self-test": 40}

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import vhlo_tools as vt
 
-__all__ = ["Case", "Layer", "Seeds", "answered", "any_answered"]
-
 #: The contents of all seeds, by format.
 Seeds = dict[str, list[bytes]]
 

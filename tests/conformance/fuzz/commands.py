@@ -12,8 +12,6 @@ from fuzz.cases import Case, Seeds
 from fuzz.seeds import STORE, move_journal
 from vhlo_tools.cli.main import main
 
-__all__ = ["COMMANDS", "EXIT_CODES", "draw_command"]
-
 #: Success, a negative answer, bad input, and output that nobody reads.
 EXIT_CODES = (0, 1, 2, 141)
 

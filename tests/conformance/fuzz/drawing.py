@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-__all__ = ["STRINGS", "damage", "hostile_string", "near", "number", "varint"]
-
 _EDGES = (1, 7, 8, 15, 16, 24, 31, 32, 33, 40, 53, 62, 63, 64)
 #: Numbers at the limits of the integers that formats and libraries use.
 NUMBERS = sorted(

@@ -41,8 +41,6 @@ from vhlo_tools.golden.record import read_record
 from vhlo_tools.mapping import join, view
 from vhlo_tools.migration import Journal, MigrationSettings
 
-__all__ = ["LAYERS", "MUTATORS", "mutant", "reader_calls"]
-
 MUTATORS: Mapping[str, Callable[[random.Random, bytes, bytes], bytes]] = {
     "artifact": mutate_bytecode,
     "bytecode": mutate_bytecode,

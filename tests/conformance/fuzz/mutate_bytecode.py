@@ -29,8 +29,6 @@ from vhlo_tools.bytecode.container import SECTION_NAMES, decode_container, encod
 from vhlo_tools.dialect import EntryKind
 from vhlo_tools.mapping import join, view
 
-__all__ = ["mutate_bytecode"]
-
 Edit = Callable[[random.Random, File, File], None]
 #: More than any program has, and what an encoder that recurses can still write.
 _DEEP = 200

@@ -15,8 +15,6 @@ from fuzz.drawing import damage, hostile_string, near, number
 from fuzz.mutate_documents import edit_document, mutate_json
 from fuzz.mutate_text import mutate_text
 
-__all__ = ["mutate_flatbuffer", "mutate_npy", "mutate_safetensors", "mutate_sqlite", "mutate_zip"]
-
 _NAMES = (
     "../../out.txt",
     "/tmp/out.txt",

@@ -9,8 +9,6 @@ from typing import Any
 from fuzz.drawing import damage, hostile_string, near, number
 from fuzz.mutate_text import mutate_text
 
-__all__ = ["edit_document", "mutate_json"]
-
 _VALUES: tuple[Any, ...] = (None, True, False, 0, -1, 1.5, 1e300, 1 << 64, -(1 << 63), "", "x", [], {}, [[]], {"": {}})
 #: Put in as text, where a document of Python cannot say it.
 _TEXTS = ("1e999", "-1e999", "NaN", "Infinity", "1" * 5000, "[" * 3000, '{"a":' * 3000, '"\\ud800"', "01", "'a'")

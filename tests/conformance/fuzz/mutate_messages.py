@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from fuzz.drawing import damage, hostile_string, near, number, varint
 
-__all__ = ["Field", "Message", "decode_message", "encode_message", "mutate_message"]
-
 _DEEPEST = 12
 _SIZES = {1: 8, 5: 4}
 

@@ -7,8 +7,6 @@ import re
 
 from fuzz.drawing import damage, hostile_string, number
 
-__all__ = ["mutate_text"]
-
 _TOKENS = re.compile(
     r'"(?:[^"\\\n]|\\.)*"|[%@#!^]?[A-Za-z_][\w.$-]*|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[%@#!^]\d+|->|::|\s+|.', re.DOTALL
 )

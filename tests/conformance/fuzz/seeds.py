@@ -22,8 +22,6 @@ from fuzz.cases import Seeds
 from vhlo_tools.cli.main import main
 from vhlo_tools.migration import MigrationSettings
 
-__all__ = ["ROOT", "STORE", "collect", "load", "move_journal"]
-
 ROOT = Path(__file__).parents[3]
 #: The store of the journal among the seeds; it need not exist.
 STORE = "/store-of-the-campaign"

@@ -13,8 +13,6 @@ from pathlib import Path
 import vhlo_tools as vt
 from fuzz.cases import Case, Layer, Seeds
 
-__all__ = ["DEEDS", "SELF_TEST"]
-
 
 def _refuse(_: Path) -> bool:
     return False

@@ -17,8 +17,6 @@ from typing import Any, Final
 
 from fuzz.cases import Case, Layer
 
-__all__ = ["MEMORY", "Outcome", "Watch"]
-
 #: The limit of one case in bytes.
 MEMORY: Final = 2 << 30
 #: When a case is interrupted that has child processes: by then all their limits have ended.

@@ -18,8 +18,6 @@ from fuzz.seeds import load
 from fuzz.self_test import SELF_TEST
 from fuzz.watch import Watch
 
-__all__ = ["COLUMNS", "PROGRESS", "case_of", "layer_of", "work"]
-
 #: What is counted, beside inputs and deaths; of each input one of the first two, or problems.
 COLUMNS: Final = ("answered", "refused", "hangs", "memory", "files", "untyped", "output")
 #: The number of the input in progress, and the counts of the block so far: what is left of a process that died.

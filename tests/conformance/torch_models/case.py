@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import nn
 
-__all__ = ["Case", "Tensors", "image", "rand", "tokens"]
-
 
 @dataclass(frozen=True, slots=True)
 class Case:

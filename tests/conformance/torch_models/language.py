@@ -11,8 +11,6 @@ from torch import nn
 from torch_models.case import Case, Tensors, image, rand, tokens
 from torch_models.vision import torchvision
 
-__all__ = ["TRANSFORMERS"]
-
 #: The sizes of configurations that have them by these names.
 SIZES: Final = {
     "vocab_size": 99,

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-__all__ = ["PEAK_HERE", "peak_here"]
-
 #: The name of :func:`peak_here` for calls in a child process.
 PEAK_HERE: Final = f"{__name__}:peak_here"
 

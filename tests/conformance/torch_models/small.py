@@ -11,8 +11,6 @@ from torch.nn import functional
 
 from torch_models.case import Case, rand
 
-__all__ = ["SMALL"]
-
 
 class Apply(nn.Module):
     """A function as a module."""

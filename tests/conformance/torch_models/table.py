@@ -9,6 +9,4 @@ from torch_models.language import TRANSFORMERS
 from torch_models.small import SMALL
 from torch_models.vision import TIMM, TORCHVISION
 
-__all__ = ["CASES"]
-
 CASES: Final[dict[str, Case]] = {**TORCHVISION, **TRANSFORMERS, **TIMM, **SMALL}

@@ -15,8 +15,6 @@ from typing import Any, Final
 
 from torch_models.memory import PEAK_HERE, peak_here
 
-__all__ = ["OWN", "Trial", "main"]
-
 #: What the frameworks' own exporters are called: for comparisons of time and memory.
 OWN: Final = {"torchax": "own-torchax", "torch-mlir": "own-torch-mlir"}
 _MEMORY: Final = 10 << 30

@@ -10,8 +10,6 @@ from torch import nn
 
 from torch_models.case import Case, Tensors, image, rand
 
-__all__ = ["TIMM", "TORCHVISION", "torchvision"]
-
 
 def torchvision() -> Any:
     """Return torchvision, also where its C++ ops do not load, because they were built for another build of torch."""

@@ -11,8 +11,6 @@ from vhlo_tools.bindings.isolation.replies import Failed, OutOfMemory, Raised, T
 from vhlo_tools.errors import EngineCrashError, EngineError, EngineTimeoutError
 from vhlo_tools.printable import printable_lines
 
-__all__ = ["crash", "failure", "timeout"]
-
 # Texts that the C++ library, LLVM and Python print when memory runs out.
 _SIGNS_OF_NO_MEMORY: Final = (
     "bad_alloc",

@@ -14,8 +14,6 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["confine"]
-
 # System calls, of all architectures, and constants of linux/landlock.h.
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445

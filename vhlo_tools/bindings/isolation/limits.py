@@ -8,8 +8,6 @@ from typing import Final
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["MEMORY", "OUTPUT", "SECONDS", "Deadline", "Limits", "readable_size"]
-
 #: The default time limit of a call, in seconds.
 SECONDS: Final = 60.0
 

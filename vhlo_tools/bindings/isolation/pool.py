@@ -16,8 +16,6 @@ from vhlo_tools.system import CAN_ISOLATE, after_fork
 if TYPE_CHECKING:
     from vhlo_tools.bindings.isolation.process import Server, Worker
 
-__all__ = ["AVAILABLE", "call", "close", "start", "warm"]
-
 #: Whether this system can isolate calls, which requires fork.
 AVAILABLE: Final = CAN_ISOLATE
 

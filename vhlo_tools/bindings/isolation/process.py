@@ -31,8 +31,6 @@ from vhlo_tools.bindings.isolation.shared import SharedMemory, anonymous_file
 from vhlo_tools.bindings.isolation.status import NOTE_SIZE, cpu_seconds, memory_usage, read_note
 from vhlo_tools.errors import EngineCrashError, EngineStartError
 
-__all__ = ["Server", "Worker"]
-
 # The module search path is the caller's, without the current folder.
 _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; from vhlo_tools.bindings.isolation.server import main; "

@@ -16,8 +16,6 @@ from typing import Any, Final
 from vhlo_tools.bindings.isolation.shared import Chunk, SharedMemory
 from vhlo_tools.records import dataclass
 
-__all__ = ["LENGTH", "Answer", "Packed", "Request", "frame", "pack", "receive", "unpack"]
-
 #: The length of a message, which precedes it.
 LENGTH: Final = struct.Struct("<Q")
 

@@ -21,8 +21,6 @@ from typing import Final
 
 from vhlo_tools.records import dataclass
 
-__all__ = ["AVAILABLE", "restrict"]
-
 #: Whether this system has the filter.
 AVAILABLE: Final = sys.platform == "linux" and platform.machine() == "x86_64"
 

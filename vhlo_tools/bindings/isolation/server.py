@@ -34,8 +34,6 @@ from vhlo_tools.bindings.providers import get_provider
 from vhlo_tools.errors import ProviderError
 from vhlo_tools.records import dataclass
 
-__all__ = ["STATUS", "ForkRequest", "ask", "main"]
-
 #: The encoding of a child's exit code: negative for a signal, as returned by ``os.waitstatus_to_exitcode``.
 STATUS: Final = struct.Struct("<i")
 

@@ -8,8 +8,6 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Chunk", "SharedMemory", "anonymous_file", "copied"]
-
 # Up to this size a copy through the socket costs less than managing shared memory.
 _INLINE: Final = 1 << 14
 

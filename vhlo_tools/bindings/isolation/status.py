@@ -7,8 +7,6 @@ import os
 import struct
 from typing import Final
 
-__all__ = ["NOTE_SIZE", "attach", "cpu_seconds", "is_worn_out", "memory_usage", "note", "read_note", "wear_out"]
-
 #: The bytes of a note, its length included.
 NOTE_SIZE: Final = 1024
 

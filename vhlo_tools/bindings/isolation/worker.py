@@ -17,8 +17,6 @@ from vhlo_tools.bindings.isolation.requests import LENGTH, Answer, Request, rece
 from vhlo_tools.bindings.isolation.shared import SharedMemory
 from vhlo_tools.bindings.isolation.status import attach, is_worn_out, memory_usage, note
 
-__all__ = ["CallerFailed", "ask", "serve"]
-
 # A child is replaced when its memory has grown by this many bytes, or after this many calls.
 _GROWTH: Final = 512 << 20
 _CALLS: Final = 1000

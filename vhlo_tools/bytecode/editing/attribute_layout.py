@@ -14,8 +14,6 @@ from vhlo_tools.dialect import PropertySlot, property_slots
 from vhlo_tools.errors import MalformedArtifactError, UnsupportedFeatureError
 from vhlo_tools.findings import OPAQUE_PROPERTIES, Finding
 
-__all__ = ["AttributeLayout", "Attributes", "change_attributes"]
-
 #: Indices of attributes, by name.
 Attributes = Mapping[str, int]
 

@@ -13,8 +13,6 @@ from vhlo_tools.bytecode.editing.tables import Tables
 from vhlo_tools.bytecode.printing import inherent_attributes
 from vhlo_tools.dialect import EntryKind, encodings_of, foreign_encodings
 
-__all__ = ["collect_garbage"]
-
 _Key = tuple[EntryKind, int]
 
 _KINDS: Final[tuple[EntryKind, EntryKind]] = ("attribute", "type")

@@ -9,8 +9,6 @@ from typing import Any
 from vhlo_tools.bytecode import Entry, File, Value
 from vhlo_tools.dialect import Encoding, EntryKind, Field, Structure, find_enum, spellings_of
 
-__all__ = ["Tables"]
-
 
 class Tables:
     """The tables of a file, to which missing entries are added.

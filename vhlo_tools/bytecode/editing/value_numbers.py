@@ -12,8 +12,6 @@ from typing import Final
 
 from vhlo_tools.bytecode import Block, Operation, Region, UseListOrder
 
-__all__ = ["Values", "read_orders", "write_orders"]
-
 _NOWHERE: Final = -1
 
 

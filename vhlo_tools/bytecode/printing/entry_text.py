@@ -18,8 +18,6 @@ from vhlo_tools.bytecode.printing.literals import bare_or_quoted, double, escape
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.dialect import EntryKind, find_enum, spellings_of
 
-__all__ = ["Printer"]
-
 _DYNAMIC: Final = -(1 << 63)
 _DEEPEST: Final = 100
 _LONGEST_STACK: Final = 10_000

@@ -10,8 +10,6 @@ import re
 import struct
 from typing import Final
 
-__all__ = ["bare_or_quoted", "double", "escaped", "float_of_bits"]
-
 _BARE: Final = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 
 

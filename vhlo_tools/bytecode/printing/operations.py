@@ -17,8 +17,6 @@ from vhlo_tools.bytecode.program import Block, Head, Operation, Region
 from vhlo_tools.bytecode.properties import Properties
 from vhlo_tools.dialect import find_op_version
 
-__all__ = ["inherent_attributes", "print_program"]
-
 KNOWN: Final = ("builtin", "vhlo")
 
 

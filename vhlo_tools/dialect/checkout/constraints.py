@@ -11,8 +11,6 @@ from vhlo_tools.dialect.checkout.files import Checkout, body_from, plain_code, s
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["ConstraintSource", "read_constraints"]
-
 _FILE: Final = "stablehlo/dialect/VhloOps.cpp"
 
 

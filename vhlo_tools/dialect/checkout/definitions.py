@@ -17,8 +17,6 @@ from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["Definitions", "EnumSource", "KindSource", "OpSource", "read_definitions"]
-
 _NAME: Final = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)_v([1-9][0-9]{0,5})", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _DIALECT: Final = "vhlo"

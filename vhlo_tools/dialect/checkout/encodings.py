@@ -13,8 +13,6 @@ from vhlo_tools.dialect.checkout.definitions import Definitions, KindSource
 from vhlo_tools.dialect.checkout.files import Checkout, body_from, plain_code, snake_case
 from vhlo_tools.records import dataclass
 
-__all__ = ["FILE", "EncodingSource", "read_encodings"]
-
 FILE: Final = "stablehlo/dialect/VhloBytecode.cpp"
 
 

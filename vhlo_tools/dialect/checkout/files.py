@@ -16,8 +16,6 @@ from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["Checkout", "body_from", "plain_code", "snake_case", "split_arguments", "version_in"]
-
 #: What a checkout has at least.
 _NEEDED: Final = "stablehlo/dialect/VhloOps.td"
 # The largest of upstream's has 80 kB, and the longest body in one of them 6 kB.

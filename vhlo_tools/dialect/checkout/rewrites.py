@@ -19,8 +19,6 @@ from vhlo_tools.dialect.scaffold.missing_defaults import default_from, default_o
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.records import dataclass
 
-__all__ = ["StepSource", "read_steps"]
-
 _FILE: Final = "stablehlo/transforms/VhloToVersion.cpp"
 
 #: What functions make that do more than one call, as the ids in ``defaults.toml``.

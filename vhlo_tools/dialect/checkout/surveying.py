@@ -22,8 +22,6 @@ from vhlo_tools.dialect.checkout.version_sources import (
 from vhlo_tools.dialect.survey.facts import Survey, constraint_name, encoding_text, requirement_text
 from vhlo_tools.version import Version
 
-__all__ = ["survey_checkout"]
-
 
 def survey_checkout(folder: Path, tablegen: TableGen | None = None) -> Survey:
     """Return what a checkout of openxla/stablehlo, or of a fork, says that VHLO is.

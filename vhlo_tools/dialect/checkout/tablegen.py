@@ -17,8 +17,6 @@ from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 
-__all__ = ["Records", "TableGen", "find_tablegen", "read_records"]
-
 _BASE: Final = Path("mlir", "IR", "AttrTypeBase.td")
 _OPS: Final = "stablehlo/dialect/VhloOps.td"
 _PATTERNS: Final = "stablehlo/transforms/VhloToVersionPatterns.td"

@@ -14,8 +14,6 @@ from vhlo_tools.dialect.checkout.files import Checkout, body_from, plain_code, v
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.version import Version
 
-__all__ = ["bytecode_versions", "dates_of", "read_current", "read_minimum", "version_log"]
-
 _HEADER: Final = "stablehlo/dialect/Version.h"
 _SOURCE: Final = "stablehlo/dialect/Version.cpp"
 _DIALECT: Final = "stablehlo/dialect/VhloDialect.td"

@@ -17,21 +17,6 @@ if TYPE_CHECKING:
     from vhlo_tools.findings import FindingKind
     from vhlo_tools.version import Version
 
-__all__ = [
-    "NOTHING",
-    "Subject",
-    "bits_of",
-    "case_item",
-    "enum_entry",
-    "feature_entry",
-    "kind_entry",
-    "op_entry",
-    "op_version_entry",
-    "sentence",
-    "subject_of",
-    "version_entry",
-]
-
 #: The description of a version without a change.
 NOTHING = "Nothing in the dialect."
 

@@ -13,18 +13,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.dialect.encodings import EntryKind
 
-__all__ = [
-    "NewAttribute",
-    "NewCase",
-    "NewEntry",
-    "NewKind",
-    "NewOp",
-    "parse_attribute",
-    "parse_case",
-    "parse_kind",
-    "parse_op",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class NewOp:

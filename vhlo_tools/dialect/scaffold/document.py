@@ -14,8 +14,6 @@ from pathlib import Path
 from vhlo_tools.errors import InvalidSpecificationError
 from vhlo_tools.records import dataclass
 
-__all__ = ["Document", "Edit", "TableSpan", "array", "quoted"]
-
 _HEADER = re.compile(r"\s*\[\[?\s*([A-Za-z_][\w.]*)\s*\]\]?\s*(#.*)?")
 _IDENTITY = re.compile(r"\s*(?:name|id|version)\s*=\s*[\"'](.*?)[\"']")
 _WIDTH = 100

@@ -8,8 +8,6 @@ from pathlib import Path
 from vhlo_tools.dialect.scaffold.document import Document, Edit
 from vhlo_tools.dialect.scaffold.plan import Remaining
 
-__all__ = ["Drafts"]
-
 
 class Drafts:
     """The documents of a folder that are edited, and the tasks at their lines.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.specification import Specification
     from vhlo_tools.version import Version
 
-__all__ = ["Generator"]
-
 
 class Generator:
     """Generator of the tests for a version.

@@ -14,8 +14,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.dialect.specification import Specification
 
-__all__ = ["NewDefault", "default_from", "default_of", "default_of_text"]
-
 
 @dataclass(frozen=True, slots=True)
 class NewDefault:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.scaffold.document import Edit
     from vhlo_tools.version import Version
 
-__all__ = ["Plan", "Remaining"]
-
 
 @dataclass(frozen=True, slots=True)
 class Remaining:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.specification import Specification
     from vhlo_tools.version import Version
 
-__all__ = ["plan_version"]
-
 _PROGRAMS = Path("tests", "programs", "features")
 
 

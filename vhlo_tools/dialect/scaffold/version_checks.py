@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.specification import Specification
     from vhlo_tools.version import Version
 
-__all__ = ["check_editable", "check_edits", "check_version"]
-
 
 def check_version(specs: Specification, version: Version, folder: Path) -> bool:
     """Return whether ``version`` exists and is unreleased (true), or is the next version to add (false).

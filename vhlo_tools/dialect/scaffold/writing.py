@@ -10,8 +10,6 @@ from vhlo_tools.files import write_atomically
 if TYPE_CHECKING:
     from vhlo_tools.dialect.scaffold.document import Edit
 
-__all__ = ["write_edits"]
-
 
 def write_edits(edits: Sequence[Edit]) -> None:
     """Write every file of ``edits``; if writing one fails, restore those already written.

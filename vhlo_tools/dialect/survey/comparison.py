@@ -11,8 +11,6 @@ from vhlo_tools.dialect.survey.facts import KINDS, Survey, facts_of
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["Comparison", "Difference", "compare"]
-
 Action = Literal["missing", "extra", "changed"]
 
 

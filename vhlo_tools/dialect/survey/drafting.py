@@ -27,8 +27,6 @@ from vhlo_tools.dialect.survey.op_drafts import OpDrafts
 from vhlo_tools.dialect.toml_text import entry_text, value_text
 from vhlo_tools.version import Version
 
-__all__ = ["draft"]
-
 _FILES: Final = {
     "version": "versions.toml",
     "type": "vhlo/types.toml",

@@ -18,18 +18,6 @@ from vhlo_tools.dialect.specification import Specification
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = [
-    "KINDS",
-    "Entries",
-    "Survey",
-    "Unread",
-    "constraint_name",
-    "encoding_text",
-    "facts_of",
-    "number_text",
-    "requirement_text",
-]
-
 #: The facts about each entry, by key: texts, numbers, lists and tables, as JSON has them.
 Entries: TypeAlias = Mapping[str, Mapping[str, Any]]
 

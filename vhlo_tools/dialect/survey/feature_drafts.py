@@ -13,8 +13,6 @@ from vhlo_tools.findings import FindingKind
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
-__all__ = ["FeatureDrafts"]
-
 _FILE: Final = "vhlo/features.toml"
 
 

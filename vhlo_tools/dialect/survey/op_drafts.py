@@ -17,8 +17,6 @@ from vhlo_tools.dialect.survey.feature_drafts import FeatureDrafts
 from vhlo_tools.dialect.toml_text import entry_text
 from vhlo_tools.version import Version
 
-__all__ = ["OpDrafts"]
-
 #: Where new ops go until a person finds their family.
 _NEW: Final = "vhlo/ops/imported.toml"
 _HEAD: Final = "# Ops that were imported: each belongs into the file of its family.\n"

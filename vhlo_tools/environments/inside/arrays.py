@@ -10,8 +10,6 @@ from typing import Any
 import ml_dtypes  # noqa: F401  # names its element types to numpy
 import numpy as np
 
-__all__ = ["pack_arrays", "unpack_arrays"]
-
 
 def unpack_arrays(data: bytes) -> list[np.ndarray[Any, Any]]:
     """Return arrays from the bytes of an archive, in which each is named by its number and its element type.

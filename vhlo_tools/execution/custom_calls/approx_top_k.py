@@ -14,8 +14,6 @@ from vhlo_tools.execution.custom_calls.call_forms import CallForm
 from vhlo_tools.execution.values.arrays import ArgumentType
 from vhlo_tools.records import dataclass
 
-__all__ = ["ApproxTopK"]
-
 _CONFIG: Final = "mhlo.backend_config"
 _ENTRIES: Final = {
     "aggregate_to_topk": "i1",

@@ -6,8 +6,6 @@ from vhlo_tools.execution.custom_calls.call_forms import CallForm
 from vhlo_tools.execution.custom_calls.known_targets import RESERVED, RULES
 from vhlo_tools.execution.handlers import handler_advice
 
-__all__ = ["reason_against", "reserved_reason"]
-
 
 def reason_against(form: CallForm) -> str | None:
     """Return what is wrong with a call of a known target; ``None`` if it may run.

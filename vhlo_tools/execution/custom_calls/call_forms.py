@@ -19,8 +19,6 @@ from vhlo_tools.execution.values.arrays import (
 )
 from vhlo_tools.records import dataclass
 
-__all__ = ["CallForm", "form_of_call", "form_of_op"]
-
 
 @dataclass(frozen=True, slots=True)
 class CallForm:

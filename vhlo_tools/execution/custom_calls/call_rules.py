@@ -14,8 +14,6 @@ from vhlo_tools.execution.custom_calls.shape_patterns import Bindings, Pattern
 from vhlo_tools.execution.values.arrays import ArgumentType, TokenType, TupleType, ValueType
 from vhlo_tools.records import dataclass
 
-__all__ = ["Rule", "Signature"]
-
 #: A matrix with more elements has offsets that 32-bit numbers in LAPACK do not represent.
 _MOST_ELEMENTS: Final = 2**31 - 1
 

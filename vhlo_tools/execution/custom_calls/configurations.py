@@ -10,8 +10,6 @@ from typing import Any, Final, Protocol
 from vhlo_tools.execution.custom_calls.call_forms import CallForm
 from vhlo_tools.records import dataclass
 
-__all__ = ["ANY", "EMPTY", "Configuration", "FrontendAttribute", "MhloOp", "TextConfiguration", "TypedConfiguration"]
-
 _BACKEND: Final = "backend_config"
 _MHLO_BACKEND: Final = "mhlo.backend_config"
 _ORIGINAL, _TYPED = 1, 4

@@ -18,8 +18,6 @@ from vhlo_tools.execution.custom_calls.call_rules import Rule, Signature
 from vhlo_tools.execution.custom_calls.configurations import ANY, FrontendAttribute, MhloOp, TextConfiguration
 from vhlo_tools.execution.custom_calls.lapack_rules import LAPACK
 
-__all__ = ["RESERVED", "RULES"]
-
 _FLOATS: Final = ("f16", "bf16", "f32", "f64")
 _COMPLEX: Final = ("complex<f32>", "complex<f64>")
 _INTEGERS: Final = tuple(f"{sign}{bits}" for sign in ("i", "ui") for bits in (8, 16, 32, 64))

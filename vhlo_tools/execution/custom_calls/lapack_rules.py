@@ -12,8 +12,6 @@ from typing import Any, Final
 from vhlo_tools.execution.custom_calls.call_rules import Rule, Signature
 from vhlo_tools.execution.custom_calls.configurations import TypedConfiguration
 
-__all__ = ["LAPACK"]
-
 _REAL: Final = {"s": "f32", "d": "f64"}
 _COMPLEX: Final = {"c": "complex<f32>", "z": "complex<f64>"}
 _ALL: Final = {**_REAL, **_COMPLEX}

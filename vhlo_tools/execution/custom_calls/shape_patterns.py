@@ -20,8 +20,6 @@ from typing import Final
 from vhlo_tools.execution.values.arrays import ArgumentType
 from vhlo_tools.records import dataclass
 
-__all__ = ["Bindings", "Pattern"]
-
 _REAL: Final = {"complex<f32>": "f32", "complex<f64>": "f64"}
 _COMPLEX: Final = {"f32": "complex<f32>", "f64": "complex<f64>"}
 _EXPRESSION: Final = re.compile(r"min\((\w+),(\w+)\)|(\w+)-1")

@@ -15,8 +15,6 @@ from vhlo_tools.execution.op_traits import OP_TRAITS, ops_where
 from vhlo_tools.program import channel_of, ids_of
 from vhlo_tools.records import dataclass
 
-__all__ = ["GROUPS", "Grid", "Grouping", "Groups", "Strategy", "grouping_of"]
-
 Strategy = Literal["cross_replica", "cross_partition", "cross_replica_and_partition", "flattened_ids"]
 Groups = tuple[tuple[int, ...], ...]
 

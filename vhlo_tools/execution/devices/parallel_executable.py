@@ -16,8 +16,6 @@ from vhlo_tools.execution.values.main_function import valid_module
 from vhlo_tools.execution.xla.parallel_engine import XlaParallelEngine, splitting_of
 from vhlo_tools.program import Program, mesh_size, meshes_of
 
-__all__ = ["PARALLEL_ENGINES", "ParallelExecutable"]
-
 #: Creates an engine from a program, a grid of devices, the handlers of custom calls, and whether XLA runs here.
 PARALLEL_ENGINES: Final[dict[EngineName, Callable[[Program, Grid, Mapping[str, Handler], bool], ParallelEngine]]] = {
     "reference": lambda program, grid, handlers, _: ParallelReferenceEngine(program, grid, handlers),

@@ -17,8 +17,6 @@ from vhlo_tools.execution.devices.grid import Groups
 from vhlo_tools.program import groups_along, sizes_along
 from vhlo_tools.records import dataclass
 
-__all__ = ["Tiling", "gspmd_tiling", "shardy_tilings"]
-
 _VALUE: Final = re.compile(
     r'<(?:@(?P<name>"[^"]*"|[\w.$-]+)|(?P<mesh>mesh<[^>]*>)), \[(?P<dimensions>(?:\{[^}]*\}(?:p\d+)?(?:, )?)*)\]'
 )

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.bindings import XlaArray
 
-__all__ = ["Buffer"]
-
 
 class Buffer:
     """An array that is an input or a result of an execution, and can be donated to an execution.

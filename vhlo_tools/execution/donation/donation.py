@@ -16,8 +16,6 @@ from vhlo_tools.errors import AliasError
 from vhlo_tools.execution.donation.buffers import Buffer
 from vhlo_tools.records import dataclass
 
-__all__ = ["Aliased", "Input", "plan_donation"]
-
 
 @dataclass(frozen=True, slots=True)
 class Input:

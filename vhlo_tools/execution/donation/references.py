@@ -18,8 +18,6 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-__all__ = ["Holder", "holders_of"]
-
 _GENERATOR: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _KEPT: Final = (dict, tuple)
 _VIEWING: Final = {"managedbuffer": "a memoryview", "memoryview": "a memoryview"}

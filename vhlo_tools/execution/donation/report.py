@@ -7,8 +7,6 @@ from typing import Literal
 from vhlo_tools.aliasing import ShapeIndex, format_index
 from vhlo_tools.records import dataclass
 
-__all__ = ["DonationWarning", "OutputReport", "Placement", "RunReport", "UnusableDonation"]
-
 #: ``in-place``: over the input that the output is aliased with. ``copied``: over a copy that
 #: protects the input. ``new``: the output has no alias.
 Placement = Literal["in-place", "copied", "new"]

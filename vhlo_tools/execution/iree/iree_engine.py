@@ -25,8 +25,6 @@ from vhlo_tools.execution.values.main_function import main_of
 from vhlo_tools.program import Program
 from vhlo_tools.records import dataclass
 
-__all__ = ["IreeEngine"]
-
 _PREPARE: Final = "vhlo_tools.execution.iree.preparing:artifact_here"
 
 Shapes = tuple[tuple[int, ...], ...]

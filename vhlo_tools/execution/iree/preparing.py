@@ -27,8 +27,6 @@ from vhlo_tools.program import explain_failure, load_program
 from vhlo_tools.rewriting import patterns_of
 from vhlo_tools.version import Version
 
-__all__ = ["artifact_here", "signature"]
-
 #: Ops that name devices, or exchange values between them: IREE runs one device, and refuses these only while it runs.
 _OF_DEVICES: Final = ops_where(lambda traits: traits.reference == "devices") | {"sdy.manual_computation"}
 

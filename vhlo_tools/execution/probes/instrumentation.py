@@ -12,8 +12,6 @@ from vhlo_tools.bindings import ModuleOp, Operation, Provider
 from vhlo_tools.execution.op_traits import CONTROL_FLOW
 from vhlo_tools.execution.probes.probes import ARGUMENT, Probe, ProbeSite
 
-__all__ = ["instrument", "is_instrumentation", "site_of"]
-
 _TARGET: Final = "vhlo_tools.probe"
 
 #: Ops in whose regions values are instrumented. The regions of other ops are computed element by element, and not

@@ -19,8 +19,6 @@ from vhlo_tools.errors import EngineError, InvalidInputError
 from vhlo_tools.execution.values.arrays import as_saved
 from vhlo_tools.records import dataclass
 
-__all__ = ["ARGUMENT", "COLUMNS", "INDEX", "Probe", "ProbeSite", "ProbedValue", "read_probes"]
-
 #: The columns of the index.
 COLUMNS: Final = ("file", "op", "result", "dtype", "shape", "location", "path", "function", "iteration", "device")
 

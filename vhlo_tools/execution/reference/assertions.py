@@ -13,8 +13,6 @@ import numpy as np
 from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.handlers import CustomCall
 
-__all__ = ["expect_almost_eq", "expect_close", "expect_eq", "is_eq", "is_near", "ulp_difference"]
-
 Array = np.ndarray[Any, Any]
 
 _TOLERANCE: Final = 1e-3

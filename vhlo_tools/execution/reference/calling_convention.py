@@ -13,8 +13,6 @@ import numpy as np
 
 from vhlo_tools.execution.values.arrays import ArgumentType, TokenType, ValueType
 
-__all__ = ["convert_input", "convert_results", "converting_main", "is_direct"]
-
 
 def is_direct(value: ValueType) -> bool:
     """Return whether the interpreter exchanges values of a type without conversion."""

@@ -15,8 +15,6 @@ from vhlo_tools.execution.reference.reference import LoweredProgram, prepare
 from vhlo_tools.execution.stepping.segment_evaluation import evaluate_here
 from vhlo_tools.program import Program, load_program
 
-__all__ = ["EVALUATION", "IsolatedProgram", "IsolatedSegments", "evaluate_segment_here", "run_here"]
-
 _RUN: Final = "vhlo_tools.execution.reference.child:run_here"
 _EVALUATE: Final = "vhlo_tools.execution.reference.child:evaluate_segment_here"
 _MISSING: Final = "missing"

@@ -10,8 +10,6 @@ from typing import Any, Final
 from vhlo_tools.bindings import CALLEES, Module, Operation, functions_of
 from vhlo_tools.execution.op_traits import OP_TRAITS, Cost
 
-__all__ = ["FACTORS", "estimated_steps"]
-
 #: The assumed number of iterations of a loop, and size of a dynamic dimension, as both are unknown before the run.
 _MANY: Final = 32
 #: The greatest nesting depth of regions and calls that is examined.

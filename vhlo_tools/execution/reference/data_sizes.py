@@ -17,8 +17,6 @@ from vhlo_tools.execution.reference.preflight import check_runnable
 from vhlo_tools.execution.values.arrays import ValueType, parse_value_type
 from vhlo_tools.execution.values.main_function import main_of
 
-__all__ = ["fix_sizes", "has_data_sizes"]
-
 _SET: Final = "stablehlo.set_dimension_size"
 
 

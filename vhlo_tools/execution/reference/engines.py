@@ -22,8 +22,6 @@ from vhlo_tools.execution.stepping import Stepper, has_manual, needs_stepping
 from vhlo_tools.execution.xla import XlaEngine
 from vhlo_tools.program import Program
 
-__all__ = ["ENGINES", "ParallelReferenceEngine", "ReferenceEngine"]
-
 
 class ReferenceEngine:
     """StableHLO's reference interpreter. Results that overwrite inputs are copied into the memory of these.

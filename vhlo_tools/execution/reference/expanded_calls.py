@@ -18,8 +18,6 @@ from vhlo_tools.execution.handlers import CustomCall
 from vhlo_tools.execution.values.arrays import ArgumentType
 from vhlo_tools.execution.xla_programs import LoadedProgram, load
 
-__all__ = ["EXPANDED_BY_XLA", "expanded_by_xla"]
-
 #: The targets: QR decompositions, products of Householder reflectors, eigenvalues of Hermitian matrices, and the
 #: largest elements.
 EXPANDED_BY_XLA: Final = frozenset({"Eigh", "ProductOfElementaryHouseholderReflectors", "Qr", "TopK"})

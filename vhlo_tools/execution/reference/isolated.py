@@ -12,8 +12,6 @@ from typing import Any, Final
 from vhlo_tools.bindings import ModuleOp, Provider, isolation
 from vhlo_tools.errors import EngineCrashError, EngineTimeoutError
 
-__all__ = ["LIMITS", "bytecode_of", "call_isolated", "limits_of", "named"]
-
 #: The default limits of a run: ten minutes, 8 GiB of memory, 4 GiB of results.
 LIMITS: Final = isolation.Limits(seconds=600.0, memory=8 << 30, output=4 << 30)
 

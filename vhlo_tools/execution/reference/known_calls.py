@@ -15,8 +15,6 @@ from vhlo_tools.execution.reference.assertions import expect_almost_eq, expect_c
 from vhlo_tools.execution.reference.expanded_calls import EXPANDED_BY_XLA, expanded_by_xla
 from vhlo_tools.execution.reference.lapack import lapack
 
-__all__ = ["KNOWN_CALLS", "OF_PARTITIONER", "known_handler"]
-
 
 def _same(_: CustomCall, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the operand of a call that specifies the placement or sharding of a value, and not the value."""

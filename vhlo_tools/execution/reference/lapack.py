@@ -18,8 +18,6 @@ from vhlo_tools.execution.handlers import CustomCall
 from vhlo_tools.execution.values.arrays import ArgumentType
 from vhlo_tools.execution.xla_programs import LoadedProgram, load
 
-__all__ = ["lapack"]
-
 _ELEMENTS: Final = {
     "float32": "f32",
     "float64": "f64",

@@ -14,8 +14,6 @@ from vhlo_tools.execution.op_traits import OP_TRAITS, ops_where
 from vhlo_tools.execution.reference.lowering.calls import passes_only_tensors
 from vhlo_tools.execution.refusals import refusal
 
-__all__ = ["TOO_LARGE", "check_runnable", "is_too_large"]
-
 #: Ops that the interpreter evaluates, and ops that it never reaches: meshes, which only attributes refer to.
 _EVALUATED: Final = ops_where(lambda traits: traits.reference == "evaluated")
 

@@ -21,8 +21,6 @@ from vhlo_tools.execution.values.main_function import main_of
 from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure
 
-__all__ = ["LoweredProgram", "evaluate", "prepare"]
-
 
 def evaluate(program: Program, inputs: Sequence[Any]) -> tuple[Any, ...]:
     """Evaluate ``main`` of ``program`` in this process.

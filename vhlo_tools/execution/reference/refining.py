@@ -10,8 +10,6 @@ from vhlo_tools.execution.reference.lowering.dynamic_shapes import is_dynamic, r
 from vhlo_tools.execution.values.arrays import ArgumentType
 from vhlo_tools.program import Program, explain_failure
 
-__all__ = ["refine_shapes"]
-
 
 def refine_shapes(program: Program, module: Module, arguments: Sequence[ArgumentType]) -> None:
     """Set the static types of the arguments of ``main``, and propagate them through the program.

@@ -8,8 +8,6 @@ from typing import Any
 from vhlo_tools.bindings import Module, Operation, Provider
 from vhlo_tools.rewriting import values_of
 
-__all__ = ["Body", "append_block", "captured", "is_constant"]
-
 
 class Body:
     """A block to which copies of ops are added.

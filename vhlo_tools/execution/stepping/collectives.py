@@ -20,18 +20,6 @@ from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Keys, 
 from vhlo_tools.execution.values.arrays import ArgumentType
 from vhlo_tools.records import dataclass
 
-__all__ = [
-    "Collective",
-    "Exchange",
-    "all_gather",
-    "all_reduce",
-    "all_to_all",
-    "collective_broadcast",
-    "collective_permute",
-    "collective_reduce",
-    "reduce_scatter",
-]
-
 #: The values of one member of a group, and the values of all members in order.
 Values = Sequence[Any]
 Group = Sequence[Values]

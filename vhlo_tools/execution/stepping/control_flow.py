@@ -12,8 +12,6 @@ from vhlo_tools.errors import EngineError
 from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Immediate, Keys, Step, StepBlock
 from vhlo_tools.records import dataclass
 
-__all__ = ["Asynchronous", "Branch", "FunctionCall", "Unpack", "While"]
-
 #: The greatest depth of calls, each of which needs a few Python frames.
 _DEEPEST: Final = 100
 

@@ -29,8 +29,6 @@ from vhlo_tools.execution.stepping.transfers import Infeed, Outfeed, Receive, Se
 from vhlo_tools.execution.values.arrays import ArgumentType, parse_tensor_type
 from vhlo_tools.program import channel_of
 
-__all__ = ["DISTRIBUTED", "Planning"]
-
 
 class Planning(Protocol):
     """The planner's interface for the construction of steps."""

@@ -16,8 +16,6 @@ from vhlo_tools.execution.stepping.steps import Device, Frame, Immediate, Keys
 from vhlo_tools.execution.values.arrays import TokenType, TupleType, ValueType
 from vhlo_tools.records import dataclass
 
-__all__ = ["Emit", "HandlerCall", "Identify"]
-
 
 @dataclass(frozen=True, slots=True)
 class Emit(Immediate):

@@ -13,8 +13,6 @@ from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Keys, 
 from vhlo_tools.execution.values.arrays import ArgumentType
 from vhlo_tools.records import dataclass
 
-__all__ = ["Map", "Reduce"]
-
 
 @dataclass(frozen=True, slots=True)
 class Map(Step):

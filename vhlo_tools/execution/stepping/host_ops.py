@@ -7,8 +7,6 @@ from typing import Final
 from vhlo_tools.bindings import CALLEES, Module, Operation, Provider, functions_of
 from vhlo_tools.execution.op_traits import ops_where
 
-__all__ = ["HOST_OPS", "HostOps", "has_host_ops"]
-
 #: Ops that the interpreter does not support, or not on one device without effects.
 HOST_OPS: Final = ops_where(lambda traits: traits.reference in ("host", "devices"))
 

@@ -16,8 +16,6 @@ from vhlo_tools.execution.stepping.segment_evaluation import Evaluate
 from vhlo_tools.execution.values.arrays import ValueType, as_arrays, parse_value_type
 from vhlo_tools.records import dataclass
 
-__all__ = ["Kernel", "Kernels"]
-
 _COMBINERS: Final = ops_where(lambda traits: traits.combines)
 
 

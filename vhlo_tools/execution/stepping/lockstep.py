@@ -15,8 +15,6 @@ from vhlo_tools.execution.stepping.collectives import Collective
 from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Rendezvous
 from vhlo_tools.execution.stepping.transfers import Receive, Send
 
-__all__ = ["run_in_lockstep"]
-
 
 def run_in_lockstep(grid: Grid, devices: Sequence[Device], runs: Sequence[DeviceRun]) -> list[list[Any]]:
     """Return the result of the run of each device.

@@ -23,8 +23,6 @@ from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Immedi
 from vhlo_tools.execution.values.arrays import ArgumentType
 from vhlo_tools.records import dataclass
 
-__all__ = ["MANUAL_CALLS", "MANUAL_COMPUTATION", "cut_or_join", "has_manual", "keep_shardings", "manual_computation"]
-
 MANUAL_COMPUTATION: Final = "sdy.manual_computation"
 _CUT, _JOIN = "SPMDFullToShardShape", "SPMDShardToFullShape"
 #: The targets of the calls that begin and end a manual computation of GSPMD.

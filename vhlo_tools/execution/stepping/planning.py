@@ -28,8 +28,6 @@ from vhlo_tools.execution.stepping.steps import Keys, Step, StepBlock
 from vhlo_tools.execution.values.arrays import ArgumentType, parse_tensor_type, parse_value_type
 from vhlo_tools.program import meshes_of, place_of
 
-__all__ = ["STEPS", "plan"]
-
 #: The approximate number of bytes of probed values in one segment.
 _PROBED: Final = 64 << 20
 

@@ -21,8 +21,6 @@ from vhlo_tools.execution.stepping.steps import Device
 from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure
 
-__all__ = ["run_programs"]
-
 #: The new name of ``main``: segments have a ``main`` of their own.
 _MAIN: Final = "vhlo_tools.main"
 

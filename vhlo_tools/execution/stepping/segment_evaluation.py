@@ -11,8 +11,6 @@ import numpy as np
 from vhlo_tools.bindings import MLIRFailure, Module, Provider
 from vhlo_tools.errors import EngineError
 
-__all__ = ["Evaluate", "evaluate_here"]
-
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 #: Evaluates ``main`` of a module, of tensors that the interpreter exchanges: called with the provider, the digest of

@@ -12,8 +12,6 @@ from vhlo_tools.execution.stepping.segment_evaluation import Evaluate
 from vhlo_tools.execution.stepping.steps import Device, Frame, Immediate, Keys
 from vhlo_tools.program import place_of
 
-__all__ = ["Segment"]
-
 
 class Segment(Immediate):
     """A segment, as a step.

@@ -26,8 +26,6 @@ from vhlo_tools.execution.values.main_function import main_of
 from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure, load_program
 
-__all__ = ["Stepper", "needs_stepping"]
-
 _REWRITE: Final = "vhlo_tools.execution.stepping.stepper:rewrite_here"
 
 #: The new name of ``main``: segments have a ``main`` of their own.

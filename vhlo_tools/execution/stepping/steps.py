@@ -17,8 +17,6 @@ from vhlo_tools.execution.probes.probes import ProbeSite
 from vhlo_tools.execution.stepping.segment_evaluation import Evaluate
 from vhlo_tools.records import dataclass
 
-__all__ = ["Device", "DeviceRun", "Frame", "Immediate", "Keys", "Rendezvous", "Step", "StepBlock"]
-
 Keys = tuple[int, ...]
 Frame = dict[int, Any]
 

@@ -20,8 +20,6 @@ from vhlo_tools.execution.stepping.steps import Device, DeviceRun, Frame, Immedi
 from vhlo_tools.execution.values.arrays import ArgumentType
 from vhlo_tools.records import dataclass
 
-__all__ = ["HOST", "Infeed", "Outfeed", "Receive", "Send"]
-
 #: Used as the number of a device for the host.
 HOST: Final = -1
 

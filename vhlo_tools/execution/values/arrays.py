@@ -21,21 +21,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = [
-    "ArgumentType",
-    "Conversion",
-    "TokenType",
-    "TupleType",
-    "ValueType",
-    "as_array",
-    "as_arrays",
-    "as_saved",
-    "fitting",
-    "parse_tensor_type",
-    "parse_value_type",
-    "type_of_array",
-]
-
 Conversion = Literal["direct", "parts", "bits", "wider"]
 
 _DIRECT: Final = {

@@ -8,8 +8,6 @@ from vhlo_tools.aliasing import Alias, AliasConfig, Donor, Shape, ShapeIndex, Si
 from vhlo_tools.bindings import Module, Operation, Provider, class_of
 from vhlo_tools.program import write_module_aliases
 
-__all__ = ["flat_config", "flatten_main"]
-
 
 def flat_config(config: AliasConfig) -> AliasConfig:
     """Return the aliases and donors of a program after flattening its tuples."""

@@ -9,8 +9,6 @@ from vhlo_tools.bindings import MLIRFailure, Module, Operation, functions_of
 from vhlo_tools.errors import EngineError, InvalidProgramError
 from vhlo_tools.program import Program, explain_failure
 
-__all__ = ["bind_first_argument", "main_of", "valid_module"]
-
 #: The greatest depth of tuples, as they are processed recursively.
 _DEEPEST: Final = 100
 

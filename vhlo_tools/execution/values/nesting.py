@@ -8,8 +8,6 @@ from typing import Any
 from vhlo_tools.aliasing import Shape, ShapeIndex, Tuple, format_index
 from vhlo_tools.errors import InvalidInputError
 
-__all__ = ["leaf_values", "nested_values"]
-
 
 def leaf_values(value: Any, shape: Shape, which: str, index: ShapeIndex = ()) -> Iterator[tuple[ShapeIndex, Any]]:
     """Yield the leaves of ``value``, each with its index.

@@ -16,8 +16,6 @@ from vhlo_tools.bindings import Module, Operation, Provider
 from vhlo_tools.execution.values.arrays import ArgumentType, ValueType
 from vhlo_tools.program import read_module_aliases, write_module_aliases
 
-__all__ = ["OpenDimensions", "open_dimensions", "return_sizes", "runs_bounded"]
-
 #: The dimensions of each array result whose sizes follow the results.
 OpenDimensions = tuple[tuple[int, ...], ...]
 

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import CALLEES, Operation, function_of
 
-__all__ = ["CallGraph"]
-
 #: XLA's recursion in jaxlib 0.10.2 survives between 200 and 250 levels of regions and calls, and needs minutes for as
 #: many. That of 0.12.0.1 survives more calls and 300 branches, which take half a minute, and not 1,000.
 _DEEPEST: Final = 100

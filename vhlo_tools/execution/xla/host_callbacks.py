@@ -38,8 +38,6 @@ from vhlo_tools.execution.refusals import refusal
 from vhlo_tools.execution.values.arrays import ArgumentType, TokenType, TupleType, ValueType, parse_value_type
 from vhlo_tools.program import Program, place_of
 
-__all__ = ["Callbacks", "take_calls"]
-
 #: Ops whose regions XLA runs in sequence. For all other regions it generates code for many elements at once, and
 #: crashes on custom calls in them.
 _RUN_AS_THEY_STAND: Final = CONTROL_FLOW | {"builtin.module", "func.func", "sdy.manual_computation"}

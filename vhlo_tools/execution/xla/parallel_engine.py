@@ -24,8 +24,6 @@ from vhlo_tools.execution.xla_programs import LoadedProgram, load
 from vhlo_tools.program import Program, read_module_aliases, write_module_aliases
 from vhlo_tools.records import dataclass
 
-__all__ = ["XlaParallelEngine", "splitting_of"]
-
 
 class XlaParallelEngine:
     """XLA's compiler for the CPU, with a device for each partition of each replica.

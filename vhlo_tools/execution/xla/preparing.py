@@ -23,8 +23,6 @@ from vhlo_tools.legalize import make_plain
 from vhlo_tools.program import Program, explain_failure, load_program, read_module_aliases, write_module_aliases
 from vhlo_tools.records import dataclass
 
-__all__ = ["PreparedForXla", "prepared", "rewrite_here"]
-
 _REWRITE: Final = "vhlo_tools.execution.xla.preparing:rewrite_here"
 _RESOURCE: Final = "dense_resource"
 #: Ops in programs that XLA has compiled, which it does not compile again.

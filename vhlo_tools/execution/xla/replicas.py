@@ -20,8 +20,6 @@ from vhlo_tools.execution.refusals import described
 from vhlo_tools.program import meshes_of
 from vhlo_tools.rewriting import Rewriter, apply_patterns, patterns_of
 
-__all__ = ["flatten_grid"]
-
 
 def flatten_grid(provider: Provider, module: ModuleOp, grid: Grid, name: str) -> None:
     """Rewrite a program for a grid as one for replicas, one for each device, in place.

@@ -14,8 +14,6 @@ from vhlo_tools.execution.refusals import refusal
 from vhlo_tools.execution.xla.crash_limits import CallGraph
 from vhlo_tools.program import Program
 
-__all__ = ["check_ops", "refused"]
-
 #: Ops that XLA does not implement on a CPU, or at which it waits forever.
 _OPS: Final[Mapping[str, str]] = {name: traits.xla_gap for name, traits in OP_TRAITS.items() if traits.xla_gap}
 _OF_SIX_BITS: Final = re.compile("[<x]f6E")

@@ -20,9 +20,6 @@ from vhlo_tools.rewriting import (
     tensors,
 )
 
-__all__ = ["WORKAROUNDS", "work_around"]
-
-
 #: With this attribute XLA does not inline a call.
 _NOT_INLINED: Final = '{inlineable = "false"}'
 

@@ -23,8 +23,6 @@ from vhlo_tools.execution.xla_programs import LoadedProgram, load
 from vhlo_tools.program import Program
 from vhlo_tools.records import dataclass
 
-__all__ = ["XlaEngine"]
-
 _T = TypeVar("_T")
 
 

@@ -14,8 +14,6 @@ from vhlo_tools.formats.protobuf import Message
 if TYPE_CHECKING:
     from vhlo_tools.mapping import View
 
-__all__ = ["find_hlo_module", "is_hlo_proto"]
-
 _NAME: Final = 1
 _ENTRY: Final = 2
 _COMPUTATION: Final = 3

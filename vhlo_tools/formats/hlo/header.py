@@ -9,8 +9,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias, Donor, Signature
 
-__all__ = ["HloHeader"]
-
 
 @dataclass(frozen=True, slots=True)
 class HloHeader:

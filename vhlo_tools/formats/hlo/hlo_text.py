@@ -28,8 +28,6 @@ if TYPE_CHECKING:
         Shape,
     )
 
-__all__ = ["parse_header", "read_hlo_text", "with_long_aliases"]
-
 _ALIASES: Final = "input_output_alias"
 _DONORS: Final = "buffer_donor"
 _LAYOUT: Final = "entry_computation_layout"

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from vhlo_tools.aliasing import Shape
     from vhlo_tools.mapping import View
 
-__all__ = ["ELEMENT_TYPES", "read_hlo_module"]
-
 _NAME: Final = 1
 _PROGRAM_SHAPE: Final = 4
 _ALIASES: Final = 8

@@ -15,8 +15,6 @@ from vhlo_tools.formats.protobuf import Message
 if TYPE_CHECKING:
     from vhlo_tools.mapping import View
 
-__all__ = ["hlo_sharding_text"]
-
 _REPLICATED, _MAXIMAL, _OTHER = 0, 1, 3
 _WORDS: Final = {0: "replicated", 4: "manual", 5: "unknown", 6: "unreduced"}
 # Field numbers.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats.storage import Buffer
     from vhlo_tools.mapping import View
 
-__all__ = ["JaxExport", "decode_jax_export", "is_jax_export", "replace_modules"]
-
 _ROOT: Final = "Exported"
 _MODULE: Final = "mlir_module_serialized"
 # The limit on the number of derivatives, each with a program of its own; real files have at most a few.

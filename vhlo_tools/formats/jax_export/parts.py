@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats.flatbuffer import Table
     from vhlo_tools.formats.jax_export.export_file import JaxExport
 
-__all__ = ["parts_of"]
-
 # The kind of a node of a tree that stands for a registered type; the kinds before it are those of Python itself.
 _CUSTOM = 5
 

@@ -11,8 +11,6 @@ from typing import Final
 
 from vhlo_tools.formats.flatbuffer import Layout
 
-__all__ = ["DTYPES", "JAX_EXPORT", "MEMORY_SPACES"]
-
 JAX_EXPORT: Final = Layout(
     "jax.export",
     {

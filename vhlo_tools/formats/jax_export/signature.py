@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vhlo_tools.formats.flatbuffer import Table
     from vhlo_tools.formats.jax_export.export_file import JaxExport
 
-__all__ = ["JaxSignature", "JaxValue", "read_signature"]
-
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
 _TOKEN: Final = 1
 _DEVICE: Final = 1

@@ -16,8 +16,6 @@ from vhlo_tools.printable import printable
 if TYPE_CHECKING:
     from vhlo_tools.graphs import Value
 
-__all__ = ["PURPOSE", "Form", "argument_id", "functions", "graph_id", "model_graphs", "op_id"]
-
 Form = Literal["stablehlo", "vhlo"]
 
 PURPOSE: Final = "showing a program in Model Explorer"

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 else:
     from model_explorer import Adapter, NodeDataProvider
 
-__all__ = ["NodeData", "StableHloAdapter", "VhloAdapter"]
-
 #: The suffixes of files with artifacts: artifacts themselves, and those of jax.export.
 _SUFFIXES: Final = ["mlirbc", "bc", "vhlo", "jax_export"]
 _STABLEHLO: Final = "vhlo_tools_stablehlo"

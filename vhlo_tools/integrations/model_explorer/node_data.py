@@ -15,8 +15,6 @@ from vhlo_tools.version import Version
 if TYPE_CHECKING:
     from vhlo_tools.findings import Level
 
-__all__ = ["NodeDataKind", "node_data"]
-
 NodeDataKind = Literal["introductions", "findings", "aliases"]
 
 #: The colours of nodes and of the text in them: what is seen in light and dark, and with a contrast above 4.5.

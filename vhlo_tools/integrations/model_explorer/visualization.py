@@ -18,8 +18,6 @@ from vhlo_tools.integrations.model_explorer.node_data import NodeDataKind, node_
 if TYPE_CHECKING:
     from vhlo_tools.version import Version
 
-__all__ = ["configuration", "visualize"]
-
 #: The package whose module ``main`` Model Explorer loads.
 _EXTENSION: Final = "vhlo_tools.integrations.model_explorer"
 

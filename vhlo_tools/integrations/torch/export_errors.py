@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.findings import Diagnostic
 
-__all__ = ["data_dependent", "explained", "failing_ops", "first_words", "quiet_failure"]
-
 #: An op that torch-mlir does not know is a ``torch.operator`` with the name as an attribute.
 _OPERATOR: Final = re.compile(r'name = "torch\.([\w.]+)"')
 _OP: Final = re.compile(r"'torch\.((?:aten|prims|prim|runtime|quantized|torchvision)\.[\w.]+)'")

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.program import ExportOptions, ProgramSource
 
-__all__ = ["export", "open_model"]
-
 Weights = Literal["constants", "arguments"]
 
 _PURPOSE: Final = "exporting a PyTorch program"

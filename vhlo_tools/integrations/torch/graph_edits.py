@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["count_from_the_start", "prepared", "wrap_indices"]
-
 #: The ops that take tensors of indices, which may be negative.
 _INDEXED: Final = ("aten.index.Tensor", "aten.index_put.default")
 #: The ops with bounds along a dimension, with the places of the dimension, of the start and of the end.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from vhlo_tools.findings import SourceLocation
 
-__all__ = ["GraphEvaluator"]
-
 
 @dataclass(frozen=True, slots=True)
 class GraphEvaluator:

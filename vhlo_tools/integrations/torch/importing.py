@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact import Artifact
     from vhlo_tools.bindings import Module
 
-__all__ = ["MEMORY", "SECONDS", "ImportSettings", "Imported", "ImporterName", "import_program"]
-
 ImporterName = Literal["auto", "torchax", "torch-mlir"]
 
 #: The default limits of torch-mlir's passes: models of thousands of ops take a minute and one or two gigabytes.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from torch.export.graph_signature import InputSpec, OutputSpec
     from torch.fx import Node
 
-__all__ = ["Lifted", "lift"]
-
 # A small tensor that is not a weight remains visible to torch-mlir as a value, because it may be a size.
 _SMALL: Final = 64
 

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-__all__ = ["as_numpy"]
-
 
 def as_numpy(tensor: torch.Tensor, name: str) -> np.ndarray[Any, Any]:
     """Return a tensor as an array, which shares the memory of a contiguous CPU tensor.

@@ -6,8 +6,6 @@ from typing import Any
 
 from vhlo_tools.bindings import Module, Provider
 
-__all__ = ["mend"]
-
 
 def mend(module: Module, provider: Provider) -> None:
     """Fix, in place, ops that XLA rejects and ops that prevent inference of shapes from the shapes of the inputs."""

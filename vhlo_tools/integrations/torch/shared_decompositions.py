@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["shared_decompositions"]
-
 
 def shared_decompositions() -> dict[Any, Callable[..., Any]]:
     """Return the decompositions for all importers."""

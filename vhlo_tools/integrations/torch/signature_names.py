@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["input_names", "output_names"]
-
 
 def input_names(program: torch.export.ExportedProgram) -> tuple[str, ...]:
     """Return a name for each leaf of the inputs: ``tokens``, ``state.0``, ``options.scale``."""

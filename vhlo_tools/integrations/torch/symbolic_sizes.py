@@ -10,8 +10,6 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["SymbolicSizes"]
-
 _UNBOUND: Final = 2
 
 

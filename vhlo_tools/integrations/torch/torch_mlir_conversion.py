@@ -13,17 +13,6 @@ from vhlo_tools.findings import Diagnostic
 from vhlo_tools.integrations.torch.repairs import mend
 from vhlo_tools.records import dataclass
 
-__all__ = [
-    "CONVERT",
-    "CONVERT_FIRST",
-    "Converted",
-    "bytecode_of",
-    "convert",
-    "convert_first",
-    "named_ops",
-    "new_context",
-]
-
 #: The names of :func:`convert` and :func:`convert_first` for calls in a child process.
 CONVERT: Final = f"{__name__}:convert"
 CONVERT_FIRST: Final = f"{__name__}:convert_first"

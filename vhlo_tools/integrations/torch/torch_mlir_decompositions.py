@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["decompositions"]
-
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
     """Return the table for decomposing exported programs."""

@@ -22,8 +22,6 @@ from vhlo_tools.integrations.torch.torch_mlir_conversion import (
 if TYPE_CHECKING:
     from vhlo_tools.integrations.torch.lifting import Lifted
 
-__all__ = ["decompositions", "import_program"]
-
 # If more torch ops than this remain, one of the first passes failed, and the remaining ops are not the cause.
 _FEW: Final = 8
 # The share of the limits that the first ops of a program may use while the op that exceeds them is sought, with bounds

@@ -22,8 +22,6 @@ from vhlo_tools.integrations.torch.torchax_loading import load_torchax
 if TYPE_CHECKING:
     from vhlo_tools.integrations.torch.lifting import Lifted
 
-__all__ = ["decompositions", "import_program"]
-
 #: Artifacts are for processes without jax: their custom calls are those of XLA for CPUs, if there are any.
 _PLATFORM: Final = "cpu"
 #: The files whose frames are at the start of each thread.

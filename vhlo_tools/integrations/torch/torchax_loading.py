@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from vhlo_tools.errors import ProviderError
 
-__all__ = ["load_torchax", "torchax_is_installed"]
-
 #: The versions that were tried.
 _FITTING: Final = "torchax 0.0.13 fits torch 2.12.0 and 2.13.0 with jax 0.10.2"
 _TELEMETRY: Final = "ENABLE_RUNTIME_UPTIME_TELEMETRY"

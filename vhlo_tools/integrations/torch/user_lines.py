@@ -12,8 +12,6 @@ from vhlo_tools.findings import SourceLocation
 if TYPE_CHECKING:
     from torch.fx import Node
 
-__all__ = ["described", "user_line"]
-
 _FRAME: Final = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.MULTILINE)
 
 

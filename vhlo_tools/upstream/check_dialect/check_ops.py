@@ -15,8 +15,6 @@ from vhlo_tools.bindings import Operation
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.scanner import Scanner
 
-__all__ = ["constant_of", "is_good_check"]
-
 _TENSOR: Final = re.compile(r"tensor<.*>")
 _FLOATS: Final = re.compile(r"tensor<(?:[\d?]+x)*(?:b?f\d|complex<).*>")
 #: A string, or the start of an attribute with the name `value`.

@@ -15,8 +15,6 @@ import numpy as np
 from vhlo_tools.execution import as_saved, is_near, ulp_difference
 from vhlo_tools.records import dataclass
 
-__all__ = ["CheckFailedError", "ProbeFolder", "Texts", "expect_almost_eq", "expect_close", "expect_eq"]
-
 Array = np.ndarray[Any, Any]
 
 #: Returns the elements of an array as text, in order.

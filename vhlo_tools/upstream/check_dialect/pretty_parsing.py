@@ -11,8 +11,6 @@ from typing import Final
 
 from vhlo_tools.upstream.scanner import MismatchError, Scanner
 
-__all__ = ["generic_checks"]
-
 _CANDIDATE: Final = re.compile(r'//[^\n]*|"(?:\\.|[^"\\])*"|(?<![\w.$!#@%])check\.(?P<op>expect_\w+)(?=[\s%])')
 _VALUE: Final = re.compile(r"%[\w$.-]+(?:#\d+)?")
 _NUMBER: Final = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)")

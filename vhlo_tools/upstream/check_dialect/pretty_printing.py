@@ -12,8 +12,6 @@ from typing import Final
 from vhlo_tools.records import dataclass
 from vhlo_tools.upstream.scanner import Scanner, parts_of
 
-__all__ = ["pretty_checks"]
-
 _CANDIDATE: Final = re.compile(r'"check\.(?P<op>expect_\w+)"(?=\()|"(?:\\.|[^"\\])*"')
 _TYPE: Final = re.compile(r" : (?:f64|ui32|ui64)$")
 

@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Rewriter, tensors
 
-__all__ = ["convolution"]
-
 #: The names of the dimensions of the result in dimension numbers.
 _OUTPUT: Final = re.compile(r"(?<=->\[)([^\]]*)(?=\])")
 

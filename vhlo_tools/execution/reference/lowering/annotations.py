@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Rewriter
 
-__all__ = ["annotated", "declared", "placed_unless"]
-
 #: Targets of custom calls that only place their operand.
 _PLACING: Final = frozenset({"LayoutConstraint", "MoveToDevice", "MoveToHost", "Sharding", "annotate_device_placement"})
 

@@ -16,8 +16,6 @@ from vhlo_tools.bindings import ModuleOp, Provider
 from vhlo_tools.execution.reference.lowering.lowering_patterns import apply_required
 from vhlo_tools.rewriting import DIMENSION_BITS, Build, MatchFailure, Rewriter, patterns_of, retype, spread
 
-__all__ = ["BOUND_PATTERNS", "has_bounds", "release_bounds"]
-
 _SIGN: Final = "#stablehlo.bounds<"
 _SET: Final = "stablehlo.set_dimension_size"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from vhlo_tools.bindings import Operation
 
-__all__ = ["passes_only_tensors"]
-
 
 def passes_only_tensors(op: Operation) -> bool:
     """Return whether all operands and results are tensors, with no tokens or tuples."""

@@ -18,8 +18,6 @@ from vhlo_tools.rewriting import (
     tensors,
 )
 
-__all__ = ["cholesky"]
-
 
 def cholesky(rewriter: Rewriter) -> list[Any]:
     """Return the triangular factor of each matrix."""

@@ -11,8 +11,6 @@ from typing import Any
 from vhlo_tools.bindings import class_of
 from vhlo_tools.rewriting import Rewriter, Tensor, select, tensors
 
-__all__ = ["divide", "remainder"]
-
 
 def divide(rewriter: Rewriter) -> list[Any] | None:
     """Guard a ``divide`` of integers against zero divisors."""

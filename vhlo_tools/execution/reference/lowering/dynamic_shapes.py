@@ -10,8 +10,6 @@ import numpy as np
 
 from vhlo_tools.bindings import Module, Operation, Provider, inline_calls
 
-__all__ = ["is_dynamic", "may_be_sizes", "refine", "resolve_shapes"]
-
 _PASSES: Final = (
     "inline",
     "stablehlo-refine-arguments{{types={types}}}",

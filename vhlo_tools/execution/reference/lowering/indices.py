@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import Rewriter, Tensor
 
-__all__ = ["signed", "signed_from"]
-
 _WIDE: Final = 32
 
 

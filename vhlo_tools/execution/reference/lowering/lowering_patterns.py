@@ -33,8 +33,6 @@ from vhlo_tools.execution.reference.lowering.transform import fft
 from vhlo_tools.execution.refusals import refusal
 from vhlo_tools.rewriting import Pattern, Rewriter, UnmatchedOpError, apply_patterns, patterns_of
 
-__all__ = ["PATTERNS", "apply_required"]
-
 
 def _create_token(rewriter: Rewriter) -> list[Any]:
     """Replace a ``create_token`` with an ``after_all`` without operands, which the interpreter supports."""

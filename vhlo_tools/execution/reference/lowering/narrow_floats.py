@@ -13,8 +13,6 @@ from vhlo_tools.execution.op_traits import ops_where
 from vhlo_tools.execution.reference.lowering.lowering_patterns import apply_required
 from vhlo_tools.rewriting import Rewriter, Tensor, patterns_of, select, tensors
 
-__all__ = ["NARROW_FLOAT_PATTERNS", "has_narrow_floats", "widen_narrow_floats"]
-
 _GREATEST: Final = {"f4E2M1FN": 6.0, "f6E2M3FN": 7.5, "f6E3M2FN": 28.0}
 _REWRITTEN: Final = ops_where(lambda traits: "narrow floats" in traits.rewritings)
 

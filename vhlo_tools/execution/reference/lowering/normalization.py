@@ -10,8 +10,6 @@ from typing import Any
 
 from vhlo_tools.rewriting import Rewriter, Tensor, tensors
 
-__all__ = ["batch_norm_grad", "batch_norm_inference", "batch_norm_training"]
-
 
 def batch_norm_inference(rewriter: Rewriter) -> list[Any]:
     """Normalize by a given mean and variance."""

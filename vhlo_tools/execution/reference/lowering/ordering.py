@@ -11,8 +11,6 @@ from typing import Any
 
 from vhlo_tools.rewriting import Rewriter, Tensor, select, tensors
 
-__all__ = ["compare"]
-
 
 def compare(rewriter: Rewriter) -> list[Any] | None:
     """Compare floats by ``totalOrder`` if the op specifies that."""

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from vhlo_tools.rewriting import MatchFailure, Rewriter, Tensor, tensors
 
-__all__ = ["broadcast", "dot", "dot_general", "einsum", "torch_index_select", "unary_einsum"]
-
 _REST: Final = "..."
 _CONTRACTED: Final = re.compile(r"lhs_contracting_dimensions = \[([0-9, ]*)\]")
 

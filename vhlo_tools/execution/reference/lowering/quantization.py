@@ -30,8 +30,6 @@ from vhlo_tools.rewriting import (
     values_of,
 )
 
-__all__ = ["is_quantized", "store_quantized"]
-
 _SIGN: Final = "!quant.uniform<"
 #: Ops that pass elements on unchanged, each to a value of the same type, or to their own regions.
 _PASS_ON: Final = ops_where(lambda traits: traits.quantized == "passed on")

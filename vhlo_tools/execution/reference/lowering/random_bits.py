@@ -21,8 +21,6 @@ from vhlo_tools.rewriting import (
     tensors,
 )
 
-__all__ = ["rng_bit_generator"]
-
 _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
 _THREEFRY_PARITY: Final = 0x1BD11BDA
 _THREEFRY_GROUPS: Final = 5

@@ -18,15 +18,6 @@ from vhlo_tools.execution.reference.lowering.indices import signed, signed_from
 from vhlo_tools.rewriting import Pattern, Rewriter, Tensor, dimension_numbers, select
 from vhlo_tools.version import Version
 
-__all__ = [
-    "PARTIAL_WINDOWS",
-    "SCATTER_PATTERNS",
-    "has_partial_windows",
-    "scatter",
-    "scatter_as_specified",
-    "writes_over_inputs",
-]
-
 #: What the report of a run says of a program with such a scatter.
 PARTIAL_WINDOWS: Final = (
     "a window of a scatter that is partly outside of its operand changes nothing, as in XLA and JAX: by the "

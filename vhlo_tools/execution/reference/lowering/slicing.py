@@ -7,8 +7,6 @@ from typing import Any
 
 from vhlo_tools.rewriting import Rewriter
 
-__all__ = ["real_dynamic_slice"]
-
 
 def real_dynamic_slice(rewriter: Rewriter) -> list[Any] | None:
     """Take a strided slice at its start, with the size of the result, if that is known.

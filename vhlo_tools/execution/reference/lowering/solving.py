@@ -11,8 +11,6 @@ from typing import Any
 
 from vhlo_tools.rewriting import Rewriter, Tensor, loop, tensors
 
-__all__ = ["triangular_solve"]
-
 
 def triangular_solve(rewriter: Rewriter) -> list[Any] | None:
     """Solve the systems of a batch one by one, and adjoint ones as transposed ones."""

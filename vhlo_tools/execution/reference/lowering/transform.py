@@ -10,8 +10,6 @@ from typing import Any
 
 from vhlo_tools.rewriting import Rewriter, Tensor, concatenate, tensors
 
-__all__ = ["fft"]
-
 
 def fft(rewriter: Rewriter) -> list[Any] | None:
     """Transform in f64, and to real numbers of odd length from the whole spectrum."""

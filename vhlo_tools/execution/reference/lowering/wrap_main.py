@@ -10,8 +10,6 @@ from vhlo_tools.execution.reference.calling_convention import converting_main, i
 from vhlo_tools.execution.reference.lowering.calls import passes_only_tensors
 from vhlo_tools.execution.values.arrays import ValueType
 
-__all__ = ["wrap_main"]
-
 _INNER: Final = "vhlo_tools.program"
 
 
