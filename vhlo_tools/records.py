@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     # Not declared as the decorator of the standard library, for which mypyc has a way of its own to make classes.
     @dataclass_transform(field_specifiers=(dataclasses.field,))
-    def dataclass(  # noqa: D103 - as `_dataclass`
+    def dataclass(
         *, frozen: bool = False, slots: bool = False, eq: bool = True, order: bool = False
     ) -> Callable[[_T], _T]: ...
 

@@ -3,7 +3,7 @@
 The bindings ship no types that are valid across providers; these protocols describe their common interface.
 """
 
-# ruff: noqa: D102 - the members are MLIR's, and documented there
+
 
 from __future__ import annotations
 

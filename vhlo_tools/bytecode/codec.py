@@ -22,12 +22,12 @@ class EntryTables(Protocol):
     """The tables to which entries refer."""
 
     @property
-    def attributes(self) -> EntryTable: ...  # noqa: D102
+    def attributes(self) -> EntryTable: ...
     @property
-    def types(self) -> EntryTable: ...  # noqa: D102
+    def types(self) -> EntryTable: ...
     @property
-    def strings(self) -> list[bytes]: ...  # noqa: D102
-    def dialect(self, index: int) -> str: ...  # noqa: D102
+    def strings(self) -> list[bytes]: ...
+    def dialect(self, index: int) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Source: StableHLO specification, the section on each op (``docs/spec.md`` in openxla/stablehlo).
 """
 
-# ruff: noqa: D102 - the methods are those of Step, and documented there
+
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Calls, loops and branches, as steps."""
 
-# ruff: noqa: D102 - the methods are those of Step, and documented there
+
 
 from __future__ import annotations
 

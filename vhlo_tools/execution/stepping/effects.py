@@ -1,6 +1,6 @@
 """Steps for handlers, probes, and device numbers, which the engine does not support."""
 
-# ruff: noqa: D102 - the methods are those of Step, and documented there
+
 
 from __future__ import annotations
 

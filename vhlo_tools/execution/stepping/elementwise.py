@@ -1,6 +1,6 @@
 """Steps for bodies with ops that the engine cannot evaluate, stepped through for each element, which is slow."""
 
-# ruff: noqa: D102 - the methods are those of Step, and documented there
+
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ openxla/stablehlo); for the host, which exists if different programs run in para
 and ``evalRecvOp`` in ``stablehlo/reference/Ops.cpp``: any device that receives from the host gets values sent to it.
 """
 
-# ruff: noqa: D102 - the methods are those of Step, and documented there
+
 
 from __future__ import annotations
 
