@@ -44,6 +44,7 @@ __all__ = [
     "is_allowed",
     "recorded_versions",
     "surface_today",
+    "undocumented",
 ]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -52,6 +53,8 @@ RECORDED: Final = ROOT / "tests" / "surface"
 
 _PYTHON, _NAMES = ".python.txt", ".names.txt"
 _PACKAGE: Final = "vhlo_tools"
+_PUBLIC: Final = frozenset(f"{_PACKAGE}.{name}" for name in vhlo_tools.__all__)
+_MACHINERY: Final = frozenset({"bindings", "bytecode"})
 #: How a line ends that names an argument or an option without which a command does nothing.
 _REQUIRED: Final = " (required)"
 
@@ -115,12 +118,39 @@ def recorded_versions(folder: Path = RECORDED) -> list[str]:
 
 def surface_today(root: Path = ROOT) -> Surface:
     """Return the surface of the checkout ``root``, which must be the one that is imported."""
-    package = griffe.load(_PACKAGE, search_paths=[str(root)])
-    roots = [f"{_PACKAGE}.{name}" for name in vhlo_tools.__all__]
-    stub = _Stub(package)
-    stub.reach(*roots, f"{_PACKAGE}.pytest_plugin.VhloCheck")
+    stub, roots = _reached(root), [f"{_PACKAGE}.{name}" for name in vhlo_tools.__all__]
     names = [*roots, *_commands(cli, ["vhlo"]), *_settings(), *_pytest_additions()]
     return Surface(stub.text(), tuple(sorted(names)))
+
+
+def _reached(root: Path) -> _Stub:
+    """Return what can be imported, and what its signatures name."""
+    stub = _Stub(griffe.load(_PACKAGE, search_paths=[str(root)]))
+    stub.reach(*(f"{_PACKAGE}.{name}" for name in vhlo_tools.__all__), f"{_PACKAGE}.pytest_plugin.VhloCheck")
+    return stub
+
+
+def undocumented(root: Path = ROOT) -> list[str]:
+    """Return a line for each public name without a docstring, and each parameter of a function that none describes.
+
+    Classes that signatures reach in rooms of machinery are no promise of this package: their names are enough.
+    """
+    lines: list[str] = []
+    for found in _reached(root).found():
+        if found.path.split(".")[1] in _MACHINERY or found.name.startswith("_"):
+            continue
+        named = [each for each in _members(found) if not each.name.startswith("__")] if found.is_class else []
+        for each in (found, *named):
+            if not (each.is_class or each.is_function or "property" in each.labels):
+                continue
+            if each.docstring is None:
+                lines.append(f"{each.path} has no docstring")
+            elif found.is_function and f"{_PACKAGE}.{each.name}" in _PUBLIC:
+                sections = each.docstring.parse("google")
+                said = {one.name for part in sections if part.kind.value == "parameters" for one in part.value}
+                asked = [one.name for one in each.parameters]
+                lines += [f"{each.path} does not describe {one}" for one in asked if one not in said]
+    return sorted(lines)
 
 
 def change_between(old: Surface, new: Surface) -> Change:
@@ -180,6 +210,10 @@ class _Stub:
         # Added to while it is read: first come the names that are given, and then what they name.
         for path in waiting:
             waiting += self._add(path)
+
+    def found(self) -> list[Any]:
+        """Return all of them."""
+        return list(self._found.values())
 
     def _add(self, path: str) -> Iterator[str]:
         """Add what a path names, and yield the paths that its signature names."""

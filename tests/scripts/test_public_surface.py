@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from public_surface import (
     is_allowed,
     recorded_versions,
     surface_today,
+    undocumented,
 )
 
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -55,6 +57,18 @@ def test_what_is_public_is_in_the_record() -> None:
     # A name that cannot be imported from the package, but that a signature names.
     assert "class Requirements" in recorded.python
     assert "def serialize(program: ProgramSource" in recorded.python
+
+
+def test_what_is_public_has_its_docstring(tmp_path: Path) -> None:
+    assert not undocumented()
+    shutil.copytree(ROOT / "vhlo_tools", tmp_path / "vhlo_tools", ignore=shutil.ignore_patterns("__pycache__"))
+    conversion = tmp_path / "vhlo_tools" / "api" / "conversion.py"
+    text = conversion.read_text(encoding="utf-8")
+    before, function, after = text.partition("def strip(")
+    said = "        artifact: The artifact, its path or its bytes.\n"
+    assert said in after
+    conversion.write_text(before + function + after.replace(said, "", 1), encoding="utf-8")
+    assert undocumented(tmp_path) == ["vhlo_tools.api.conversion.strip does not describe artifact"]
 
 
 @pytest.mark.parametrize(
