@@ -125,7 +125,7 @@ def surface_today(root: Path = ROOT) -> Surface:
 
 def _reached(root: Path) -> _Stub:
     """Return what can be imported, and what its signatures name."""
-    stub = _Stub(griffe.load(_PACKAGE, search_paths=[str(root)]))
+    stub = _Stub(griffe.load(_PACKAGE, search_paths=[str(root)], try_relative_path=False))
     stub.reach(*(f"{_PACKAGE}.{name}" for name in vhlo_tools.__all__), f"{_PACKAGE}.pytest_plugin.VhloCheck")
     return stub
 
