@@ -1,4 +1,4 @@
-"""The folder for what this package keeps for the user, and a set of digests in it."""
+"""Cache folder of this package for the user, and a set of digests in it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,7 @@ _OTHERS_MAY_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
-    """Return the folder of what is kept for the user: ``$VHLO_TOOLS_CACHE``, or one in the user's cache folder.
-
-    Raises:
-        RuntimeError: If the user has no home.
-    """
+    """Return ``$VHLO_TOOLS_CACHE``, or a folder in the user's cache folder; ``RuntimeError`` without a home."""
     if chosen := os.environ.get("VHLO_TOOLS_CACHE"):
         return Path(chosen).absolute()
     if Path(os.environ.get("XDG_CACHE_HOME", "")).is_absolute():
@@ -45,26 +41,19 @@ def cache_folder() -> Path:
 class DigestSet:
     """A set of SHA-256 digests in a file, for all processes of the user.
 
-    It is empty, and stays so, where another user could write to the file or its folder, or where there is no file;
-    also where the system does not say who could, as on Windows.
-    Digests that several processes add at once may be lost; none appears that was not added.
-
-    Attributes:
-        folder: The folder of the file.
-        name: The name of the file.
+    It is and stays empty where another user could write to the file or its folder, where the system does not say who
+    could, as on Windows, or without a file. Digests added at once by several processes may be lost; none is made up.
     """
 
     folder: Path
     name: str
 
     def __contains__(self, digest: bytes) -> bool:
-        """Return whether it has a digest."""
         with suppress(OSError), self._opened() as folder, self._file(folder, os.O_RDONLY) as file:
             return digest in _digests(_read(file))
         return False
 
     def add(self, digest: bytes) -> None:
-        """Add a digest, if the file can be written."""
         with suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._opened() as folder:
@@ -75,7 +64,7 @@ class DigestSet:
                     self._halve(folder)
 
     def _halve(self, folder: int) -> None:
-        """Replace the file by one with the newer half of its digests, or by none if one was written in part."""
+        """Keep the newer half of the digests, or none if one was written in part."""
         with self._file(folder, os.O_RDONLY) as file:
             data = _read(file)
         other = f".{self.name}-{os.getpid()}"
@@ -108,7 +97,7 @@ class DigestSet:
 
 
 def _refuse_of_others(descriptor: int) -> None:
-    """Raise ``PermissionError`` if somebody else owns, or may write, what is open."""
+    """Raise ``PermissionError`` if somebody else owns, or may write, the open file."""
     status = os.fstat(descriptor)
     if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_MAY_WRITE:
         raise PermissionError("another user could write it")

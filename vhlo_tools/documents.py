@@ -12,15 +12,9 @@ from typing import Any, NoReturn
 
 
 def read_json(text: str | bytes, *, not_finite: bool = False) -> Any:
-    """Return the value that ``text`` represents.
+    """Refuse duplicate keys, deep nesting, numbers that are not finite, and numbers of thousands of digits.
 
-    Args:
-        text: The text.
-        not_finite: Whether ``NaN`` and ``Infinity`` are accepted, as Python writes them.
-
-    Raises:
-        ValueError: If it is not JSON, is not UTF-8, nests too deeply, has a key twice in one object, or a number that
-            is not finite or has thousands of digits.
+    ``not_finite`` accepts ``NaN`` and ``Infinity``, as Python writes them.
     """
     try:
         return json.loads(
@@ -34,11 +28,6 @@ def read_json(text: str | bytes, *, not_finite: bool = False) -> Any:
 
 
 def read_toml(text: str | bytes) -> dict[str, Any]:
-    """Return the table that ``text`` represents.
-
-    Raises:
-        ValueError: If it is not TOML, is not UTF-8, or nests too deeply.
-    """
     try:
         return tomllib.loads(text if isinstance(text, str) else text.decode("utf-8"))
     except RecursionError as error:

@@ -3,8 +3,8 @@
 All output of the toolkit goes through :func:`write_atomically`: a reader never sees a partial file, an interrupted run
 leaves none behind, and an existing file is replaced only on request.
 
-A manifest (:mod:`vhlo_tools.manifests`) beside a file describes the bytes that the file has. Whatever writes the file
-anew removes it first, so that there is no moment, and no interruption, after which one describes other bytes.
+A manifest (:mod:`vhlo_tools.manifests`) beside a file describes its bytes. Whatever writes the file anew removes the
+manifest first, so that at no moment, and after no interruption, one describes other bytes.
 """
 
 from __future__ import annotations
@@ -36,20 +36,10 @@ _PERMISSIONS = 0o666
 
 
 def write_atomically(path: Place, chunks: Iterable[Chunk], *, force: bool = False) -> None:
-    """Write ``chunks`` to ``path``, so that the file or the object appears complete or not at all.
+    """Write a file or an object, which appears complete or not at all; on an error nothing is left behind.
 
-    A manifest beside the file, which describes what the file was, is removed; those behind URLs are left alone.
-
-    Args:
-        path: The path of the file, or the URL of the object. A symbolic link is followed; a device or a pipe is written
-            directly.
-        chunks: The bytes, in order.
-        force: Whether an existing file may be replaced. Its permissions are kept.
-
-    Raises:
-        FileExistsError: If ``path`` exists and ``force`` is not set.
-        OSError: If the file cannot be written; nothing is left behind.
-        StoreError: If the object cannot be written; nothing is left behind.
+    A manifest beside the file is removed; those behind URLs are left alone. A symbolic link is followed; a device or a
+    pipe is written directly. A replaced file keeps its permissions.
     """
     if isinstance(path, Url):
         # Imported here, as in all rooms, so that commands on files need not load what handles objects.
@@ -74,21 +64,13 @@ def write_atomically(path: Place, chunks: Iterable[Chunk], *, force: bool = Fals
 
 
 def write_chunks(handle: int, chunks: Iterable[Chunk]) -> None:
-    """Append ``chunks`` to an open file; the kernel copies the chunks that are ranges of a file.
-
-    Raises:
-        OSError: If they cannot be written.
-    """
+    """Append ``chunks`` to an open file; the kernel copies the chunks that are ranges of a file."""
     for chunk in joined(chunks):
         copy(chunk, handle)
 
 
 def remove_manifest(path: Path) -> None:
-    """Remove the manifest beside a file that is about to be written anew, if there is one.
-
-    Raises:
-        OSError: If it is there and cannot be removed.
-    """
+    """Remove the manifest beside a file that is about to be written anew, if there is one."""
     if not path.name:  # a folder such as `.`
         return
     beside = path.with_name(path.name + MANIFEST_SUFFIX)
@@ -139,7 +121,7 @@ def _write_beside(path: Path, chunks: Iterable[Chunk], *, force: bool, also: Pat
 
 
 def _open_nameless(folder: Path) -> int | None:
-    """Open a new file without a name, which disappears if the process is killed; return ``None`` if unsupported."""
+    """Open a file without a name, which disappears if the process is killed; ``None`` if unsupported."""
     # It gets its name through /proc.
     if not hasattr(os, "O_TMPFILE") or not os.path.isdir("/proc/self/fd"):  # noqa: PTH112
         return None
@@ -152,7 +134,6 @@ def _open_nameless(folder: Path) -> int | None:
 
 
 def joined(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
-    """Yield ``chunks``, with small chunks joined."""
     small: list[Chunk] = []
     size = 0
     for chunk in chunks:

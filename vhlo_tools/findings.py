@@ -117,7 +117,6 @@ class Finding:
         return str(self.location or self.path or "")
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
         return Findings([self])._repr_html_()
 
     @property
@@ -152,7 +151,7 @@ SHOWN_PLACES: Final = 10
 
 
 def group_findings(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
-    """Return findings grouped by level, feature and remedy, in the order of the first member of each group."""
+    """Group by level, feature and remedy, in the order of the first member of each group."""
     groups: dict[tuple[str, str, str | None], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.level, finding.feature, finding.remedy), []).append(finding)
@@ -160,13 +159,13 @@ def group_findings(findings: Iterable[Finding]) -> list[tuple[Finding, ...]]:
 
 
 def finding_as_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding as a JSON object; its location and versions are strings."""
+    """The location and versions become strings."""
     texts = {key: str(value) for key in ("location", "introduced", "target") if (value := getattr(finding, key))}
     return {**asdict(finding), **texts}
 
 
 def findings_lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield findings as lines of text: grouped by feature, each with its location, and the remedy once per group."""
+    """Group by feature, with the location of each finding, and the remedy once per group."""
     for group in group_findings(findings):
         counts: Counter[str] = Counter()
         for finding in group:

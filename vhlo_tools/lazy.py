@@ -14,12 +14,7 @@ from typing import Any
 def lazy_exports(
     package: str, names: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and the ``__dir__`` of a package (PEP 562).
-
-    Args:
-        package: The package, by its ``__name__``.
-        names: The names that each module exports, by the name of the module within the package.
-    """
+    """Return the ``__getattr__`` and the ``__dir__`` of a package (PEP 562), for names by module."""
     module_of = {name: module for module, given in names.items() for name in given}
 
     def load(name: str) -> Any:

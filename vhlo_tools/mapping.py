@@ -84,7 +84,7 @@ class _OpenFile:
         self._window = (0, b"")
 
     def read(self, start: int, size: int) -> bytes:
-        """Return the bytes at an offset, exactly ``size``."""
+        """Return exactly ``size`` bytes."""
         found = read_at(self.handle, size, start)
         if len(found) < size:
             # Linux reads at most 2 GiB at once, and a signal may end a read early.
@@ -99,7 +99,7 @@ class _OpenFile:
         return found
 
     def near(self, start: int, stop: int) -> bytes:
-        """Return a short range of the file, from the last window if it is there."""
+        """Return a short range, from the last window if possible."""
         base, window = self._window
         if start < base or stop > base + len(window):
             base, window = start, self.read(start, max(stop - start, min(_WINDOW, self.size - start)))
@@ -107,12 +107,11 @@ class _OpenFile:
         return window[start - base : stop - base]
 
     def pieces(self, start: int, stop: int, size: int) -> Iterator[bytes | memoryview]:
-        """Yield a range in pieces."""
         for at in range(start, stop, size):
             yield self.read(at, min(size, stop - at))
 
     def copy_to(self, start: int, size: int, out: int) -> int:
-        """Copy a range into the file ``out`` in the kernel, as far as supported; return the number of bytes copied."""
+        """Copy in the kernel, as far as supported; return the number of bytes copied."""
         done = 0
         with suppress(OSError):
             while done < size:
@@ -206,17 +205,15 @@ Chunk = bytes | View
 
 
 def view(data: bytes | bytearray | View) -> View:
-    """Return ``data`` as something to slice without copying it."""
     return data if isinstance(data, FileRange | memoryview) else memoryview(data)
 
 
 def join(chunks: Iterable[Chunk | bytearray]) -> bytes:
-    """Return ``chunks`` in one piece."""
     return b"".join([bytes(each) if isinstance(each, FileRange) else each for each in chunks])
 
 
 def kind_of_file(mode: int) -> str | None:
-    """Return what a file is by the mode of its status, such as ``a FIFO``; ``None`` for a regular file."""
+    """Return the kind of a file that is not regular, such as ``a FIFO``."""
     return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "of an unknown kind")
 
 
@@ -224,9 +221,6 @@ def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading; nothing else is opened, because it may block or never end.
 
     A pipe that is open in this process already can be named too, such as one of ``<(...)`` in a shell.
-
-    Raises:
-        OSError: If the file cannot be opened, or is not a regular file.
     """
     # A FIFO without a writer would block.
     file = os.open(path, os.O_RDONLY | NO_BLOCKING | BINARY)
@@ -246,22 +240,14 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def map_file(path: Path) -> View:
-    """Return the contents of a file, which are read on access.
-
-    Raises:
-        OSError: If the file cannot be opened, or is not a regular file.
-    """
+    """Return the contents of a file, which are read on access."""
     with open_regular(path) as file:
         opened = _OpenFile(file.fileno(), str(path))
         return FileRange(opened, 0, opened.size)[:]
 
 
 def digest_of(data: bytes | bytearray | View) -> bytes:
-    """Return SHA-256 of ``data``; large files are read slice by slice.
-
-    Raises:
-        MalformedArtifactError: If its file has been cut short.
-    """
+    """Return SHA-256; large files are read slice by slice."""
     # Imported here because most programs are read without it.
     import hashlib
 
@@ -274,12 +260,7 @@ def digest_of(data: bytes | bytearray | View) -> bytes:
 
 
 def slices(data: bytes | bytearray | View) -> Iterator[bytes | memoryview]:
-    """Yield ``data`` in slices of one size; those of a file are read one by one.
-
-    Raises:
-        MalformedArtifactError: If its file has been cut short.
-        StoreError: If its object has been changed, or cannot be read.
-    """
+    """Yield ``data`` in slices of one size; those of a file are read one by one."""
     whole = view(data)
     if isinstance(whole, FileRange):
         yield from whole.pieces(_SLICE)
@@ -289,13 +270,7 @@ def slices(data: bytes | bytearray | View) -> Iterator[bytes | memoryview]:
 
 
 def copy(data: Chunk, out: int) -> None:
-    """Append ``data`` to the open file ``out``; the kernel copies ranges of a file.
-
-    Raises:
-        OSError: If ``data`` cannot be written.
-        MalformedArtifactError: If its file has been cut short.
-        StoreError: If its object has been changed, or cannot be read.
-    """
+    """Append ``data`` to the open file ``out``; the kernel copies ranges of a file."""
     done = data.copy_to(out) if isinstance(data, FileRange) else 0
     # The part that the kernel did not copy: on another file system, or on a full disk, where os.write raises.
     for piece in slices(view(data)[done:]):

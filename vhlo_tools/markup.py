@@ -16,19 +16,12 @@ _CELL: Final = ' style="text-align: left; vertical-align: top"'
 
 
 def facts(title: str, rows: Iterable[tuple[str, object]]) -> str:
-    """Return a title and what is said below it, each label with its text, as HTML."""
     lines = (f"<tr><th scope=row{_CELL}>{_text(label)}</th><td{_CELL}>{_text(said)}</td></tr>" for label, said in rows)
     return f"<table>{_caption(title)}{''.join(lines)}</table>"
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as HTML: of very many rows the first, and the number of the others.
-
-    Args:
-        title: What stands above it.
-        columns: The names of its columns.
-        rows: The cells of each row; ``None`` is an empty one.
-    """
+    """Only the first of very many rows are shown; a cell of ``None`` is empty."""
     remaining = iter(rows)
     shown = "".join(
         f"<tr>{''.join(f'<td{_CELL}>{_text(cell)}</td>' for cell in row)}</tr>" for row in islice(remaining, _MOST)

@@ -19,7 +19,6 @@ __all__ = ["VhloCheck", "pytest_addoption", "vhlo_check"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option and the setting for targets."""
     meaning = "the target of programs passed to vhlo_check: a version, a consumer, or a name from the settings"
     group = parser.getgroup("vhlo", "programs for consumers of StableHLO")
     group.addoption("--vhlo-target", action="append", default=[], metavar="TARGET", help=f"{meaning}; may be repeated")

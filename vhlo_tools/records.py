@@ -20,17 +20,7 @@ _T = TypeVar("_T", bound=type)
 def _dataclass(
     *, frozen: bool = False, slots: bool = False, eq: bool = True, order: bool = False
 ) -> Callable[[_T], _T]:
-    """Return the decorator of a dataclass; it means what it means in the standard library.
-
-    Args:
-        frozen: Whether attributes cannot be assigned.
-        slots: Whether objects have the fields only, in slots.
-        eq: Whether objects with equal fields are equal, and, if they are frozen, have the same hash.
-        order: Whether objects are ordered as the tuples of their fields are.
-
-    Raises:
-        TypeError: If the class derives from a dataclass of the standard library.
-    """
+    """The options are those of the standard library, whose dataclasses cannot be bases."""
     return lambda cls: _made(cls, frozen=frozen, slots=slots, eq=eq, order=order)
 
 
@@ -49,7 +39,7 @@ else:
 
 
 class _OnUse:
-    """An attribute of a class that is made when it is first looked up, and then stands in its own place."""
+    """An attribute of a class that is made when it is first looked up, and then replaces itself."""
 
     __slots__ = ("_make", "_name", "_owner")
 
@@ -67,13 +57,7 @@ class _OnUse:
 
 
 class _Plan:
-    """What a class says about one field.
-
-    Attributes:
-        name: Its name.
-        kind: Its annotation.
-        given: Its default, or the ``dataclasses.Field`` that describes it; ``_NOTHING`` if there is neither.
-    """
+    """One field of a class; ``given`` is its default or ``dataclasses.Field``, or ``_NOTHING``."""
 
     __slots__ = ("given", "kind", "name")
 
@@ -86,7 +70,7 @@ class _Plan:
 
     @property
     def hashed(self) -> bool:
-        """Whether it is part of the hash."""
+        """Whether the field is part of the hash."""
         said = self.says("hash")
         return bool(self.says("compare") if said is None else said)
 
@@ -101,7 +85,7 @@ def _is_field(given: object) -> bool:
 
 
 def _made(cls: Any, *, frozen: bool, slots: bool, eq: bool, order: bool) -> Any:
-    """Return ``cls`` as a dataclass: a new class, because a class has the slots that it is made with."""
+    """Return a new class, because a class has the slots that it is made with."""
     namespace = dict(vars(cls))
     plans: dict[str, _Plan] = {}
     for base in reversed(cls.__mro__[1:]):
@@ -125,7 +109,6 @@ def _made(cls: Any, *, frozen: bool, slots: bool, eq: bool, order: bool) -> Any:
 
 
 def _methods(plans: Iterable[_Plan], *, frozen: bool, eq: bool, order: bool) -> dict[str, Any]:
-    """Return the methods and attributes of a dataclass."""
     compared = [plan.name for plan in plans if plan.says("compare")]
     made: dict[str, Any] = {
         "__init__": _OnUse(lambda cls: _initializer(cls, frozen=frozen)),
@@ -148,7 +131,6 @@ def _methods(plans: Iterable[_Plan], *, frozen: bool, eq: bool, order: bool) -> 
 
 
 def _initializer(cls: Any, *, frozen: bool) -> Callable[..., None]:
-    """Return the ``__init__`` of a dataclass."""
     plans: dict[str, _Plan] = cls.__plans__
     scope: dict[str, Any] = {"_NOTHING": _NOTHING, "__name__": cls.__module__}
     parameters, lines = ["self"], []
@@ -199,7 +181,6 @@ def _representation(names: list[str]) -> Callable[[Any], str]:
 
 
 def _values(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return the function that returns the values of fields."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda instance: tuple(getattr(instance, name) for name in names)
@@ -234,11 +215,12 @@ def _described(cls: Any, **options: bool) -> type:
         for plan in cls.__plans__.values()
     ]
     kept: Any = {"init": False, "repr": False, "eq": False, **options}
-    return dataclasses.make_dataclass(cls.__name__, fields, namespace={"__doc__": cls.__doc__}, **kept)
+    # Without a docstring, `dataclasses` would make one of the signature, by `inspect`.
+    return dataclasses.make_dataclass(cls.__name__, fields, namespace={"__doc__": cls.__doc__ or ""}, **kept)
 
 
 def _replace(self: Any, /, **changes: Any) -> Any:
-    """Return a copy with other values of some fields, for ``copy.replace``."""
+    """For ``copy.replace``."""
     from dataclasses import replace
 
     return replace(self, **changes)

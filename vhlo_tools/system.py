@@ -1,7 +1,7 @@
-"""What only some systems have, and what is done where one has it not: macOS lacks some of it, Windows most.
+"""Wrappers for POSIX features that macOS or Windows lack.
 
-Callers ask here, and name no system: what counts is whether :mod:`os` and :mod:`signal` have a function.
-``docs/platforms.md`` says what users see of it.
+Callers name no system: what counts is whether :mod:`os` and :mod:`signal` have a function. ``docs/platforms.md``
+describes what users see of it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _seeking = threading.Lock()
 
 
 def after_fork(function: Callable[[], None]) -> None:
-    """Have a function called in every copy that this process makes of itself; where there are none, never."""
+    """Call a function in every forked copy of this process."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=function)
 
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back in this thread, and in what it starts meanwhile, until the end; where it can be."""
+    """Hold Ctrl-C back in this thread, and in whatever it starts meanwhile, where the system can."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -51,11 +51,7 @@ def interrupts_held() -> Iterator[None]:
 
 
 def read_at(handle: int, size: int, offset: int) -> bytes:
-    """Return up to ``size`` bytes at an offset of an open file; threads may share the file.
-
-    Raises:
-        OSError: If it cannot be read.
-    """
+    """Return up to ``size`` bytes at an offset of an open file; threads may share the file."""
     if sys.platform != "win32" and hasattr(os, "pread"):
         return os.pread(handle, size, offset)
     # The position is the file's, and so one reader at a time moves it.
@@ -65,18 +61,14 @@ def read_at(handle: int, size: int, offset: int) -> bytes:
 
 
 def copy_in_kernel(source: int, target: int, size: int, offset: int) -> int:
-    """Append bytes of one open file to another without reading them; return how many, 0 where that is not possible.
-
-    Raises:
-        OSError: If the file systems refuse.
-    """
+    """Append bytes of one open file to another; return 0 where the kernel cannot."""
     if sys.platform == "linux" and hasattr(os, "copy_file_range"):
         return os.copy_file_range(source, target, size, offset)
     return 0
 
 
 def keep_permissions(handle: int, mode: int) -> None:
-    """Give an open file the permissions of another; where files have none, it is left as it is."""
+    """Give an open file the permissions of another, where files have any."""
     if hasattr(os, "fchmod"):
         os.fchmod(handle, mode)
 

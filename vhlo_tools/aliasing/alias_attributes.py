@@ -45,27 +45,14 @@ _ENTRY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AliasAttributes:
-    """Aliases and donors as attributes.
-
-    Attributes:
-        arguments: The attributes of each argument, by name.
-        module: The attributes of the module.
-    """
-
-    arguments: tuple[Mapping[str, Plain], ...]
+    arguments: tuple[Mapping[str, Plain], ...]  # attributes of each argument, by name
     module: Mapping[str, Plain]
 
 
 def read_declared(
     signature: Signature, arguments: Sequence[Mapping[str, Plain]], module: Mapping[str, Plain]
 ) -> Declared:
-    """Read the aliases and donors declared by attributes, valid or not.
-
-    Args:
-        signature: The shapes of parameters and result.
-        arguments: The attributes of each argument, by name; those that do not concern aliases are skipped.
-        module: The attributes of the module.
-    """
+    """Read declared aliases and donors, valid or not; other attributes are skipped."""
     problems: list[Problem] = []
     entries = [
         entry
@@ -77,7 +64,7 @@ def read_declared(
 
 
 def _is_alone(signature: Signature) -> bool:
-    """Return whether the result of a function is not an element of a tuple of results; it may itself be a tuple."""
+    """Whether the result is not an element of a tuple of results; it may itself be a tuple."""
     return signature.results == 1 or not isinstance(signature.result, Tuple)
 
 
@@ -121,10 +108,7 @@ def _of_module(attributes: Mapping[str, Plain], problems: list[Problem]) -> Iter
 
 
 def _alias(entry: Plain) -> Alias | None:
-    """Return the alias in an entry of the module; ``None`` if it lacks a field, or one is of another type.
-
-    XLA checks neither, and misinterprets fields of another type.
-    """
+    """``None`` if the entry lacks a field, or one is of another type; XLA checks neither, and misinterprets them."""
     alias = entry.get("alias") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(alias, dict) or "kind" not in alias:
         return None
@@ -154,15 +138,7 @@ def _malformed(number: int, entry: Plain) -> Problem:
 
 
 def encode_aliases(config: AliasConfig, form: Form | None = None) -> AliasAttributes:
-    """Return the attributes that express ``config``.
-
-    Args:
-        config: The aliases and donors. Donors are attributes of arguments in every form.
-        form: The form in which to write the aliases; by default on arguments if that can express all of them.
-
-    Raises:
-        AliasError: If the form cannot express them; the message names one that can.
-    """
+    """By default aliases are on arguments if that can express all; donors always are."""
     chosen = form or ("argument" if fits(config, "argument") else "module")
     if refused := next(_refused(config, chosen), None):
         raise AliasError(refused)
@@ -179,7 +155,6 @@ def encode_aliases(config: AliasConfig, form: Form | None = None) -> AliasAttrib
 
 
 def fits(config: AliasConfig, form: Form) -> bool:
-    """Return whether ``form`` can express ``config``."""
     return next(_refused(config, form), None) is None
 
 
@@ -220,13 +195,9 @@ def _entry(alias: Alias) -> dict[str, Plain]:
 
 
 def read_call(aliases: Iterable[Mapping[str, Plain]]) -> tuple[Alias, ...]:
-    """Return the aliases of a custom call: the results that are written over operands.
+    """Return the aliases of a custom call, as must-aliases, because the called function relies on them.
 
-    Their kind is must-alias, because the called function relies on them.
-
-    Args:
-        aliases: The entries of ``output_operand_aliases``, each with the fields of
-            ``#stablehlo.output_operand_alias``.
+    The fields are those of ``#stablehlo.output_operand_alias``.
     """
     found = []
     for each in aliases:
@@ -240,11 +211,7 @@ _CALL_FIELDS: Final = ("output_tuple_indices", "operand_index", "operand_tuple_i
 
 
 def encode_call(aliases: Iterable[Alias]) -> list[dict[str, Plain]]:
-    """Return the entries of ``output_operand_aliases`` that express the aliases of a custom call.
-
-    Raises:
-        AliasError: If one is a may-alias, which calls cannot express.
-    """
+    """May-aliases are an error, because calls cannot express them."""
     found = list(aliases)
     if any(alias.kind != "must-alias" for alias in found):
         raise AliasError("output_operand_aliases of a custom call can only express must-alias")

@@ -1,7 +1,7 @@
 """Lint rules for the aliases of a program.
 
-An *error* is what XLA rejects when it converts or compiles the program, or what may crash its reader. A *warning* is
-what XLA accepts, but is probably a mistake.
+XLA rejects an *error* when it converts or compiles the program, or its reader may crash. XLA accepts a *warning*, but
+it is probably a mistake.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ALIAS_FEATURES: Final[dict[str, Level]] = {
 
 
 def lint_aliases(program: ProgramAliases) -> list[Finding]:
-    """Return findings about the aliases of a program, errors first."""
+    """Errors come first."""
     broken = program.declared.violations()
     found = [*_errors(program, broken), *_problems(program), *_warnings(program, {each.entry for each in broken})]
     for call in program.calls:

@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 def entry_name(names: Collection[str]) -> str | None:
-    """Return the name of the function that XLA enters: ``main``, or the only one; ``None`` if there is neither."""
+    """Return the name of the function that XLA enters: ``main``, or the only one."""
     return "main" if "main" in names else next(iter(names)) if len(names) == 1 else None
 
 
 class AliasStore(Protocol):
-    """The entry function of a program and its module, with their alias attributes as plain values."""
+    """Alias attributes, as plain values, of the entry function of a program and its module."""
 
     @property
     def name(self) -> str:
-        """The name of the function."""
+        """Name of the function."""
 
     @property
     def signature(self) -> Signature:
-        """Its signature in XLA shapes."""
+        """Signature in XLA shapes."""
 
     def argument_aliases(self) -> Sequence[Mapping[str, Plain]]:
         """Return the alias attributes of each argument."""
@@ -45,21 +45,12 @@ class AliasStore(Protocol):
 
 
 def declared_in(store: AliasStore) -> Declared:
-    """Return the aliases and donors declared in a program, valid or not."""
+    """Return declared aliases and donors, valid or not."""
     return read_declared(store.signature, store.argument_aliases(), store.module_aliases())
 
 
 def set_aliases(store: AliasStore | None, config: AliasConfig, form: Form | None = None) -> None:
-    """Replace the aliases and donors of a program by those of ``config``.
-
-    Args:
-        store: Its entry function; ``None`` if it has none.
-        config: The aliases and donors.
-        form: The form in which to write the aliases; by default the present one, or else one that can express them.
-
-    Raises:
-        AliasError: If there is no entry function, ``config`` has another signature, or ``form`` cannot express it.
-    """
+    """``form`` is by default the present one, or else one that can express the aliases."""
     if store is None:
         if config:
             raise AliasError("the program has no function main, so it cannot have aliases")

@@ -14,11 +14,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """An attribute of a kind that is not used for aliases.
-
-    Attributes:
-        text: Its text, for messages.
-    """
+    """An attribute of a kind that is not used for aliases."""
 
     text: str
 
@@ -31,10 +27,7 @@ _SHOWN = 60
 
 
 def integer(value: Plain | None) -> int | None:
-    """Return the value that XLA reads as an integer; ``None`` if it is not one.
-
-    To MLIR, a boolean is a signed integer of one bit: ``true`` is -1.
-    """
+    """Return what XLA reads as an integer. To MLIR, a boolean is a signed integer of one bit: ``true`` is -1."""
     if isinstance(value, bool):
         return -int(value)
     return value if isinstance(value, int) else None

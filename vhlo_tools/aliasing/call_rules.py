@@ -1,4 +1,4 @@
-"""The rules for aliases of a custom call.
+"""Rules for aliases of a custom call.
 
 They are those of ``CustomCallOp::verify`` in openxla/stablehlo (``stablehlo/dialect/StablehloOps.cpp``), which permits
 several aliases of one value.
@@ -46,7 +46,7 @@ def _violation(call: CallAliases, alias: Alias) -> AliasViolation | None:
 
 
 def _compatible(one: Shape, other: Shape) -> bool:
-    """Return whether two shapes can be equal, treating dynamic sizes as unknown."""
+    """Whether two shapes can be equal, treating dynamic sizes as unknown."""
     if isinstance(one, Array) and isinstance(other, Array):
         sizes = zip(one.sizes, other.sizes, strict=False)
         fit = all(a == b or a is None or b is None for a, b in sizes)

@@ -1,4 +1,4 @@
-"""The model of input-output aliases and buffer donors of a program.
+"""Model of input-output aliases and buffer donors of a program.
 
 The model and its rules are those of XLA: ``xla/hlo/ir/hlo_input_output_alias_config.h`` and
 ``xla/hlo/ir/hlo_instruction.h`` (buffer donors) in openxla/xla.
@@ -156,7 +156,6 @@ class AliasConfig:
         return (self.signature, self.aliases, self.donors) == (other.signature, other.aliases, other.donors)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the aliases and donors, each with its shape."""
         from vhlo_tools.markup import table
 
         parameters = self._signature.parameters
@@ -172,7 +171,6 @@ class AliasConfig:
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
-        """Return whether there is any alias or donor."""
         return bool(self._aliases or self._donors)
 
     def __repr__(self) -> str:
@@ -184,13 +182,7 @@ class AliasConfig:
 def violations(
     signature: Signature, entries: Iterable[Alias | Donor], *, compiled: bool = True
 ) -> list[AliasViolation]:
-    """Return what XLA rejects at conversion or at compilation, for each entry the first violation.
-
-    Args:
-        signature: The shapes of parameters and result.
-        entries: Aliases and donors, in any order and number.
-        compiled: Whether to include violations that are rejected only at compilation.
-    """
+    """Return the first violation of each entry; without ``compiled``, only those rejected at conversion."""
     rules = _Rules(signature, compiled=compiled)
     return [broken for broken in map(rules.first_broken, entries) if broken is not None]
 
@@ -241,7 +233,7 @@ class _Rules:
         return AliasViolation("donor-and-alias", entry, message, remedy)
 
     def _of_shapes(self, entry: Alias | Donor) -> AliasViolation | None:
-        """Return the violation that compilation rejects, if any."""
+        """Return a violation that only compilation rejects."""
         number, index = entry.parameter_number, entry.parameter_index
         if not 0 <= number < len(self._signature.parameters):
             return self._no_parameter(entry)

@@ -1,4 +1,4 @@
-"""The aliases and donors declared in a program, valid or not, and XLA's interpretation of them."""
+"""Aliases and donors declared in a program, valid or not, and XLA's interpretation of them."""
 
 from __future__ import annotations
 

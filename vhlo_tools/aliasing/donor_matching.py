@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def compiled_aliases(config: AliasConfig) -> tuple[Alias, ...]:
-    """Return the aliases that a program has after compilation.
+    """Return the aliases of the compiled program: its own, and a may-alias for each matched donor.
 
-    These are its own, and a may-alias for each donor with a remaining output of the same size in bytes. Donors of
-    dynamic size are not matched, and if any remaining output has a dynamic size, no donor is.
+    A donor matches a remaining output of the same size in bytes. Donors of dynamic size are not matched, and if any
+    remaining output has a dynamic size, no donor is.
     """
     held = (
         (each, subshape(config.signature.parameters[each.parameter_number], each.parameter_index))

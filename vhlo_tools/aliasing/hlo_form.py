@@ -35,9 +35,6 @@ def parse_aliases(text: str) -> list[Alias]:
 
     >>> parse_aliases("{ {}: 0 }")
     [Alias(output_index=(), parameter_number=0, parameter_index=(), kind='may-alias')]
-
-    Raises:
-        AliasError: If ``text`` does not have this form.
     """
     return [
         Alias(
@@ -51,17 +48,13 @@ def parse_aliases(text: str) -> list[Alias]:
 
 
 def parse_donors(text: str) -> list[Donor]:
-    """Parse the value of ``buffer_donor=``.
-
-    Raises:
-        AliasError: If ``text`` does not have this form.
-    """
+    """Parse the value of ``buffer_donor=``."""
     found = _entries(text, _DONOR, "(parameter, {parameter index})")
     return [Donor(int(match[1]), _index(match[2])) for match in found]
 
 
 def format_aliases(aliases: Iterable[Alias]) -> str:
-    """Return aliases in the form that XLA prints and reads."""
+    """Use the long form, which XLA prints and reads."""
     entries = (
         f"{format_index(each.output_index)}: "
         f"({each.parameter_number}, {format_index(each.parameter_index)}, {each.kind})"
@@ -71,7 +64,6 @@ def format_aliases(aliases: Iterable[Alias]) -> str:
 
 
 def format_donors(donors: Iterable[Donor]) -> str:
-    """Return donors in the form that XLA prints and reads."""
     entries = (f"({each.parameter_number}, {format_index(each.parameter_index)})" for each in donors)
     return f"{{ {', '.join(entries)} }}"
 

@@ -27,17 +27,10 @@ _DONOR_REMEDY = "donate it again with `vhlo alias set`, or find the step that re
 
 
 def compare_aliases(program: ProgramAliases, reference: ProgramAliases) -> list[Finding]:
-    """Return warnings about aliases and donors of ``reference`` that ``program`` lacks or declares differently.
+    """Return warnings about aliases of ``reference`` that ``program`` lacks or declares differently.
 
     New aliases are no findings, because no caller relied on them, except must-aliases, which fail if a caller does not
     donate. Aliases of custom calls are compared by the targets of the calls, because rewriting changes their paths.
-
-    Args:
-        program: The program.
-        reference: A program with the same signature, whose aliases it should have.
-
-    Raises:
-        AliasError: If the signatures differ.
     """
     one, other = program.declared.signature, reference.declared.signature
     if one != other:
@@ -106,7 +99,6 @@ def _over(program: ProgramAliases, alias: Alias) -> str:
 
 
 def _parameter(program: ProgramAliases, entry: Alias | Donor) -> str:
-    """Return a description of a parameter, for a sentence."""
     number = entry.parameter_number
     name = program.parameters[number].name if 0 <= number < len(program.parameters) else None
     index = f" at {format_index(entry.parameter_index)}" if entry.parameter_index else ""

@@ -1,4 +1,4 @@
-"""The aliases of a whole program: its entry function, with the names in the user's source, and its custom calls."""
+"""Aliases of a whole program: its entry function, with the names in the user's source, and its custom calls."""
 
 from __future__ import annotations
 

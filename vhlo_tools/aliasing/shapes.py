@@ -47,7 +47,7 @@ _BITS: Final = dict(_ELEMENTS.values())
 
 
 def element_bits(name: str) -> int | None:
-    """Return the width in bits of an element in memory, by the type's name in HLO; ``None`` if it is unknown."""
+    """Return the width of an element in memory, by the type's name in HLO."""
     return _BITS.get(name)
 
 
@@ -154,7 +154,6 @@ class Signature:
 
 
 def subshape(shape: Shape, index: ShapeIndex) -> Shape | None:
-    """Return the shape at ``index`` within ``shape``; ``None`` if there is none."""
     for number in index:
         if not isinstance(shape, Tuple) or not 0 <= number < len(shape.elements):
             return None
@@ -163,7 +162,7 @@ def subshape(shape: Shape, index: ShapeIndex) -> Shape | None:
 
 
 def leaves(shape: Shape, index: ShapeIndex = ()) -> Iterator[tuple[ShapeIndex, Shape]]:
-    """Yield the shapes in ``shape`` that are not tuples, with their indices."""
+    """Yield the shapes that are not tuples, with their indices."""
     if not isinstance(shape, Tuple):
         yield index, shape
         return

@@ -1,4 +1,4 @@
-"""The public functions, which choose the engine and the layer that suit their input."""
+"""Public functions, which choose the engine and the layer that suit their input."""
 
 from typing import TYPE_CHECKING
 

@@ -29,17 +29,7 @@ if TYPE_CHECKING:
 
 
 class Checked:
-    """A program prepared for checks against any number of versions.
-
-    Attributes:
-        artifact: The artifact; for other programs, an artifact of the newest version. ``None`` if no artifact can
-            represent the program.
-        general: The findings that apply at every version.
-        container: The jax.export file that contains the artifact, if it is in one.
-        expand: Writes an artifact at a version with expansions, if there are any allowed.
-        provider: The bindings to ask about what the specification does not have.
-        trusted: Whether MLIR may parse the artifact directly in this process, if it is asked.
-    """
+    """A program prepared for checks against any number of versions."""
 
     def __init__(
         self,
@@ -51,18 +41,16 @@ class Checked:
         provider: str | None = None,
         trusted: bool = False,
     ) -> None:
+        #: Of the newest version for programs that are none; None if no artifact can represent the program.
         self.artifact = artifact
-        self.general = general
-        self.container = container
-        self.expand = expand
+        self.general = general  # findings that apply at every version
+        self.container = container  # the jax.export file that contains the artifact
+        self.expand = expand  # writes an artifact at a version with the allowed expansions
         self.provider = provider
         self.trusted = trusted
 
     def findings(self, target: Version) -> list[Finding]:
-        """Return all reasons why the program cannot be written for ``target``, and warnings about its readers.
-
-        With expansions, notes of what is rewritten for ``target``, and the reasons that remain.
-        """
+        """With expansions, return notes of what is rewritten, and the reasons that remain."""
         found = self._findings(self.artifact, target) if self.artifact else []
         # Features with an error among the general findings need no warning.
         refused = {finding.feature for finding in self.general if finding.level == "error"}
@@ -80,15 +68,9 @@ class Checked:
             return [*error.findings, *(each for each in found if each.level != "error")]
 
     def confirmed_findings(self, target: Version, releases: Sequence[str]) -> list[Finding]:
-        """Return an error for each real release that does not read the program as it is written for ``target``.
+        """Return an error for each release that refuses the program as written for ``target``, where no error is known.
 
-        Args:
-            target: The version, for which :meth:`findings` has no error.
-            releases: The releases; those older than ``target`` are not asked.
-
-        Raises:
-            ReleaseEnvironmentError: If a release cannot be had or started, or does not answer within two minutes.
-            MissingExtraError: If an environment must be made, and there is no uv.
+        Releases older than ``target`` are not asked.
         """
         from vhlo_tools.confirmation import refusals
 
@@ -99,26 +81,13 @@ class Checked:
         return refusals(releases, retarget(self.artifact, target, provider=self.provider), target)
 
     def confirmed_reader_findings(self, reader: Target, releases: Sequence[str]) -> list[Finding]:
-        """Return an error for each real release that does not read the artifact as it is.
-
-        Args:
-            reader: The consumer, for which :meth:`reader_findings` has no error.
-            releases: The releases; those older than the consumer are not asked.
-
-        Raises:
-            ReleaseEnvironmentError: As :meth:`confirmed_findings`.
-            MissingExtraError: As :meth:`confirmed_findings`.
-        """
+        """As :meth:`confirmed_findings`, for the artifact as it is."""
         from vhlo_tools.confirmation import refusals
 
         return refusals(releases, self.artifact, reader.version) if self.artifact is not None else []
 
     def reader_findings(self, reader: Target) -> list[Finding]:
-        """Return all reasons why a consumer cannot read the program unchanged.
-
-        A jax.export file is read by jax: if ``reader`` names releases of jax or jaxlib, the file around the artifact is
-        examined too.
-        """
+        """Return why a consumer cannot read the program unchanged; jax reads the container of a jax.export file too."""
         found = [each for each in self.general if each.level != "warning"]
         if self.artifact:
             found += reader_findings_with_library(

@@ -393,7 +393,7 @@ def program_of(
 
 
 def _warm_for(artifact: Artifact, trusted: bool) -> None:
-    """Start the child process that will parse an artifact, concurrently with this process's import of the bindings."""
+    """Start the child process that will parse an artifact, while this process imports the bindings."""
     if not (trusted or artifact.trusted):
         from vhlo_tools.bindings import isolation
 
@@ -401,12 +401,9 @@ def _warm_for(artifact: Artifact, trusted: bool) -> None:
 
 
 def _opened(artifact: ArtifactSource, *, unpack: bool = True) -> Artifact:
-    """Return an artifact that is to be converted; one in a file with a manifest beside it must be what that says.
+    """Open an artifact, which must match a manifest beside it.
 
-    Otherwise what was changed unnoticed would become what a new manifest describes.
-
-    Raises:
-        ManifestError: If it is not.
+    Otherwise unnoticed changes would become what a new manifest describes.
     """
     if not is_path(artifact):
         return Artifact.open(artifact, unpack=unpack)

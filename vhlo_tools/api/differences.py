@@ -103,7 +103,7 @@ def _diff_programs(
 
 
 def _changed_attributes(programs: list[Program], artifacts: list[Artifact | None]) -> list[Difference]:
-    """Return the attributes that differ in the original programs but not, because of conversion, in their artifacts."""
+    """Return attributes that differ in the original programs but, because of conversion, not in their artifacts."""
     from vhlo_tools.convert import changed_forms
     from vhlo_tools.program import names_in_utf8
 

@@ -1,4 +1,4 @@
-"""The table of the integrations that export frameworks' programs."""
+"""Table of the integrations that export frameworks' programs."""
 
 from __future__ import annotations
 
@@ -21,16 +21,10 @@ Weights = Literal["constants", "arguments"]
 
 @dataclass(frozen=True, slots=True)
 class Frontend:
-    """The exporter of a framework's programs.
+    """The exporter of a framework's programs."""
 
-    Attributes:
-        module: The name of the exporter's module in :mod:`vhlo_tools.integrations`.
-        function: The name of the function in the module, an :class:`Exporter`.
-        options: The additional options of the function.
-    """
-
-    module: str
-    function: str
+    module: str  # in vhlo_tools.integrations
+    function: str  # an Exporter
     options: tuple[str, ...] = ()
 
 
@@ -45,11 +39,7 @@ class Exporter(Protocol):
         weights: Weights,
         **options: Any,
     ) -> ExportedModel:
-        """Export ``source``: a path, bytes, or an object of a class of the framework, with the frontend's options.
-
-        Raises:
-            MissingExtraError: If the framework is not installed.
-        """
+        """Export a path, bytes, or an object of a class of the framework, with the frontend's options."""
 
 
 #: The exporter for each kind of framework program. A new kind needs a new line here, and one in `formats.source` or a
@@ -158,11 +148,7 @@ def as_container(program: ProgramSource, name: str | None = None) -> JaxExport |
 
 
 def _known_options(kind: Kind, called: str, **options: str | float | None) -> dict[str, object]:
-    """Return the options with a value.
-
-    Raises:
-        InvalidInputError: If the frontend does not support one of them.
-    """
+    """Return the options with a value, all of which the frontend must support."""
     given: dict[str, object] = {option: value for option, value in options.items() if value is not None}
     for option in given:
         if option not in FRONTENDS[kind].options:

@@ -1,7 +1,7 @@
 """Answers of the installed library about programs and targets that are newer than the specification.
 
-A specification can be older than the library, as on the day of a new release. What it has then still holds; what came
-after it is known to the library alone, and an op that may stand at an older version is only seen when it is written.
+A specification can be older than the library, as on the day of a new release. Its facts then still hold; later ones are
+known to the library alone, and only writing shows whether an op may stand at an older version.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _refusals(artifact: Artifact, target: Version, provider: str | None, trusted
 
 
 def _is_open(found: list[Finding]) -> bool:
-    """Return whether findings leave something to whoever knows newer versions."""
+    """Whether somebody who knows newer versions could decide more."""
     return any(each.unknown for each in found)
 
 

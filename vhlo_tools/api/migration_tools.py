@@ -1,4 +1,4 @@
-"""The operations of a migration on one program: retarget, find blocking findings, and prove equivalence.
+"""Operations of a migration on one program: retarget, find blocking findings, and prove equivalence.
 
 These functions are called by name in other processes.
 """
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 def _move(program: StoredProgram, settings: MigrationSettings) -> Artifact | JaxContainer:
-    """Return a program at the target version."""
-
     def moved(artifact: Artifact) -> Artifact:
         return retarget(
             artifact,
@@ -62,7 +60,7 @@ def _move(program: StoredProgram, settings: MigrationSettings) -> Artifact | Jax
 
 
 def _blocking(program: StoredProgram, settings: MigrationSettings) -> list[Finding]:
-    """Return the findings for a program at the target version; errors block the migration."""
+    """Errors block the migration."""
     if program.opened is None:
         return _checked(program.data, program.name, settings).findings(settings.target)
     artifacts, name = program.artifacts, program.name
@@ -92,7 +90,7 @@ def _checked(program: Artifact | Buffer, name: str, settings: MigrationSettings)
 
 
 def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: MigrationSettings) -> Proof:
-    """Compare a program with what was moved; return the proof that both are equivalent, or why there is none."""
+    """Return the proof that both programs are equivalent, or why there is none."""
     # The written bytes are compared, because they are what consumers will read.
     written = bytes(after)
     kind = Kind.JAX_EXPORT if isinstance(after, JaxContainer) else Kind.PORTABLE_ARTIFACT
@@ -109,7 +107,6 @@ def _prove(before: StoredProgram, after: Artifact | JaxContainer, settings: Migr
 
 #: The operations of a migration on one program.
 def _refused(artifacts: Sequence[Artifact], settings: MigrationSettings) -> list[Finding]:
-    """Return the findings of the real releases that do not read artifacts at the target version."""
     from vhlo_tools.confirmation import refusals
 
     return [each for artifact in artifacts for each in refusals(settings.confirm_with, artifact, settings.target)]

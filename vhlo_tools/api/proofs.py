@@ -30,43 +30,20 @@ _VERDICTS: Final = ("same program", "same results", "unknown", "other results")
 
 @dataclass(frozen=True, slots=True)
 class Prover:
-    """Compares pairs of programs, in any process.
+    """Compares pairs of programs, in any process."""
 
-    Attributes:
-        seed: The seed for drawing inputs if both are run.
-        rounds: As for :func:`vhlo_tools.verify`, as are the next three.
-        drawing: The settings for drawing inputs.
-        tolerance: The maximum distance between floats.
-        engine: The engine for both programs.
-        timeout: The limit in seconds of each run; ``None`` for the default.
-        legalize: Whether constructs that no artifact can contain are rewritten to compare programs.
-        provider: The bindings to use.
-        trusted: Whether MLIR may parse bytes directly, and not in a child process first.
-    """
-
-    seed: int = 0
-    rounds: int | None = None
+    seed: int = 0  # for drawing inputs
+    rounds: int | None = None  # as for vhlo_tools.verify, as are the next three
     drawing: Drawing | None = None
     tolerance: Tolerance | None = None
     engine: EngineChoice = "auto"
-    timeout: float | None = None
-    legalize: bool = True
+    timeout: float | None = None  # of each run, in seconds; None for the default
+    legalize: bool = True  # constructs that no artifact can contain
     provider: str | None = None
-    trusted: bool = False
+    trusted: bool = False  # MLIR may parse bytes directly, and not in a child process first
 
     def prove(self, before: StoredProgram, after: StoredProgram, names: _Names) -> Proof:
-        """Compare two programs, for jax.export files each pair of artifacts; return the worst proof.
-
-        Args:
-            before: The program with the expected results.
-            after: The other program.
-            names: Their names in messages.
-
-        Raises:
-            InvalidProgramError: If one of them is not a valid program.
-            MalformedArtifactError: If one of them is a damaged artifact.
-            UnsupportedFeatureError: If no artifact can represent one of them, so that they cannot be compared.
-        """
+        """Compare two programs, for jax.export files each pair of artifacts; return the worst proof."""
         old: Sequence[Artifact | Buffer] = before.artifacts or [before.data]
         new: Sequence[Artifact | Buffer] = after.artifacts or [after.data]
         if len(old) != len(new):
@@ -99,7 +76,7 @@ class Prover:
         return Proof("same results" if report.passed else "other results", str(report))
 
     def _is_same_program(self, before: Artifact | Buffer, after: Artifact | Buffer, names: _Names) -> bool:
-        """Return whether the library reads the same program from both, ignoring locations, so that the same would run.
+        """Whether the library reads the same program from both, ignoring locations, so that the same would run.
 
         Artifacts that are too new for the library are compared on their bytes, at both versions.
         """
@@ -118,7 +95,7 @@ class Prover:
         return bool(found)
 
     def _digest(self, program: Artifact | Buffer, name: str) -> bytes:
-        """Return a digest of the program that the library reads, rewritten at its newest version without locations."""
+        """Digest the program that the library reads, rewritten at its newest version without locations."""
         from vhlo_tools.convert import newest_artifact
         from vhlo_tools.program import load_program
 

@@ -198,13 +198,13 @@ def install_releases(releases: Sequence[str], say: Say = silent, *, versions: Se
 
 
 def _name_of(program: ProgramSource, number: int) -> str:
-    """Return the name of a program in a list: its path, or its number if it is not a path."""
+    """Return the path of a program in a list, or its number."""
     path = isinstance(program, str | PathLike) and "\n" not in str(program)
     return str(program) if path else f"program {number}"
 
 
 def _releases(names: Iterable[str]) -> tuple[str, ...]:
-    """Return releases in the one spelling that each has, once."""
+    """Return releases in their canonical spelling, each once."""
     return tuple(dict.fromkeys(str(PackageRelease.of_reader(name)) for name in names))
 
 

@@ -165,7 +165,7 @@ def _store(where: str, name: str, target: Version, today: date) -> Page:
 
 
 def _blocking(file: StoreFile, target: Version) -> frozenset[str]:
-    """Return the features that keep a file from a target; none of what is no artifact, or cannot be read."""
+    """Return the features that keep a file from a target; none if it is no artifact, or cannot be read."""
     if file.version is None:
         return frozenset()
     from vhlo_tools.artifact import Artifact

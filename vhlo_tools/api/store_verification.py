@@ -102,7 +102,7 @@ class _Comparison:
 
 
 def _recorded(pair: Pair, status: PairStatus, reason: str | None = None) -> PairRecord:
-    """Return the record of a pair as far as its listing says."""
+    """Return the record of a pair from its listing alone."""
     return PairRecord(
         pair.path, status, pair.before, pair.after, size=pair.old_size, new_size=pair.new_size, reason=reason
     )
@@ -114,32 +114,13 @@ def _opened(path: str, name: str | None) -> StoredProgram:
 
 
 class StoreVerification:
-    """The comparison of the programs of two stores.
-
-    Args:
-        before: The store with the expected programs: a folder, a prefix of URLs, or a glob.
-        after: The other store.
-        prover: Compares a pair.
-        exclude: Globs of files and folders to leave out.
-
-    Attributes:
-        pairs: The pairs, with the number of those that have been found so far.
-
-    Raises:
-        MigrationError: If one of the paths is not a store, or has no programs.
-    """
+    """Comparison of the programs of two stores: folders, prefixes of URLs, or globs."""
 
     def __init__(self, before: str, after: str, prover: Prover, exclude: Sequence[str] = ()) -> None:
         self.pairs: Pairs = Pairs(before, after, tuple(exclude))
         self._work = _Comparison(prover)
 
     def records(self, workers: Workers) -> Iterator[PairRecord]:
-        """Yield the record of each pair, in the order of the pairs.
-
-        Raises:
-            MigrationError: If one of the stores has no programs.
-            WorkerError: If a process crashes that is not replaced, or the cluster cannot be used.
-        """
         # Other processes may have another working directory.
         tasks = (_Task(each, _absolute(each.before), _absolute(each.after)) for each in self.pairs)
         batches = in_batches(tasks, workers, size_of=lambda task: task.pair.size, found=lambda: self.pairs.number)

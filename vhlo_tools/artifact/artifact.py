@@ -387,7 +387,6 @@ class Artifact:
         return f"<Artifact {self.name!r}: StableHLO {self.version}, {len(self)} bytes>"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: who can read it, what it takes and gives, and what is in it."""
         # Imported here, as these are for notebooks alone.
         from vhlo_tools.artifact.inspection import outline_of
         from vhlo_tools.markup import facts
@@ -434,12 +433,11 @@ class _Moved(Artifact):
 
 
 def other_dialects(artifact: Artifact) -> frozenset[str]:
-    """Return the dialects in ``artifact`` that are not part of portable serialization, such as ``sdy``."""
+    """Return dialects that are not part of portable serialization, such as ``sdy``."""
     return frozenset(artifact.dialects) - _PORTABLE_DIALECTS
 
 
 def names_by_dialect(file: File) -> dict[str, list[str]]:
-    """Return the dialects of a bytecode file, each with the names of the ops used."""
     names: dict[str, list[str]] = {file.dialect(index): [] for index in range(len(file.dialects.names))}
     for op in file.dialects.ops:
         names[file.dialect(op.dialect)].append(file.string(op.name))

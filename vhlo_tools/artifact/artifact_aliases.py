@@ -33,17 +33,7 @@ if TYPE_CHECKING:
 
 
 def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True, names: bool = True) -> ProgramAliases:
-    """Return all aliases and donors declared in a program, valid or not.
-
-    Args:
-        file: Its bytes.
-        name: Its name in messages.
-        calls: Whether to read the aliases of custom calls.
-        names: Whether to read the names and locations of parameters and results.
-
-    Raises:
-        MalformedArtifactError: If it is damaged.
-    """
+    """Return all declared aliases and donors, valid or not. ``names`` are those of parameters and results."""
     functions = tuple(functions_in(file, bodies=names))
     entry = entry_of(functions)
     found = tuple(each for each in read_calls(file, name) if each.aliases) if calls else ()
@@ -63,7 +53,7 @@ def read_aliases(file: File, name: str = "the artifact", *, calls: bool = True, 
 
 
 def _elsewhere(functions: Iterable[EntryFunction], entry: EntryFunction | None) -> Iterator[Problem]:
-    """Yield alias attributes on arguments of functions other than the one that XLA enters."""
+    """Yield alias attributes on functions other than the one that XLA enters."""
     entered = f"only enters @{entry.name}" if entry else "finds no function main"
     for function in functions:
         if function is entry or not function.has_argument_attributes:
@@ -75,11 +65,7 @@ def _elsewhere(functions: Iterable[EntryFunction], entry: EntryFunction | None) 
 
 
 def mentions_aliases(file: File) -> bool:
-    """Return, from the tables of a program, whether it may declare aliases; most do not, and need not be read for them.
-
-    Raises:
-        MalformedArtifactError: If the tables are damaged.
-    """
+    """Whether a program may declare aliases, judged by its tables alone; most do not, and need not be decoded."""
     names = {name.encode() for name in (*ARGUMENT_ATTRIBUTES, *MODULE_ATTRIBUTES)}
     if not names.isdisjoint(file.strings):
         return True
@@ -87,17 +73,7 @@ def mentions_aliases(file: File) -> bool:
 
 
 def write_aliases(file: File, config: AliasConfig, form: Form | None = None) -> None:
-    """Replace the aliases and donors of a program by those of ``config``.
-
-    Args:
-        file: Its bytes, which are edited.
-        config: The aliases and donors.
-        form: The form in which to write the aliases; by default the present one, or else one that can express them.
-
-    Raises:
-        AliasError: As :func:`vhlo_tools.aliasing.set_aliases`.
-        MalformedArtifactError: If the program is damaged.
-    """
+    """Replace aliases and donors; ``form`` is by default the present one, or else one that can express them."""
     entry = find_entry(file)
     store = None if entry is None else _ArtifactStore(file, entry)
     set_aliases(store, config, form)
@@ -106,12 +82,7 @@ def write_aliases(file: File, config: AliasConfig, form: Form | None = None) -> 
 
 
 class _ArtifactStore:
-    """The alias attributes in the bytes of a program.
-
-    Args:
-        file: The program.
-        entry: Its entry function.
-    """
+    """The alias attributes in the bytes of a program."""
 
     def __init__(self, file: File, entry: EntryFunction) -> None:
         self._file = file

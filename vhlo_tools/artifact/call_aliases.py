@@ -31,15 +31,7 @@ _SHOWN: Final = 8
 
 
 def read_calls(file: File, name: str) -> tuple[CallAliases, ...]:
-    """Return all custom calls of a program, with the aliases of each; those of :func:`unknown_calls` cannot be read.
-
-    Args:
-        file: Its bytes.
-        name: Its name, for locations without a file name.
-
-    Raises:
-        MalformedArtifactError: If it is damaged.
-    """
+    """Return all custom calls with their aliases, except those of :func:`unknown_calls`."""
     # Imported here because most programs have no custom calls.
     from vhlo_tools.aliasing import read_call
     from vhlo_tools.artifact.plain_attributes import PlainReader
@@ -81,7 +73,7 @@ def _call_names(file: File) -> Iterator[tuple[int, str]]:
 
 
 def unknown_calls(file: File) -> list[Finding]:
-    """Return notes on custom calls of versions that the specification does not have, whose aliases are not read."""
+    """Return notes on custom calls of versions that the specification lacks, whose aliases are not read."""
     unknown = [name for _, name in _call_names(file) if find_op_version(name.removeprefix(_VHLO)) is None]
     return [
         Finding(
@@ -99,18 +91,14 @@ def unknown_calls(file: File) -> list[Finding]:
 
 
 def has_call_aliases(file: File) -> bool:
-    """Return, from the tables of a program, whether one of its custom calls may have aliases."""
+    """Whether a custom call may have aliases, judged by the tables of the program."""
     if next(_call_names(file), None) is None:
         return False
     return any(True for _ in file.called("attribute", "vhlo", _ALIAS))
 
 
 def matching_calls(calls: Iterable[CallAliases], call: str) -> list[CallAliases]:
-    """Return the one call at the path ``call``, or else all calls of the target ``call``.
-
-    Raises:
-        AliasError: If there is none; the message lists the existing calls.
-    """
+    """Return the one call at the path ``call``, or else all calls of the target ``call``."""
     known = list(calls)
     found = [each for each in known if each.path == call] or [each for each in known if each.target == call]
     if not found:
@@ -125,18 +113,7 @@ def matching_calls(calls: Iterable[CallAliases], call: str) -> list[CallAliases]
 
 
 def write_call_aliases(file: File, aliases: Mapping[str, Iterable[Alias]], name: str) -> None:
-    """Replace the aliases of custom calls.
-
-    Args:
-        file: The bytes of the program, which are edited.
-        aliases: The aliases by the path of a call, or by a target, for all calls of it. Duplicates are written once.
-        name: The name of the program.
-
-    Raises:
-        AliasError: If there is no such call, it has no such result or operand, the shapes of the two differ, or an
-            alias is a may-alias.
-        MalformedArtifactError: If the program is damaged.
-    """
+    """Replace aliases, given by path or target of calls; duplicates are written once."""
     # Imported here because most programs are only read.
     from vhlo_tools.aliasing import call_violations, encode_call
     from vhlo_tools.bytecode import Places, Tables, collect_garbage
@@ -164,7 +141,7 @@ def write_call_aliases(file: File, aliases: Mapping[str, Iterable[Alias]], name:
 
 
 def _write(file: File, tables: Tables, op: Operation, entries: Iterable[dict[str, Any]]) -> set[int]:
-    """Write the entries of an op's aliases, and return the attributes that it no longer has."""
+    """Return the attributes that the op no longer has."""
     from vhlo_tools.bytecode import change_attributes
 
     elements = tuple(tables.vhlo(_ALIAS, *each.values()) for each in entries)
@@ -172,7 +149,6 @@ def _write(file: File, tables: Tables, op: Operation, entries: Iterable[dict[str
 
 
 def _fields(file: File, index: int) -> dict[str, Any]:
-    """Return the parts of a call alias, by their names in StableHLO."""
     value = file.decode("attribute", index)
     if value is None or value.name != _ALIAS:
         return {}

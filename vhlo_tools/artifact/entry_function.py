@@ -1,4 +1,4 @@
-"""The functions of an artifact, the entry function of XLA, and the attributes of arguments and results."""
+"""Functions of an artifact, the entry function of XLA, and the attributes of arguments and results."""
 
 from __future__ import annotations
 
@@ -17,14 +17,7 @@ _FUNCTION: Final = "vhlo.func_v"
 
 
 class EntryFunction:
-    """A function of a program, and the module that contains it. Each part is read on first access.
-
-    Args:
-        file: The program.
-        module: The op of the module.
-        op: The op of the function.
-        name: The name of the function.
-    """
+    """A function of a program, and the module that contains it; each part is read on first access."""
 
     def __init__(self, file: File, module: Operation, op: Operation, name: str) -> None:
         self.file = file
@@ -34,57 +27,45 @@ class EntryFunction:
 
     @cached_property
     def reader(self) -> PlainReader:
-        """The reader of its attributes as plain values."""
         return PlainReader(self.file)
 
     @cached_property
     def attributes(self) -> Mapping[str, int]:
-        """The attributes of its op, by name."""
         return attributes_of(self.file, self.op)
 
     @cached_property
     def module_attributes(self) -> Mapping[str, int]:
-        """The attributes of the module, by name."""
         return attributes_of(self.file, self.module)
 
     @cached_property
     def types(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The types of arguments and results; empty if the function has no function type."""
+        """Types of arguments and results; empty without a function type."""
         return function_types(self.file, self.attributes.get("function_type")) or ((), ())
 
     @cached_property
     def signature(self) -> Signature:
-        """Its signature in XLA shapes."""
         inputs, outputs = self.types
         return Signature.of_results(tuple(map(self.reader.shape, inputs)), tuple(map(self.reader.shape, outputs)))
 
     @cached_property
     def arguments(self) -> list[Mapping[str, int]]:
-        """The attributes of each of its arguments, by name."""
         return self._dictionaries("arg_attrs", 0)
 
     @cached_property
     def results(self) -> list[Mapping[str, int]]:
-        """The attributes of each of its results, by name."""
         return self._dictionaries("res_attrs", 1)
 
     @property
     def body(self) -> Block | None:
-        """The block of its arguments; ``None`` for a declaration."""
+        """Block of the arguments; ``None`` for a declaration."""
         return next((block for region in self.op.regions for block in region.blocks), None)
 
     @property
     def has_argument_attributes(self) -> bool:
-        """Whether one of its arguments may have attributes."""
         return bool(self.file.elements(self.attributes.get("arg_attrs")))
 
     def _dictionaries(self, key: str, side: int) -> list[Mapping[str, int]]:
-        """Return an array of dictionaries; one that has not as many as there are values is read as so many empty ones.
-
-        Args:
-            key: The attribute with the array.
-            side: 0 for arguments, 1 for results.
-        """
+        """Return an array of dictionaries; one of another length than the values reads as empty dictionaries."""
         number = len(self.types[side])
         elements = self.file.elements(self.attributes.get(key)) or ()
         # The names must survive unchanged when the attributes are written again.
@@ -93,15 +74,7 @@ class EntryFunction:
 
 
 def functions_in(file: File, *, bodies: bool = True) -> Iterator[EntryFunction]:
-    """Yield the functions of a program.
-
-    Args:
-        file: The program.
-        bodies: Whether their bodies are needed; without them less of the program is decoded.
-
-    Raises:
-        MalformedArtifactError: If it is damaged.
-    """
+    """Without ``bodies`` less of the program is decoded."""
     for module in (file.ir if bodies else file.outline).operations:
         for region in module.regions:
             for op in (op for block in region.blocks for op in block.operations):
@@ -115,7 +88,6 @@ def find_entry(file: File) -> EntryFunction | None:
 
 
 def entry_of(functions: Iterable[EntryFunction]) -> EntryFunction | None:
-    """Return which of the functions of a program XLA enters."""
     named = {each.name: each for each in functions}
     name = entry_name(named)
     return None if name is None else named[name]
@@ -124,19 +96,7 @@ def entry_of(functions: Iterable[EntryFunction]) -> EntryFunction | None:
 def replace_dictionaries(
     file: File, tables: Tables, entry: EntryFunction, key: str, dictionaries: Sequence[Mapping[str, int]]
 ) -> set[int]:
-    """Replace the attributes of a function's arguments or results, and return the attributes that it no longer has.
-
-    Args:
-        file: The file, which is edited.
-        tables: Its tables.
-        entry: The function.
-        key: ``arg_attrs`` or ``res_attrs``.
-        dictionaries: For each argument or result, the indices of its attributes by name.
-
-    Raises:
-        UnsupportedFeatureError: If the form in which the function stores its attributes is unknown.
-        MalformedArtifactError: If the file is damaged.
-    """
+    """Replace ``arg_attrs`` or ``res_attrs`` (``key``), and return the attributes that the function no longer has."""
     # Imported here because most programs are only read.
     from vhlo_tools.bytecode import change_attributes
 

@@ -29,28 +29,11 @@ if TYPE_CHECKING:
 
 
 def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
-    """Return the kind and contents of ``data``: kind, size, and for bytecode producer, versions, dialects and sections.
-
-    Args:
-        data: The whole contents.
-        name: Its name in messages.
-
-    Raises:
-        InvalidProgramError: If it is of no known kind.
-        MalformedArtifactError: If it is damaged.
-    """
     kind = recognise(data, name)
     return {"kind": str(kind), "size": len(data), **_DETAILS[kind](data, name)}
 
 
 def inspect_folder(path: Path) -> dict[str, Any]:
-    """Return the kind and contents of the folder ``path``.
-
-    Raises:
-        InvalidProgramError: If it is not a program.
-        MalformedArtifactError: If it is damaged.
-        OSError: If it cannot be read.
-    """
     # Imported here, as are the next, because each kind of file needs another reader.
     from vhlo_tools.formats import is_saved_model, read_saved_model
 
@@ -73,11 +56,6 @@ def _of_signature(signature: SavedSignature) -> dict[str, Any]:
 
 
 def outline_of(artifact: Artifact) -> Iterator[Line]:
-    """Yield the lines of an artifact's outline.
-
-    Raises:
-        MalformedArtifactError: If it is damaged.
-    """
     kind = str(Kind.PORTABLE_ARTIFACT)
     return outline({"kind": kind, "size": len(artifact), **_described(artifact)})
 
@@ -194,7 +172,7 @@ def _of_hlo_proto(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def _of_hlo(header: HloHeader) -> dict[str, Any]:
-    """Return the parameters, result and aliases of an HLO module, in the structure used for artifacts."""
+    """Return an HLO module in the structure used for artifacts."""
     signature = header.signature
     return {
         "module": header.name,

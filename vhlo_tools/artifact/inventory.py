@@ -1,4 +1,4 @@
-"""The contents of an artifact, counted from its bytes: ops, types, attributes, functions, aliases, constants."""
+"""Contents of an artifact, counted from its bytes: ops, types, attributes, functions, aliases, constants."""
 
 from __future__ import annotations
 
@@ -83,11 +83,7 @@ class Inventory:
 
 
 def take_inventory(file: File) -> Inventory:
-    """Return the contents of the artifact ``file``; the values of its constants are not read.
-
-    Raises:
-        MalformedArtifactError: If it is damaged.
-    """
+    """The values of constants are not read."""
     heads = heads_in(file.program)
     ops: Counter[int] = Counter()
     for head, count in heads.items():
@@ -115,7 +111,7 @@ def take_inventory(file: File) -> Inventory:
 
 
 def _numbered(declared: Declared) -> tuple[Alias, ...]:
-    """Return aliases with the result number as in attributes of arguments: 0 if there is only one result."""
+    """Use result numbers as in attributes of arguments: 0 if there is only one result."""
     if declared.module:
         return declared.aliases
     return tuple(replace(each, output_index=each.output_index or (0,)) for each in declared.aliases)
@@ -191,7 +187,6 @@ class _InventoryReader:
         )
 
     def signature(self, index: int | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the types of arguments and results; empty if the function has no function type."""
         holder = self.file.decode("attribute", index) if index is not None else None
         if holder is None or holder.name != "type_v1":
             return (), ()
@@ -199,14 +194,13 @@ class _InventoryReader:
         return (kind.field("inputs"), kind.field("outputs")) if kind and kind.name == "func_v1" else ((), ())
 
     def dictionaries(self, index: int | None, number: int) -> tuple[Mapping[str, Any], ...]:
-        """Return an array of ``number`` dictionaries; an array of another length is read as ``number`` empty ones."""
+        """Return ``number`` dictionaries, empty ones if the array has another length."""
         values = self.value(index) if index is not None else []
         if not isinstance(values, list) or len(values) != number:
             return ({},) * number
         return tuple(each if isinstance(each, dict) else {} for each in values)
 
     def constants(self, heads: Mapping[Head, int]) -> Constants:
-        """Return what constant ops hold, by their heads and their numbers."""
         sizes: dict[int, int] = {}
         count = sum(heads.values())
         for head in heads:

@@ -193,18 +193,14 @@ class JaxContainer:
 
 
 def derivative_names(name: str) -> Iterator[str]:
-    """Yield display names of the vector-Jacobian product in a file, the vector-Jacobian product of that, and so on."""
+    """Yield names of the vector-Jacobian product in a file, the product of that, and so on."""
     while True:
         name = f"the vjp in {name}"
         yield name
 
 
 def _same_signature(before: Artifact, after: Artifact) -> Artifact:
-    """Return ``after``, whose function must take and give what the container says of it.
-
-    Raises:
-        DowngradeError: If it has another signature.
-    """
+    """Check that the signature is unchanged, because the container states it."""
     # Edits of bytes, which change no types, leave no findings; reading the signature would cost as much again.
     if after.findings and before.declared_aliases().declared.signature != after.declared_aliases().declared.signature:
         raise DowngradeError(
@@ -219,7 +215,7 @@ def _same_signature(before: Artifact, after: Artifact) -> Artifact:
 
 
 def _changed(artifacts: Sequence[Artifact], change: Callable[[Artifact], Artifact]) -> tuple[Artifact, ...]:
-    """Return all artifacts changed; if any change is refused, raise one error with the findings of all."""
+    """If any change is refused, raise one error with the findings of all."""
     changed: list[Artifact] = []
     errors: list[DowngradeError] = []
     for artifact in artifacts:

@@ -1,4 +1,4 @@
-"""Which releases of jax read a jax.export file, and which wrote it, by the file around the artifact."""
+"""Releases of jax that read a jax.export file, and that wrote it, judged by the file around the artifact."""
 
 from __future__ import annotations
 
@@ -33,14 +33,9 @@ _OUT: Final = "take the artifact out with `vhlo serialize`, which needs no jax"
 
 
 def container_findings(export: JaxExport, consumers: Iterable[Release]) -> list[Finding]:
-    """Return every reason why consumers refuse a jax.export file, or fail to call its function.
+    """Return why consumers refuse a jax.export file, or fail to call its function; its artifact is not examined.
 
-    Args:
-        export: The file. Its artifact is not examined, and can be newer than the StableHLO of a consumer.
-        consumers: Releases of any packages. Only those of jax, and of jaxlib for the jax that uses it, read such files.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged.
+    Only consumers that are jax, or jaxlib for the jax that uses it, read such files.
     """
     found: list[Finding] = []
     for consumer in consumers:
@@ -51,11 +46,7 @@ def container_findings(export: JaxExport, consumers: Iterable[Release]) -> list[
 
 
 def refusals(export: JaxExport, reader: JaxRelease) -> list[Finding]:
-    """Return every reason why a release of jax refuses a jax.export file, or fails to call its function.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged.
-    """
+    """Return why a release of jax refuses a jax.export file, or fails to call its function."""
     found = []
     for id_, value in _parts_of(export):
         part = _parts().get((id_, value)) or _parts().get((id_, ""))
@@ -67,15 +58,7 @@ def refusals(export: JaxExport, reader: JaxRelease) -> list[Finding]:
 
 
 def reading_jax(export: JaxExport, accepts: Callable[[Version], bool]) -> tuple[JaxRelease, ...]:
-    """Return the releases of jax that load a jax.export file and call its function.
-
-    Args:
-        export: The file.
-        accepts: Returns whether consumers of a StableHLO version read the artifacts in it.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged.
-    """
+    """Return the releases that load a file and call its function; ``accepts`` is for the StableHLO of its artifacts."""
     newest = newest_version()
     # A release that is newer than the data is treated as one of the newest version in the data.
     versions = {
@@ -90,15 +73,9 @@ def reading_jax(export: JaxExport, accepts: Callable[[Version], bool]) -> tuple[
 
 
 def first_writer(export: JaxExport) -> JaxRelease | None:
-    """Return the release of jax that wrote a jax.export file, or the first that writes such files by default.
+    """Return the release that wrote a file, or the first that writes such files by default.
 
-    The version of the artifact is not considered, because the artifact may have been moved since.
-
-    Returns:
-        The release; ``None`` if no known one writes such files.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged.
+    The version of the artifact is ignored, because the artifact may have been moved since.
     """
     for release in known_jax_releases():
         if export.jax_version is not None:
@@ -117,7 +94,7 @@ def _parts_of(export: JaxExport) -> Iterator[tuple[str, str]]:
 
 
 def _release_of(consumer: Release) -> JaxRelease | None:
-    """Return the release of jax that a consumer is or uses; ``None`` if it is older than every known one."""
+    """``None`` if the consumer is older than every known release."""
     field = "release" if consumer.package == "jax" else "jaxlib"
     found = [each for each in known_jax_releases() if getattr(each, field) == consumer.release]
     return found[-1] if found else None

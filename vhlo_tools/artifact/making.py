@@ -1,4 +1,4 @@
-"""How an artifact was made: the command, the target, the library and the options, as its manifest says."""
+"""Record of how an artifact was made: the command, the target, the library and the options in its manifest."""
 
 from __future__ import annotations
 
@@ -31,12 +31,7 @@ class Making:
 
 
 def given_options(defaults: Mapping[str, object], **options: object) -> dict[str, Setting]:
-    """Return the options that are not the defaults, by name, with values that JSON has.
-
-    Args:
-        defaults: The defaults of options that have another one than ``None``, ``False`` or nothing.
-        options: The options.
-    """
+    """Return changed options as JSON values; ``defaults`` has those other than ``None``, ``False`` or nothing."""
     found: dict[str, Setting] = {}
     for name, value in sorted(options.items()):
         if name in defaults and value == defaults[name]:

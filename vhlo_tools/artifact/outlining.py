@@ -1,4 +1,4 @@
-"""The outline of a file: who can read it, what it takes and gives, and what is in it, in a line each."""
+"""Outline of a file: its readers, inputs, outputs and contents, in a line each."""
 
 from __future__ import annotations
 
@@ -33,23 +33,12 @@ _ENTRY: Final = "main"
 
 
 class Line(NamedTuple):
-    """One line of an outline.
-
-    Attributes:
-        label: What the line is about: ``is``, ``read by``, ``takes``, ``gives`` or ``holds``.
-        text: What it says.
-    """
-
-    label: str
+    label: str  # ``is``, ``read by``, ``takes``, ``gives`` or ``holds``
     text: str
 
 
 def outline(description: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the lines of a file's outline, five of an artifact.
-
-    Args:
-        description: The file as :func:`inspect_bytes` or :func:`inspect_folder` returns it.
-    """
+    """``description`` is from :func:`inspect_bytes` or :func:`inspect_folder`."""
     yield Line("is", f"{_KINDS[description['kind']]}{_particulars(description)}, {description['size']:,} bytes")
     if description["kind"] not in _OF_A_VERSION:
         yield Line("read by", "depends on the version that it is written for: see `vhlo check --target minimum`")
@@ -134,7 +123,7 @@ _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[Line]]]] = {
 
 
 def _readers(requirements: Mapping[str, Any]) -> str:
-    """Say who reads an artifact, because of what, and how far back it could be written."""
+    """Describe who reads an artifact, because of which features, and how far back it could be written."""
     if requirements["newer_than_data"]:
         return f"unknown versions: it is newer than the data of vhlo_tools, which end at StableHLO {newest_version()}"
     since = requirements["readable_since"]
@@ -201,7 +190,6 @@ def _contents(description: Mapping[str, Any]) -> str:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    """Return the first of some texts, and the number of the others."""
     more = f" and {len(texts) - _NAMED:,} more" if len(texts) > _NAMED else ""
     return ", ".join(texts[:_NAMED]) + more
 

@@ -25,12 +25,6 @@ _SIGNLESS: Final = 0
 
 
 class PlainReader:
-    """Reader of attributes and types of a file.
-
-    Args:
-        file: The file.
-    """
-
     def __init__(self, file: File) -> None:
         self._file = file
         self._printer = Printer(file)
@@ -44,20 +38,10 @@ class PlainReader:
         self._elements: dict[int, str] = {}
 
     def attribute(self, index: int) -> Plain:
-        """Return an attribute as a plain value.
-
-        Raises:
-            MalformedArtifactError: If it is damaged, or nested too deeply.
-        """
         found: Plain = self._unfolded("attribute", index, self._attribute)
         return found
 
     def shape(self, index: int) -> Shape:
-        """Return the XLA shape of a type.
-
-        Raises:
-            MalformedArtifactError: If it is damaged, or nested too deeply.
-        """
         found: Shape = self._unfolded("type", index, self._shape)
         return found
 
@@ -111,22 +95,19 @@ class PlainReader:
         return Array.of_stablehlo(element, sizes, tuple(None if size == _DYNAMIC else size for size in bounds))
 
     def _element(self, index: int) -> str:
-        """Return a type of elements in the syntax of the builtin dialect; arguments share few."""
+        """Cached, because arguments share few element types."""
         found = self._elements.get(index)
         if found is None:
             found = self._elements[index] = self._printer.builtin_element(index)
         return found
 
     def string(self, value: Value) -> str:
-        """Return a string."""
         return self._file.string(value.field("value"))
 
     def items(self, value: Value) -> list[Plain]:
-        """Return the elements of an array of attributes."""
         return list(map(self.attribute, value.field("elements")))
 
     def pairs(self, value: Value) -> dict[str, Plain]:
-        """Return a dictionary."""
         pairs = value.field("elements")
         return {self._printer.string(key).decode("utf-8", "replace"): self.attribute(held) for key, held in pairs}
 
@@ -177,21 +158,11 @@ _PLAIN: Final[Mapping[str, Callable[[PlainReader, Value], Plain | None]]] = {
 
 
 class PlainWriter:
-    """Writer of plain values to the tables of a file.
-
-    Args:
-        tables: The tables.
-    """
-
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
     def argument(self, value: Plain) -> int:
-        """Return the index of an attribute of VHLO; integers have 32 bits, as frameworks write them there.
-
-        Raises:
-            ValueError: If no alias attribute of an argument has a value of this kind.
-        """
+        """Return an attribute of VHLO; integers have 32 bits, as frameworks write them on arguments."""
         structure = self._tables.structure
         match value:
             case bool():
@@ -201,11 +172,7 @@ class PlainWriter:
         raise ValueError(f"{value!r} is not an alias attribute of an argument")
 
     def module(self, value: Plain) -> int:
-        """Return the index of a builtin attribute; integers have 64 bits.
-
-        Raises:
-            ValueError: If no alias attribute of a module has a value of this kind.
-        """
+        """Return a builtin attribute; integers have 64 bits."""
         builtin = self._tables.builtin
         match value:
             case int() if not isinstance(value, bool):

@@ -39,18 +39,7 @@ _CONSTANT: Final[Mapping[str, Structure]] = {"value": {"attribute": "string_v1",
 
 
 def sample_artifact(operation: OpStructure, version: Version) -> Artifact:
-    """Return an artifact whose function ``main`` contains ``operation``, with constants of the required operand types.
-
-    It has the form of a program, but need not be meaningful: no compiler checks it.
-
-    Args:
-        operation: The op, as in the specification that this package reads.
-        version: The version for which the artifact is written.
-
-    Raises:
-        InvalidProgramError: If there is no such op, or it lacks an attribute.
-        UnknownTargetError: If ``version`` is older than the first.
-    """
+    """Return an artifact whose ``main`` contains ``operation``; it is unchecked and need not be meaningful."""
     return Artifact(_Builder(version).build(operation), name=f"a sample of {operation.name}")
 
 
@@ -100,7 +89,7 @@ class _Builder:
         return op
 
     def _op(self, name: str) -> Operation:
-        """Return an op with a name and a location only. The ops of a dialect must be added one after the other."""
+        """The ops of a dialect must be added one after the other."""
         dialect, _, short = name.partition(".")
         if name not in self._names:
             self._names[name] = len(self._names)

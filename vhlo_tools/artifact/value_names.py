@@ -24,7 +24,7 @@ _DEEPEST: Final = 16
 
 
 def read_parameters(file: File, entry: EntryFunction, places: Places) -> tuple[NamedValue, ...]:
-    """Return the names of a function's arguments, and their locations in the user's source."""
+    """Return the names of arguments, and their locations in the user's source."""
     block = entry.body
     # A declaration has no arguments with locations.
     locations = [argument.location for argument in block.arguments] if block else []
@@ -34,22 +34,11 @@ def read_parameters(file: File, entry: EntryFunction, places: Places) -> tuple[N
 
 
 def read_results(entry: EntryFunction) -> tuple[NamedValue, ...]:
-    """Return the names of a function's results."""
     return tuple(NamedValue(_result_name(entry, attributes)) for attributes in entry.results)
 
 
 def write_names(file: File, parameters: Mapping[int, str], results: Mapping[int, str]) -> None:
-    """Name arguments and results of the entry function.
-
-    Args:
-        file: The bytes of the program, which are edited.
-        parameters: The names, by argument number; others keep theirs.
-        results: The names, by result number; others keep theirs.
-
-    Raises:
-        InvalidProgramError: If there is no entry function with such arguments and results.
-        MalformedArtifactError: If the program is damaged.
-    """
+    """Name arguments and results of the entry function by number; others keep theirs."""
     entry = find_entry(file)
     block = entry.body if entry else None
     if entry is None or block is None or not _has(parameters, block.arguments) or not _has(results, entry.types[1]):
@@ -71,7 +60,7 @@ def _has(numbers: Mapping[int, str], values: Sequence[object]) -> bool:
 
 
 def _named(file: File, tables: Tables, name: str, location: int | None) -> int:
-    """Return a location with a name, which replaces the one with which it begins, if any."""
+    """The name replaces the one with which the location begins, if any."""
     held = file.decode("attribute", location) if location is not None else None
     child = held.field("child") if held is not None and held.name == "name" else location
     if child is None:
@@ -80,7 +69,6 @@ def _named(file: File, tables: Tables, name: str, location: int | None) -> int:
 
 
 def _name(file: File, location: int | None) -> str | None:
-    """Return the name with which a location begins, or ``None``."""
     for _ in range(_DEEPEST):
         value = file.decode("attribute", location) if location is not None else None
         if value is None or value.name not in ("name", "callsite", "fused"):

@@ -1,4 +1,4 @@
-"""The only package that imports MLIR: providers, contexts and diagnostics.
+"""Access to MLIR: providers, contexts and diagnostics. No other package imports MLIR.
 
 A *provider* is an import prefix under which a distribution ships the MLIR and StableHLO bindings. Objects of one
 provider are invalid in another; only bytes can be exchanged.

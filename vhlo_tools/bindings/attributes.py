@@ -7,7 +7,7 @@ from typing import Any
 
 
 def leaves(attribute: Any) -> Iterator[Any]:
-    """Yield the leaves of ``attribute``: the elements of nested lists and dictionaries, or the attribute itself."""
+    """Yield the elements of nested lists and dictionaries, or the attribute itself."""
     pending = [attribute]
     while pending:
         each = pending.pop()
@@ -21,18 +21,17 @@ def leaves(attribute: Any) -> Iterator[Any]:
 
 
 def class_of(attribute: Any) -> str:
-    """Return the name of an attribute's class in the bindings."""
     return type(attribute).__name__
 
 
 def elements_of(array: Any) -> Iterator[Any]:
-    """Yield the elements of an ``ArrayAttr``, except those without a class in the bindings."""
+    """Elements without a class in the bindings are left out."""
     for index in range(len(array)):
         yield from _at(array, index)
 
 
 def named_attributes(attributes: Any) -> Iterator[tuple[str, Any]]:
-    """Yield names and attributes; the items of the bindings' own map differ between releases."""
+    """The items of the bindings' own map differ between releases."""
     for each in attributes:
         if not isinstance(each, str):
             # Raises where `each.name` crashes the process: the name is not UTF-8.
@@ -43,7 +42,6 @@ def named_attributes(attributes: Any) -> Iterator[tuple[str, Any]]:
 
 
 def names_without_class(attributes: Any) -> list[str]:
-    """Return the names of the attributes that :func:`named_attributes` leaves out."""
     names = [each if isinstance(each, str) else each.name for each in attributes]
     return [name for name in names if not list(_at(attributes, name))]
 

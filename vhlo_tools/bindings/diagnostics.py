@@ -1,4 +1,4 @@
-"""Diagnostics of MLIR, captured before they reach stderr and converted to plain data."""
+"""Capture MLIR's diagnostics before they reach stderr, and convert them to plain data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def captured(context: Context) -> Iterator[list[Diagnostic]]:
 
 
 def to_diagnostic(found: Any) -> Diagnostic:
-    """Return MLIR's ``Diagnostic`` or ``DiagnosticInfo`` as data; the original is invalid after its callback."""
+    """Convert at once: MLIR's object is invalid after its callback."""
     return Diagnostic(
         severity=str(found.severity).rpartition(".")[2].lower(),
         message=_cut(found.message),
@@ -46,7 +46,7 @@ def to_diagnostic(found: Any) -> Diagnostic:
 
 
 def source_of(location: Any) -> SourceLocation | None:
-    """Return the first file location within an MLIR location, or ``None`` if there is none."""
+    """Return the first file location within an MLIR location."""
     match = _FILE_LINE_COLUMN.search(str(location))
     if match is None or match[2] == "0":
         return None

@@ -1,4 +1,4 @@
-"""The floating-point environment of threads: XLA's threads flush denormals to zero."""
+"""Run host callbacks with denormals enabled: XLA's threads flush denormals to zero."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SIZE: Final = 256
 
 
 def _library() -> ctypes.CDLL | None:
-    """Return the C library of this process; ``None`` if its functions cannot be found."""
+    """Return ``None`` if the functions of the C library cannot be found."""
     try:
         library = ctypes.CDLL(None)
         for function in (library.fegetenv, library.fesetenv):
@@ -34,7 +34,7 @@ _OF_PYTHON: Final = _current()
 
 
 def with_all_floats(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function``, for calls from XLA's threads, with the floating-point environment of Python's threads."""
+    """Wrap ``function``, for calls from XLA's threads, with the floating-point environment of Python's threads."""
     library = _LIBRARY
     if library is None:
         return function

@@ -1,4 +1,4 @@
-"""Finding the functions of a module, and inlining calls, for which no provider has a pass."""
+"""Find the functions of a module, and inline calls, for which no provider has a pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CALLEES: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 
 def function_of(op: Any) -> str:
-    """Return the name of the function that contains an op; an empty one for an op outside of functions."""
+    """Return the name of the enclosing function; empty for an op outside of functions."""
     parent = op.operation.parent
     while parent is not None and parent.name != "func.func":
         parent = parent.parent
@@ -21,20 +21,14 @@ def function_of(op: Any) -> str:
 
 
 def functions_of(module: ModuleOp) -> dict[str, Operation]:
-    """Return the functions of a module, by name."""
     ops = [each.operation for each in module.operation.regions[0].blocks[0].operations]
     return {str(op.attributes["sym_name"].value): op for op in ops if str(op.name) == "func.func"}
 
 
 def inline_calls(provider: Provider, module: ModuleOp, wanted: Callable[[Operation], bool]) -> None:
-    """Replace calls by the body of the callee, in place, including the calls in inlined bodies.
+    """Replace calls by the body of the callee, including the calls in inlined bodies.
 
     Recursive calls remain, as do calls of functions that do not have exactly one block.
-
-    Args:
-        provider: The bindings.
-        module: The program.
-        wanted: A predicate for the calls to replace.
     """
     functions = functions_of(module)
     # Each call with the functions that it was inlined from, and the function that contains it.
@@ -58,7 +52,6 @@ def inline_calls(provider: Provider, module: ModuleOp, wanted: Callable[[Operati
 
 
 def _inlined(call: Operation, callee: Operation) -> list[Any]:
-    """Replace ``call`` by a copy of the body of ``callee``, and return its ops."""
     copy = callee.operation.clone(ip=False)
     (block,) = copy.regions[0].blocks
     for argument, operand in zip(block.arguments, call.operands, strict=True):

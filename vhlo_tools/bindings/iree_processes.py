@@ -43,11 +43,7 @@ _SMALL: Final = 1 << 16
 
 
 def require_iree() -> None:
-    """Raise an error unless IREE is installed; nothing is imported.
-
-    Raises:
-        MissingExtraError: If the compiler or the runtime is missing.
-    """
+    """Raise ``MissingExtraError`` unless IREE is installed; nothing is imported."""
     missing = [each for each in (COMPILER.rpartition(".")[0], RUNTIME) if not _is_installed(each)]
     if missing:
         are = "is" if len(missing) == 1 else "are"
@@ -71,42 +67,16 @@ def iree_version() -> Version:
 
 
 def compile_with_iree(name: str, artifact: bytes, limits: isolation.Limits) -> bytes:
-    """Return a program, compiled in a child process.
-
-    Args:
-        name: The name of the program in messages.
-        artifact: The program, as a portable artifact of :func:`iree_version` or older.
-        limits: The limits of the compilation.
-
-    Raises:
-        EngineError: If the compiler refuses the program.
-        EngineCrashError: If it crashes.
-        EngineTimeoutError: If it exceeds the time limit.
-    """
+    """``artifact`` is a portable artifact of :func:`iree_version` or older; ``name`` is for messages."""
     return _compilers.compile(name, artifact, limits)
 
 
 class IsolatedIreeProgram:
-    """A compiled program that child processes run.
-
-    Args:
-        name: The name of the program in messages.
-        compiled: The compiled program.
-        results: The types of the results.
-    """
-
     def __init__(self, name: str, compiled: bytes, results: Sequence[ArrayType]) -> None:
         self._name, self._compiled, self._results = name, compiled, list(results)
         self._key = hashlib.sha256(compiled).digest()
 
     def call(self, inputs: Sequence[Any], limits: isolation.Limits) -> list[Any]:
-        """Run the program on arrays, and return such arrays.
-
-        Raises:
-            EngineError: If it fails.
-            EngineCrashError: If it crashes.
-            EngineTimeoutError: If it exceeds the time limit.
-        """
         small = len(self._compiled) <= _SMALL
         results = self._called(self._compiled if small else None, inputs, limits)
         if results == MISSING:
@@ -122,7 +92,7 @@ class IsolatedIreeProgram:
         )
 
     def _check(self, results: Any) -> None:
-        """Check that results have the types that the program says: a child may send anything."""
+        """Check that results have the declared types: a child may send anything."""
         import numpy as np
 
         fits = isinstance(results, list) and len(results) == len(self._results)
@@ -142,7 +112,6 @@ class _Compilers:
         self._busy: set[Worker] = set()
 
     def compile(self, name: str, artifact: bytes, limits: isolation.Limits) -> bytes:
-        """Compile a program (see :func:`compile_with_iree`)."""
         worker = self._taken()
         try:
             compiled = worker.call(f"{_SERVER}:compile_here", (name, memoryview(artifact)), limits)
@@ -153,7 +122,7 @@ class _Compilers:
             self._give_back(worker)
 
     def forget(self) -> None:
-        """Release all children, at the end of this process or in a forked copy of it."""
+        """For the end of this process, or a forked copy of it."""
         for each in (*self._idle, *self._busy):
             each.forget()
 
@@ -180,7 +149,7 @@ class _Compilers:
 
 @cache
 def _tools() -> tuple[str, ...]:
-    """Return the programs that the compiler starts: its linker, by the shell, and what loads both."""
+    """Return the programs that the compiler starts: its linker, by the shell, and the loader of both."""
     spec = find_spec("iree.compiler._mlir_libs")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     loaders = [each for each in ("/lib64/ld-linux-x86-64.so.2", "/bin/sh") if Path(each).exists()]
@@ -195,7 +164,7 @@ def _is_installed(name: str) -> bool:
 
 
 def _numbers(release: str) -> tuple[int, ...]:
-    """Return the numbers of a release, for comparison; what follows them, as in ``3.14.0rc1``, does not count."""
+    """Return the numbers of a release, for comparison, without a suffix as in ``3.14.0rc1``."""
     numbers = []
     for part in release.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]

@@ -1,8 +1,8 @@
-"""IREE in a child process: what a child does for :mod:`vhlo_tools.bindings.iree_processes`.
+"""IREE in a child process, the server of :mod:`vhlo_tools.bindings.iree_processes`.
 
 The compiler and the runtime of IREE share no code with XLA, and only the reader of artifacts with the interpreter. Both
-run in children: the compiler in one that may start its linker, and what it made in one that may do nothing but compute.
-Values are booleans, integers and IEEE floats of whole bytes, of which both sides have the same bits.
+run in children: the compiler in one that may start its linker, and the compiled program in one that may do nothing but
+compute. Values are booleans, integers and IEEE floats of whole bytes, of which both sides have the same bits.
 """
 
 from __future__ import annotations
@@ -73,15 +73,7 @@ _device: Any = None
 
 
 def compile_here(name: str, artifact: memoryview) -> bytes:
-    """Return a program, compiled for the processor of this machine, as a module of IREE's virtual machine.
-
-    Args:
-        name: The name of the program in messages.
-        artifact: The program, as a portable artifact that the compiler can read.
-
-    Raises:
-        EngineError: If the compiler refuses the program, with its diagnostics.
-    """
+    """Compile for the processor of this machine, into a module of IREE's virtual machine."""
     note(f"compilation of {name}")
     compiled, said = _compiled(bytes(artifact))
     if compiled is not None:
@@ -96,7 +88,6 @@ def compile_here(name: str, artifact: memoryview) -> bytes:
 
 
 def _compiled(artifact: bytes) -> tuple[bytes | None, list[Diagnostic]]:
-    """Return a compiled program, ``None`` if the compiler refuses it, and what the compiler says."""
     api = import_module(COMPILER)
     session = api.Session()
     session.set_flags(*_FLAGS)
@@ -137,21 +128,7 @@ def _kept_output() -> Iterator[Callable[[], str]]:
 def run_here(
     key: bytes, compiled: memoryview | None, name: str, inputs: list[Any], results: Sequence[ArrayType]
 ) -> list[Any] | str:
-    """Run a compiled program in this process.
-
-    Args:
-        key: The key of the program in the cache of this process.
-        compiled: The compiled program; ``None`` to use the cached one.
-        name: The name of the program in messages.
-        inputs: The arrays.
-        results: The types of the results.
-
-    Returns:
-        The results, or :data:`MISSING` if the program is not cached.
-
-    Raises:
-        EngineError: If the runtime refuses the program or its inputs, or the program fails.
-    """
+    """Run a program of the cache, or ``compiled``; :data:`MISSING` if neither is there."""
     runtime = import_module(RUNTIME)
     if key not in _loaded:
         if compiled is None:
@@ -175,7 +152,7 @@ def run_here(
 
 
 def _diagnose(invocation: Any, callback: Any) -> None:
-    """Let the compiler hand diagnostics to a function, which its Python package has no call for."""
+    """Set the diagnostic callback through the C library, because the Python package has no call for it."""
     library = import_module(f"{COMPILER}.ctypes_dl")._dylib
     enable = library.ireeCompilerInvocationEnableCallbackDiagnostics
     enable.restype, enable.argtypes = None, [ctypes.c_void_p, ctypes.c_int, _CALLBACK, ctypes.c_void_p]
@@ -183,7 +160,7 @@ def _diagnose(invocation: Any, callback: Any) -> None:
 
 
 def _refusal(name: str, said: Sequence[Diagnostic], linker: str) -> EngineError:
-    """Return the error for a program that the compiler refuses; the first reason is the one that others follow from."""
+    """Make the error from the first diagnostic, from which the others follow."""
     errors = [each for each in said if each.severity == "error"]
     reason = _in_words(errors[0].message) if errors else "it gave no reason"
     if functions := dict.fromkeys(_UNDEFINED.findall(linker)):
@@ -192,7 +169,7 @@ def _refusal(name: str, said: Sequence[Diagnostic], linker: str) -> EngineError:
 
 
 def _in_words(message: str) -> str:
-    """Return a diagnostic without the op that it repeats, and without places that are not the user's."""
+    """Remove the op that a diagnostic repeats, and places that are not the user's."""
     text = _REPEATED.sub("", message).strip()
     place = _PLACE.match(text)
     said = text[place.end() :] if place else text
@@ -203,7 +180,7 @@ def _in_words(message: str) -> str:
 
 
 def _first_line(text: str) -> str:
-    """Return what an error of the runtime says, without the stack of the virtual machine."""
+    """Remove the stack of the virtual machine from an error of the runtime."""
     return _shortened(text.split("; while invoking")[0].splitlines()[0] if text else "it gave no reason")
 
 
@@ -212,7 +189,6 @@ def _shortened(text: str, most: int = 400) -> str:
 
 
 def _load(runtime: Any, compiled: bytes) -> tuple[Any, Any]:
-    """Return a context with a compiled program, and its ``main``."""
     global _device
     if _device is None:
         # One thread, so that a run ends with its call, and sums are added in one order.
@@ -224,7 +200,7 @@ def _load(runtime: Any, compiled: bytes) -> tuple[Any, Any]:
 
 
 def _view_of(runtime: Any, array: Any) -> Any:
-    """Return an array as an argument: its bits in a buffer of the device."""
+    """Put the bits of an array in a buffer of the device."""
     import numpy as np
 
     element = getattr(runtime.HalElementType, _ELEMENTS[array.dtype.name])
@@ -237,7 +213,7 @@ def _view_of(runtime: Any, array: Any) -> Any:
 
 
 def _array_of(view: Any, dtype: str, shape: Sequence[int | None]) -> Any:
-    """Return a result as an array, with memory of its own."""
+    """The array has memory of its own."""
     import numpy as np
 
     sizes = tuple(view.shape)

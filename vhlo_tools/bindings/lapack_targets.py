@@ -20,7 +20,6 @@ _OTHERS: Final = frozenset({"tridiagonal_solve_perturbed_ffi"})
 
 
 def is_lapack(target: str) -> bool:
-    """Return whether ``target`` is the target of a LAPACK custom call."""
     return target in _OTHERS or (target.startswith("lapack_") and target.endswith("_ffi"))
 
 
@@ -31,12 +30,7 @@ def missing_routine(target: str) -> str:
 
 @cache
 def register_lapack() -> frozenset[str]:
-    """Register the routines with XLA for the CPU, and return all their targets.
-
-    Raises:
-        MissingExtraError: If scipy is not installed.
-        ProviderError: If jaxlib is not installed.
-    """
+    """Register the routines with XLA for the CPU, and return all their targets."""
     client = xla_client()
     if find_spec("scipy") is None:
         raise MissingExtraError(

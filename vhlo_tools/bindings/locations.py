@@ -1,4 +1,4 @@
-"""What kind of location an MLIR location is, in every release of the bindings.
+"""Kind of an MLIR location, in every release of the bindings.
 
 jaxlib has a class for each kind from 0.10.1 on, and before that one class with a question for each.
 """
@@ -24,7 +24,7 @@ _QUESTIONS: Final[dict[str, LocationKind]] = {
 
 
 def location_kind(location: Any) -> LocationKind | None:
-    """Return the kind of a location; ``None`` if it is unknown, or of a kind that has no class in the bindings.
+    """Return ``None`` for a kind that is unknown or has no class in the bindings.
 
     The members of a kind have the same names in all releases: ``filename``, ``start_line`` and ``start_col``;
     ``callee`` and ``caller``; ``locations``; ``name_str`` and ``child_loc``.

@@ -3,8 +3,6 @@
 The bindings ship no types that are valid across providers; these protocols describe their common interface.
 """
 
-
-
 from __future__ import annotations
 
 from typing import Any, Protocol

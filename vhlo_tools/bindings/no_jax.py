@@ -1,4 +1,4 @@
-"""Prevention of imports of jax by jaxlib, which uses jax only for jax's own types and works without it.
+"""Prevent jaxlib from importing jax, which it uses only for jax's own types and works without.
 
 Importing jax takes longer than most programs run.
 """
@@ -18,7 +18,6 @@ class _NoJax:
         self.threads: set[int] = set()
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Raise for jax; leave all other modules to other finders."""
         if name == "jax" and threading.get_ident() in self.threads:
             raise ImportError("XLA's client needs no jax")
 
@@ -53,7 +52,7 @@ class WithoutJax:
 
 
 def allowing_jax(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``function``, for calls from jaxlib, with imports of jax allowed."""
+    """Wrap ``function``, for calls from jaxlib, with imports of jax allowed."""
 
     def allowed(*arguments: Any) -> Any:
         thread = threading.get_ident()

@@ -25,16 +25,7 @@ TRIAL: Final = 1
 
 
 def parse_once(prefix: str, data: memoryview, portable: bool) -> None:
-    """Parse bytes in a new context, write the module, and destroy the context, which often reveals memory corruption.
-
-    Args:
-        prefix: The import prefix of the provider.
-        data: A portable artifact, or other bytecode.
-        portable: Whether the data is a portable artifact.
-
-    Raises:
-        MLIRFailure: If the library rejects the data.
-    """
+    """Parse in a new context, write the module, and destroy the context, which often reveals memory corruption."""
     refusals: list[tuple[Diagnostic, ...] | None] = []
     provider, whole = get_provider(prefix), bytes(data)
     # The parsers recurse, and this process has less stack than a thread of the caller, which may have used some.

@@ -1,7 +1,7 @@
-"""Parts of jaxlib that came with some release, and what is said where an older one is installed.
+"""Parts of jaxlib that came with some release, and the messages where an older one is installed.
 
-What depends on the version of StableHLO alone is not here: ``dialect_specs/releases.toml`` has the version of each.
-Nor is what every release can do, each in its own way: HLO, booleans, locations.
+What depends on the version of StableHLO alone is not here: ``dialect_specs/releases.toml`` has the version of each. Nor
+is what every release can do, each in its own way: HLO, booleans, locations.
 
 Source: each release of jaxlib from 0.8.1 on, tried; ``tests/bindings/test_parts.py`` tries the installed one.
 """
@@ -43,11 +43,9 @@ _UNKNOWN: Final = re.compile(
 
 
 def missing_part(provider: Provider, part: str) -> str | None:
-    """Return that the installed jaxlib lacks a part, and which release has it; ``None`` if it has it.
+    """Return a message if the installed jaxlib lacks a part, with the release that has it.
 
-    Args:
-        provider: The bindings; those that are not jaxlib's are assumed to have everything.
-        part: A key of :data:`PARTS`; any other is assumed to be there.
+    Other providers, and parts that are not in :data:`PARTS`, are assumed to have everything.
     """
     since, release = PARTS.get(part), provider.release
     if since is None or release is None or provider.distribution != "jaxlib":
@@ -62,11 +60,7 @@ def missing_part(provider: Provider, part: str) -> str | None:
 
 
 def explain_unknown(provider: Provider, said: str) -> str | None:
-    """Return which release may know what the installed one does not know, from what MLIR says of a program.
-
-    Returns:
-        ``None`` if nothing is unknown to MLIR, or no known release is newer.
-    """
+    """Return which release may know an op that is unknown to MLIR by its message ``said``; ``None`` if none does."""
     found = _UNKNOWN.search(said)
     if found is None:
         return None

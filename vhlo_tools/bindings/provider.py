@@ -1,4 +1,4 @@
-"""A provider of the bindings: a thin, typed interface that hides differences between providers and unsafe failures."""
+"""Provider of the bindings: a thin, typed interface that hides differences between providers and unsafe failures."""
 
 from __future__ import annotations
 
@@ -44,41 +44,24 @@ class MLIRFailure(Exception):  # noqa: N818 - it never leaves the toolkit: each 
 
 @dataclass(frozen=True, slots=True)
 class Registrar:
-    """A function that registers a dialect in a context.
+    """A function that registers a dialect in a context."""
 
-    Attributes:
-        module: The module of the function, below the provider's prefix.
-        function: The name of the function.
-        of_registry: Whether the function's argument is a registry, and not a context.
-        op_classes: The module of the dialect's op classes, if the extension imports it while it is incomplete itself.
-    """
-
-    module: str
+    module: str  # below the provider's prefix
     function: str = "register_dialect"
-    of_registry: bool = False
-    op_classes: str | None = None
+    of_registry: bool = False  # the argument is a registry, not a context
+    op_classes: str | None = None  # the module of op classes, if the extension imports it while it is incomplete itself
 
 
 @dataclass(frozen=True)
 class Provider:
-    """The MLIR and StableHLO bindings under one import prefix.
+    """The MLIR and StableHLO bindings under one import prefix."""
 
-    Attributes:
-        prefix: The import prefix, which identifies the provider.
-        distribution: The distribution that installs the provider.
-        registrars: The functions that register the dialects; those that the provider lacks are skipped.
-    """
-
-    prefix: str
+    prefix: str  # identifies the provider
     distribution: str
-    registrars: tuple[Registrar, ...]
+    registrars: tuple[Registrar, ...]  # those that the provider lacks are skipped
 
     def module(self, name: str) -> Any:
-        """Return the module ``name`` below the prefix.
-
-        Raises:
-            ProviderError: If the provider is not installed or lacks the module.
-        """
+        """Return the module ``name`` below the prefix; a missing one is a ``ProviderError``."""
         # XLA, which is in the same library as jaxlib's MLIR, writes log messages and a stack trace for each failure to
         # stderr, unless this is set when the library is loaded.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -112,7 +95,7 @@ class Provider:
 
     @cached_property
     def build(self) -> tuple[tuple[str, int, int], ...]:
-        """What distinguishes the library from others of any version: the name, size and time of each of its files."""
+        """The name, size and time of each library file, which distinguish builds of equal versions."""
         extension = Path(self.stablehlo.__file__)
         depth = len(self.prefix.split(".")) + 1
         found = [
@@ -205,29 +188,17 @@ class Provider:
         return bool(operation.operation.name == "builtin.module")
 
     def parse(self, context: Context, source: str | bytes) -> Module:
-        """Parse MLIR text or bytecode, and verify the module.
-
-        Raises:
-            MLIRFailure: If parsing or verification fails.
-        """
+        """Parse MLIR text or bytecode, and verify the module."""
         module: Module = self._checked(context, lambda: self.ir.Module.parse(source, context))
         return module
 
     def deserialize(self, context: Context, artifact: bytes) -> Module:
-        """Return the StableHLO module in a portable artifact.
-
-        Raises:
-            MLIRFailure: If the library rejects the artifact.
-        """
+        """Return the StableHLO module in a portable artifact."""
         module: Module = self._checked(context, lambda: self.stablehlo.deserialize_portable_artifact(context, artifact))
         return module
 
     def serialize(self, module: Module, target: Version, *, allow_other_dialects: bool) -> bytes:
-        """Serialize with the library's own function, which converts ``module`` to VHLO.
-
-        Raises:
-            MLIRFailure: If serialization fails.
-        """
+        """Serialize with the library's own function, which converts ``module`` to VHLO."""
         artifact: bytes = self._checked(
             module.context,
             lambda: self.stablehlo.serialize_portable_artifact(module, str(target), allow_other_dialects),
@@ -240,16 +211,7 @@ class Provider:
         return copy
 
     def run_passes(self, operation: ModuleOp, pipeline: str, *, verify: bool) -> None:
-        """Run the passes ``pipeline`` on the module ``operation``, in place.
-
-        Args:
-            operation: A module; after a failure it must not be used any more.
-            pipeline: The passes, as in ``builtin.module(...)``.
-            verify: Whether to verify the module after each pass.
-
-        Raises:
-            MLIRFailure: If a pass fails.
-        """
+        """Run ``pipeline``, as in ``builtin.module(...)``, in place; after a failure the module must not be used."""
         # Cheap when repeated; passes of other providers are in another registry.
         self.stablehlo.register_stablehlo_passes()
         manager = self.module("passmanager").PassManager.parse(f"builtin.module({pipeline})", operation.context)
@@ -257,11 +219,7 @@ class Provider:
         self._checked(operation.context, lambda: manager.run(operation.operation))
 
     def as_module(self, operation: ModuleOp) -> Module:
-        """Return ``operation`` as an ``ir.Module``, with the contents of an op moved into it where possible.
-
-        Raises:
-            MLIRFailure: If an attribute of the op has no class in the bindings, and the module is not valid.
-        """
+        """Return ``operation`` as an ``ir.Module``, with the contents of an op moved into it where possible."""
         if isinstance(operation, self.ir.Module):
             module: Module = operation
             return module
@@ -280,20 +238,12 @@ class Provider:
         return module
 
     def verify(self, operation: ModuleOp) -> None:
-        """Verify ``operation`` and all ops in it.
-
-        Raises:
-            MLIRFailure: If verification fails.
-        """
+        """Verify ``operation`` and all ops in it."""
         self._checked(operation.context, operation.operation.verify)
         self.check_returns(operation)
 
     def check_returns(self, operation: ModuleOp) -> None:
-        """Check that functions return what they declare: MLIR's verifier compares only what ``func.return`` returns.
-
-        Raises:
-            MLIRFailure: If another op ends a function of the module ``operation``, and returns values of other types.
-        """
+        """Check that functions return what they declare: MLIR's verifier compares only what ``func.return`` returns."""
         if str(operation.operation.name) != "builtin.module":
             return
         for function in operation.operation.regions[0].blocks[0].operations:
@@ -313,7 +263,7 @@ class Provider:
                     raise MLIRFailure([Diagnostic("error", said, str(end.location), source_of(end.location))])
 
     def bytecode(self, operation: ModuleOp, target: Version) -> list[bytes]:
-        """Return ``operation`` as MLIR bytecode of the version that corresponds to ``target``, in chunks."""
+        """Return MLIR bytecode of the version that corresponds to ``target``, in chunks."""
         # Imported here for the same reason as in `library`.
         from vhlo_tools.dialect import bytecode_version_of
 
@@ -329,24 +279,14 @@ class Provider:
         generic: bool = False,
         largest_constant: int | None = None,
     ) -> str:
-        """Return ``operation`` as MLIR text.
-
-        Args:
-            operation: The module.
-            debug_info: Whether to print locations.
-            generic: Whether to print every op in the generic form.
-            largest_constant: The number of elements above which a constant is left out, which makes the text a summary.
-        """
+        """Return MLIR text; constants of more than ``largest_constant`` elements are left out (a summary)."""
         text: str = operation.operation.get_asm(
             enable_debug_info=debug_info, print_generic_op_form=generic, large_elements_limit=largest_constant
         )
         return text
 
     def walk(self, operation: ModuleOp | Operation, *, innermost_first: bool = False) -> list[Operation]:
-        """Return ``operation`` and all ops nested in it, in pre-order, or in post-order.
-
-        The ops do not keep the module alive; the caller must keep a reference to it.
-        """
+        """Return ``operation`` and all ops nested in it; they do not keep the module alive, so the caller must."""
         ops: list[Operation] = []
         advance = self.ir.WalkResult.ADVANCE
 
@@ -418,18 +358,14 @@ class Provider:
         return False
 
     def evaluate(self, module: Module, arguments: Sequence[Attribute]) -> list[Attribute]:
-        """Evaluate ``main`` of ``module`` with the reference interpreter, in this process.
-
-        Raises:
-            MLIRFailure: If the interpreter fails without crashing the process.
-        """
+        """Evaluate ``main`` with the reference interpreter, in this process; only some failures do not crash it."""
         results: list[Attribute] = self._checked(
             module.context, lambda: self.stablehlo.eval_module(module, list(arguments))
         )
         return results
 
     def _checked(self, context: Context, call: Callable[[], Any]) -> Any:
-        """Call into MLIR; on failure its diagnostics are in the exception, and they never reach stderr."""
+        """Call into MLIR; diagnostics of a failure are in the exception, and never reach stderr."""
         with captured(context) as diagnostics:
             try:
                 return call()
@@ -443,7 +379,7 @@ class Provider:
 def _uninterrupted() -> Iterator[None]:
     """Defer Ctrl-C while an extension loads: an interrupted load crashes the process or remains incomplete.
 
-    The signal is not only blocked, because another thread may get it, such as one of numpy's; Python then handles it in
+    Blocking the signal is not enough: another thread may get it, such as one of numpy's, and Python then handles it in
     the main thread all the same.
     """
     came = False
@@ -470,8 +406,6 @@ def _uninterrupted() -> Iterator[None]:
 
 
 class _Pieces(list[bytes]):
-    """A writable file object that collects the chunks written to it."""
-
     def write(self, data: bytes) -> int:
         self.append(bytes(data))
         return len(data)

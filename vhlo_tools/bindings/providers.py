@@ -1,4 +1,4 @@
-"""The known providers, and the selection of one."""
+"""Known providers, and the selection of one."""
 
 from __future__ import annotations
 
@@ -30,15 +30,7 @@ PROVIDERS = (
 
 
 def get_provider(name: str | None = None) -> Provider:
-    """Return the provider to use.
-
-    Args:
-        name: The import prefix or the distribution; by default the value of ``VHLO_TOOLS_PROVIDER``, or else the first
-            provider that is installed.
-
-    Raises:
-        ProviderError: If no provider has that name, it is not installed, or none is installed.
-    """
+    """``name`` is a prefix or distribution; by default ``VHLO_TOOLS_PROVIDER``, or else the first that is installed."""
     name = name or os.environ.get("VHLO_TOOLS_PROVIDER") or None
     known = ", ".join(provider.prefix for provider in PROVIDERS)
     if name is not None:
@@ -57,7 +49,7 @@ def get_provider(name: str | None = None) -> Provider:
 
 
 def provider_of(value: object) -> Provider | None:
-    """Return the provider that ``value`` belongs to, or ``None`` if it is not an MLIR object."""
+    """Return ``None`` if ``value`` is not an MLIR object."""
     for cls in type(value).__mro__:
         for provider in PROVIDERS:
             if cls.__module__.startswith((f"{provider.prefix}._mlir_libs.", f"{provider.prefix}.dialects.")):

@@ -39,47 +39,22 @@ _DIALECTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FilePosition:
-    """A position in a file.
-
-    Attributes:
-        file: The name of the file, as recorded by MLIR.
-        line: The line, counted from 1; 0 if it is not known.
-        column: The column, counted from 1; 0 if it is not known.
-    """
-
-    file: str
-    line: int
-    column: int
+    file: str  # as recorded by MLIR
+    line: int  # from 1; 0 if unknown
+    column: int  # from 1; 0 if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A diagnostic of MLIR.
-
-    Attributes:
-        severity: ``error``, ``warning``, ``remark`` or ``note``.
-        message: The text.
-        location: The location, as MLIR prints it.
-        place: The first file position within the location, if there is one.
-        callers: The locations of the callers, outwards, each with its file position.
-        notes: The notes attached to the diagnostic.
-    """
-
-    severity: str
+    severity: str  # ``error``, ``warning``, ``remark`` or ``note``
     message: str
-    location: str
-    place: FilePosition | None
-    callers: tuple[tuple[str, FilePosition | None], ...] = ()
+    location: str  # as MLIR prints it
+    place: FilePosition | None  # the first file position within the location
+    callers: tuple[tuple[str, FilePosition | None], ...] = ()  # outwards, each location with its file position
     notes: tuple[Remark, ...] = ()
 
 
 class Toolbox:
-    """Contexts, passes and printing for command-line programs.
-
-    Args:
-        provider: The bindings.
-    """
-
     def __init__(self, provider: Provider) -> None:
         self.provider = provider
 
@@ -110,11 +85,7 @@ class Toolbox:
         return context  # type: ignore[no-any-return]
 
     def new_context(self, *, allow_unregistered: bool) -> Context:
-        """Return a context with all dialects of the provider, including those that only passes load.
-
-        Args:
-            allow_unregistered: Whether ops of unregistered dialects may be parsed.
-        """
+        """Return a context with all dialects of the provider, including those that only passes load."""
         context: Any = self._bare_context()
         empty = self.provider.ir.Module.parse("module {}", context)
         with suppress(*self._error):
@@ -126,8 +97,6 @@ class Toolbox:
 
     @contextmanager
     def listening(self, context: Context, listener: Callable[[Remark], None]) -> Iterator[None]:
-        """Pass the diagnostics that ``context`` emits in the meantime to ``listener``."""
-
         def hear(said: Any) -> bool:
             listener(self._remark(said))
             return True
@@ -139,7 +108,7 @@ class Toolbox:
             handler.detach()
 
     def parse_file(self, context: Context, path: str) -> Module | None:
-        """Return the module in a file of text or bytecode; ``None``, with diagnostics emitted, if parsing fails."""
+        """Return ``None``, with diagnostics emitted, if parsing fails."""
         try:
             module: Module = self.provider.ir.Module.parseFile(path, context)
         except self._error:
@@ -147,21 +116,21 @@ class Toolbox:
         return module
 
     def parse_op(self, context: Context, text: str, name: str) -> Any | None:
-        """Return the single op in a text; ``None``, with diagnostics emitted, if parsing fails."""
+        """Return ``None``, with diagnostics emitted, if parsing fails."""
         try:
             return self.provider.ir.Operation.parse(text, source_name=name, context=context)
         except self._error:
             return None
 
     def parse_attribute(self, context: Context, text: str) -> Any | None:
-        """Return the attribute in a text; ``None``, with diagnostics emitted, if parsing fails."""
+        """Return ``None``, with diagnostics emitted, if parsing fails."""
         try:
             return self.provider.ir.Attribute.parse(text, context)
         except self._error:
             return None
 
     def serialize(self, module: Module, target: str, allow_other_dialects: bool) -> bytes | None:
-        """Convert a module to VHLO, and return it as an artifact; ``None``, with diagnostics emitted, on failure."""
+        """Convert a module to VHLO and serialize it; ``None``, with diagnostics emitted, on failure."""
         try:
             artifact: bytes = self.provider.stablehlo.serialize_portable_artifact(module, target, allow_other_dialects)
         except self._error:
@@ -169,7 +138,7 @@ class Toolbox:
         return artifact
 
     def deserialize(self, context: Context, artifact: bytes) -> Module | None:
-        """Return the module in a portable artifact; ``None``, with diagnostics emitted, on failure."""
+        """Return ``None``, with diagnostics emitted, on failure."""
         try:
             module: Module = self.provider.stablehlo.deserialize_portable_artifact(context, artifact)
         except self._error:
@@ -201,18 +170,9 @@ class Toolbox:
         timing: bool = False,
         statistics: bool = False,
     ) -> bool:
-        """Run passes on an op, in place.
+        """Run passes in place, and return whether all succeeded; after a failure the op must not be used.
 
-        Args:
-            operation: The op; after a failure it must not be used any more.
-            pipeline: The passes.
-            verify: Whether to verify the op after each pass.
-            watch: When to print the op between passes, as arguments of ``enable_ir_printing``.
-            timing: Whether to print the time that each pass took.
-            statistics: Whether to print the statistics of each pass.
-
-        Returns:
-            Whether all passes succeeded.
+        ``watch`` holds arguments of ``enable_ir_printing``, to print the op between passes.
         """
         manager = self._manager.parse(pipeline, operation.context)
         manager.enable_verifier(verify)
@@ -229,7 +189,6 @@ class Toolbox:
         return True
 
     def emit_error(self, context: Context, message: str, place: FilePosition | None = None) -> None:
-        """Emit an error at a file position, or at an unknown location."""
         location = self.provider.ir.Location
         if place is None:
             location.unknown(context).emit_error(message)
@@ -237,7 +196,6 @@ class Toolbox:
             location.file(place.file, place.line, place.column, context).emit_error(message)
 
     def dialects(self) -> list[str]:
-        """Return the dialects of :data:`_DIALECTS` that contexts have."""
         context = self.new_context(allow_unregistered=False)
         return [name for name in _DIALECTS if self._knows(context, name)]
 
@@ -248,12 +206,7 @@ class Toolbox:
         return not any("unregistered dialect" in each for each in said)
 
     def bytecode(self, operation: Any, version: int | None = None) -> bytes | None:
-        """Return an op as MLIR bytecode; ``None``, with diagnostics emitted, if that version is not supported.
-
-        Args:
-            operation: The op.
-            version: The version of the bytecode, by default the newest.
-        """
+        """Return bytecode, by default of the newest version; ``None``, with diagnostics emitted, if unsupported."""
         buffer = io.BytesIO()
         try:
             operation.operation.write_bytecode(buffer, desired_version=version)

@@ -7,18 +7,15 @@ from typing import Any
 
 
 def argument_number(value: Any) -> int:
-    """Return which argument of its block a value is, from 0."""
     # Up to jaxlib 0.9.0 operands are of the class Value, which has no number.
     return int((value if hasattr(value, "arg_number") else _ir(value).BlockArgument(value)).arg_number)
 
 
 def result_number(value: Any) -> int:
-    """Return which result of its op a value is, from 0."""
     return int((value if hasattr(value, "result_number") else _ir(value).OpResult(value)).result_number)
 
 
 def relocate_arguments(block: Any, locations: Sequence[Any]) -> None:
-    """Set the locations of the arguments of a block, in order."""
     arguments = list(block.arguments)
     if all(hasattr(argument, "set_location") for argument in arguments):
         for argument, location in zip(arguments, locations, strict=True):

@@ -20,45 +20,22 @@ class XlaFailure(Exception):  # noqa: N818 - it never leaves the toolkit: each c
 
 
 def hlo_of_text(text: str) -> bytes:
-    """Return the module in HLO text as an ``HloModuleProto``.
-
-    Raises:
-        XlaFailure: If XLA's parser rejects the text.
-        ProviderError: If jaxlib is not installed.
-    """
     proto: bytes = _call(lambda: _hlo().hlo_module_from_text(text).as_serialized_hlo_module_proto())
     return proto
 
 
 def text_of_hlo(proto: bytes) -> str:
-    """Return an ``HloModuleProto`` as HLO text.
-
-    Raises:
-        XlaFailure: If XLA rejects the module.
-        ProviderError: If jaxlib is not installed.
-    """
     text: str = _call(lambda: _hlo().HloModule.from_serialized_hlo_module_proto(proto).to_string())
     return text
 
 
 def stablehlo_of_hlo(proto: bytes) -> bytes:
-    """Return an ``HloModuleProto`` as MLIR bytecode of StableHLO.
-
-    Raises:
-        XlaFailure: If XLA cannot convert the module.
-        ProviderError: If jaxlib is not installed.
-    """
     bytecode: bytes = _call(lambda: _module("_jax").mlir.hlo_to_stablehlo(proto))
     return bytecode
 
 
 def hlo_of_stablehlo(artifact: bytes) -> bytes:
-    """Return a portable artifact as an ``HloModuleProto``, without tuples of parameters or results.
-
-    Raises:
-        XlaFailure: If XLA cannot convert the module.
-        ProviderError: If jaxlib is not installed.
-    """
+    """Parameters and results are not in tuples."""
 
     def convert() -> Any:
         mlir = _module("_jax").mlir
@@ -70,18 +47,10 @@ def hlo_of_stablehlo(artifact: bytes) -> bytes:
 
 
 def jax_artifact(module: Any, version: str) -> bytes:
-    """Return a module that JAX lowered as the artifact that ``jax.export`` makes of it.
+    """Serialize a module that JAX lowered (it may contain Shardy), as ``jax.export`` does.
 
     XLA lowers CHLO, merges constants and expands what is newer than ``version``, but leaves the module as it is
     (``SerializeUsingVersionedStablehlo`` in ``xla/pjrt/mlir_to_hlo.cc`` in openxla/xla).
-
-    Args:
-        module: An ``ir.Module`` of jaxlib, which may contain Shardy.
-        version: The version of StableHLO, which may not be newer than that of jaxlib.
-
-    Raises:
-        XlaFailure: If XLA cannot.
-        ProviderError: If jaxlib is not installed.
     """
     serialize = _module("_jax").mlir.serialize_portable_artifact
     # Up to jaxlib 0.10.0 it takes a module as text or bytecode, and from 0.10.1 on only as an object.

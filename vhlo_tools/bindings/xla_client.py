@@ -87,13 +87,6 @@ class XlaCall(WithoutJax):
 
 
 class DeviceArray:
-    """An array in the memory of the device.
-
-    Attributes:
-        shape: The shape.
-        dtype: The element type.
-    """
-
     __slots__ = ("_array", "_views", "dtype", "shape")
 
     def __init__(self, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
@@ -104,17 +97,14 @@ class DeviceArray:
 
     @property
     def raw(self) -> Any:
-        """The array of jaxlib."""
         return self._array
 
     @property
     def is_deleted(self) -> bool:
-        """Whether the array was donated to an execution."""
         return bool(self._array.is_deleted())
 
     @property
     def address(self) -> int:
-        """The address of its memory."""
         with WithoutJax():
             return int(self._array.unsafe_buffer_pointer())
 
@@ -131,48 +121,28 @@ class DeviceArray:
         return viewed
 
     def holders(self) -> list[str]:
-        """Return descriptions of other references to its memory."""
         live = sum(each() is not None for each in self._views)
         return [] if not live else ["a live view" if live == 1 else f"{live} live views"]
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An argument of a run.
-
-    Attributes:
-        array: The array, on the device or on the host.
-        is_overwritten: Whether a result overwrites it, or a copy of it.
-        is_given: Whether it is its own memory that is overwritten.
-    """
-
     array: XlaArray | np.ndarray[Any, Any]
-    is_overwritten: bool = False
-    is_given: bool = False
+    is_overwritten: bool = False  # a result overwrites it, or a copy of it
+    is_given: bool = False  # its own memory is overwritten
 
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """The outcome of a run.
-
-    Attributes:
-        results: The results, on the device.
-        addresses: The address of each argument on the device before the run.
-        moved: Whether each argument was copied to the device first.
-    """
-
     results: Sequence[XlaArray]
-    addresses: list[int]
-    moved: list[bool]
+    addresses: list[int]  # of each argument on the device, before the run
+    moved: list[bool]  # whether each argument was copied to the device first
 
 
 class XlaProgram:
     """A compiled program.
 
-    Args:
-        executable: The executable of jaxlib.
-        results: The shape and the element type of each result.
-        opened: The bounded dimensions of each of the first results, whose sizes follow as results of their own.
+    ``opened`` has the bounded dimensions of each of the first results, whose sizes follow as results of their own.
     """
 
     def __init__(self, executable: Any, results: Sequence[ArrayType], opened: Sequence[Sequence[int]] = ()) -> None:
@@ -183,11 +153,7 @@ class XlaProgram:
         self._handlers = [_result_handler(*each) for each in self._results]
 
     def execute(self, arguments: Sequence[Placed]) -> Executed:
-        """Run the program. Arguments that are overwritten are deleted, even if the run fails.
-
-        Raises:
-            XlaFailure: If execution fails.
-        """
+        """Run the program; arguments that are overwritten are deleted, even if the run fails."""
         moved = [not isinstance(each.array, DeviceArray) for each in arguments]
         placed = [_on_device(each) for each in arguments]
         addresses = [each.address for each in placed]
@@ -202,13 +168,9 @@ class XlaProgram:
         return Executed(self._cut_on_device(found) if self._opened else found, addresses, moved)
 
     def call(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-        """Run the program on host arrays, contiguous and in native byte order, which XLA reads without copying.
+        """Run on contiguous host arrays of native byte order, which XLA reads without copying.
 
-        Returns:
-            The results, read-only: views of device memory, or copies for element types that XLA packs.
-
-        Raises:
-            XlaFailure: If execution fails.
+        The results are read-only: views of device memory, or copies for element types that XLA packs.
         """
         with XlaCall():
             results = self._executable.execute_sharded([_placed(each, self._zero_copy) for each in arrays])
@@ -244,7 +206,7 @@ def _cut(results: Sequence[Any], opened: Sequence[Sequence[int]]) -> list[Any]:
 
 
 def _on_device(argument: Placed) -> DeviceArray:
-    """Return an argument on the device: itself if it may be overwritten or is only read, otherwise a copy."""
+    """Return the argument itself if it may be overwritten or is only read, otherwise a copy."""
     import numpy as np
 
     array = argument.array
@@ -255,7 +217,7 @@ def _on_device(argument: Placed) -> DeviceArray:
 
 
 def release_host_arrays() -> None:
-    """Release the host arrays that XLA has read; without this XLA releases them when it is called the next time."""
+    """Release the host arrays that XLA has read; otherwise XLA releases them when it is called the next time."""
     _jaxlib().collect_garbage()
 
 
@@ -265,18 +227,7 @@ def compile_for_cpu(
     callbacks: Sequence[Callback] = (),
     opened: Sequence[Sequence[int]] = (),
 ) -> XlaProgram:
-    """Compile a StableHLO program for one device.
-
-    Args:
-        program: The program as MLIR text or bytecode, whose ``main`` has arguments and results of static shapes.
-        results: The shape and the element type of each result.
-        callbacks: The functions for its custom calls of :data:`CALLBACK_TARGET`, by index.
-        opened: As for :class:`XlaProgram`.
-
-    Raises:
-        XlaFailure: If XLA rejects the program.
-        ProviderError: If jaxlib is not installed.
-    """
+    """``main`` has static shapes; ``callbacks`` serve the custom calls of :data:`CALLBACK_TARGET`, by index."""
     xla, (client, devices) = xla_client(), client_of(1)
     with XlaCall():
         executable = compile_with(client, program, devices, xla.CompileOptions(), callbacks)
@@ -284,15 +235,10 @@ def compile_for_cpu(
 
 
 def put_on_device(array: np.ndarray[Any, Any], *, own: bool) -> DeviceArray:
-    """Return an array on the device.
+    """Put a contiguous array of native byte order on the device.
 
-    Args:
-        array: The array, contiguous and in native byte order.
-        own: Whether the data is copied to memory of XLA, which can be donated; otherwise XLA may use the memory of
-            ``array``, which must not change while the result is in use.
-
-    Raises:
-        XlaFailure: If XLA does not support the element type.
+    With ``own`` the data is copied to memory of XLA, which can be donated; otherwise XLA may use the memory of
+    ``array``, which must not change while the result is in use.
     """
     semantics = xla_client().HostBufferSemantics
     with XlaCall():
@@ -301,7 +247,7 @@ def put_on_device(array: np.ndarray[Any, Any], *, own: bool) -> DeviceArray:
 
 
 def _placed(array: np.ndarray[Any, Any], kept: Any) -> Any:
-    """Return an array of jaxlib on the device; ``kept`` is one of its ``HostBufferSemantics``."""
+    """``kept`` is one of jaxlib's ``HostBufferSemantics``."""
     put, sharding, devices = _putting()
     kind = described(array.shape, array.dtype)
     return put(kind, sharding, [array], devices, True, host_buffer_semantics=kept, enable_x64=True)
@@ -314,17 +260,9 @@ def _putting() -> tuple[Any, Any, list[Any]]:
 
 
 def compile_with(client: Any, program: bytes | str, devices: Any, options: Any, callbacks: Sequence[Callback]) -> Any:
-    """Compile a program with a client of jaxlib.
+    """Compile with host callbacks, whose results are not checked: their number and types must be exactly right.
 
-    A callback is called with an array for each operand, ``None`` for a token, and must return an array of exactly the
-    right type for each result: neither the types nor the number of its results are checked.
-
-    Args:
-        client: The client.
-        program: The program as MLIR text or bytecode.
-        devices: The devices.
-        options: The options.
-        callbacks: The functions for its custom calls of :data:`CALLBACK_TARGET`, by index.
+    A callback gets an array for each operand, ``None`` for a token, and returns an array for each result.
     """
     given: Any = program
     functions: dict[str, Any] = {}
@@ -348,23 +286,13 @@ def compile_with(client: Any, program: bytes | str, devices: Any, options: Any, 
 def approx_top_k_size(size: int, rank: int, k: int, recall: float, least: int) -> int:
     """Return how many values XLA returns for an approximate top-k that does not aggregate them.
 
-    Args:
-        size: The size of the dimension.
-        rank: The number of dimensions.
-        k: The number of values that are looked for.
-        recall: The share of them that is to be found, at most 1.
-        least: The size of the dimension from which the number follows, at least ``size``; -1 for ``size``.
+    ``recall`` is at most 1; ``least`` is the size from which the number follows, at least ``size``, or -1 for ``size``.
     """
     return int(_jaxlib().approx_top_k_reduction_output_size(size, rank, k, recall, False, least)[0])
 
 
 @cache
 def xla_client() -> Any:
-    """Return the module ``jaxlib.xla_client``.
-
-    Raises:
-        ProviderError: If jaxlib is not installed.
-    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # as in bindings.provider
     try:
         return import_module("jaxlib.xla_client")
@@ -377,11 +305,7 @@ _making = threading.Lock()
 
 
 def client_of(devices: int) -> tuple[Any, Any]:
-    """Return the client with ``devices`` devices, and the list of the devices.
-
-    Raises:
-        EngineError: If this process is a fork of the one that created the client, whose threads it does not have.
-    """
+    """Return the client and its devices; a fork of the process that created the client lacks its threads."""
     if (known := _clients.get(devices)) is not None:
         return known
     # Arrays of one client cannot be used with another.
@@ -430,5 +354,5 @@ def _result_handler(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
 
 
 def described(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """Return a description of an array for jaxlib, which uses only these attributes."""
+    """Describe an array for jaxlib, which uses only these attributes."""
     return SimpleNamespace(shape=shape, dtype=dtype, weak_type=False)

@@ -24,28 +24,13 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """The devices of a program.
-
-    Attributes:
-        replicas: The number of replicas.
-        partitions: The number of partitions of each replica, over which XLA splits the values of the program.
-        use_shardy: Whether the program says by annotations of Shardy how, and not by those of GSPMD.
-    """
-
     replicas: int
-    partitions: int = 1
-    use_shardy: bool = False
+    partitions: int = 1  # per replica; XLA splits the values of the program over them
+    use_shardy: bool = False  # annotations of Shardy, not of GSPMD, say how
 
 
 class ParallelProgram:
-    """A program compiled for several devices.
-
-    Args:
-        executable: The executable of jaxlib.
-        devices: The list of the devices.
-        results: The shape and the element type of each result, unsplit.
-        is_split: Whether XLA splits the values of the program over the devices.
-    """
+    """A program compiled for several devices; ``results`` are unsplit."""
 
     def __init__(self, executable: Any, devices: Any, results: Sequence[ArrayType], *, is_split: bool) -> None:
         self._executable, self._devices = executable, devices
@@ -55,17 +40,9 @@ class ParallelProgram:
         self._sharding = xla.GSPMDSharding(devices, xla.HloSharding.manual())
 
     def call(self, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        """Run the program.
+        """Run on contiguous arrays of native byte order: one sequence per device, or one of whole values if split.
 
-        Args:
-            inputs: For each device an array for each parameter, contiguous and in native byte order; if the values of
-                the program are split, only one such sequence, of whole values.
-
-        Returns:
-            For each sequence of inputs an array for each result, read-only.
-
-        Raises:
-            XlaFailure: If execution fails.
+        Returns as many sequences of read-only results.
         """
         parts = self._parts(inputs) if self._is_split else inputs
         with XlaCall():
@@ -76,7 +53,6 @@ class ParallelProgram:
         return self._whole(by_device) if self._is_split else by_device
 
     def _parts(self, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        """Return the parts of the unsplit inputs for each device."""
         (given,) = inputs
         tiles = _tiles(self._executable.get_parameter_shardings(), [each.shape for each in given])
         return [
@@ -85,7 +61,6 @@ class ParallelProgram:
         ]
 
     def _whole(self, given: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        """Return the unsplit results, of which each device returned a part."""
         tiles = _tiles(self._executable.get_output_shardings(), [shape for shape, _ in self._results])
         return [
             [
@@ -116,18 +91,7 @@ def _read(array: Any) -> Array:
 def compile_parallel(
     program: bytes | str, results: Sequence[ArrayType], devices: Devices, callbacks: Sequence[Callback] = ()
 ) -> ParallelProgram:
-    """Compile a StableHLO program for several devices.
-
-    Args:
-        program: The program as MLIR text or bytecode, whose ``main`` has arguments and results of static shapes.
-        results: The shape and the element type of each result, unsplit.
-        devices: The devices: of one of its two numbers at most, more than one.
-        callbacks: As for :func:`compile_for_cpu`.
-
-    Raises:
-        XlaFailure: If XLA rejects the program.
-        ProviderError: If jaxlib is not installed.
-    """
+    """Compile for several devices: several replicas or several partitions, not both; ``results`` are unsplit."""
     replicas, partitions = devices.replicas, devices.partitions
     xla, (client, places) = xla_client(), client_of(replicas * partitions)
     options = xla.CompileOptions()
@@ -173,7 +137,7 @@ def _tiles_of(sharding: Any, shape: tuple[int, ...]) -> list[tuple[slice, ...]]:
 
 
 def _part(array: Array, tile: tuple[slice, ...]) -> Array:
-    """Return a part of an array, padded with zeros where it extends beyond the array."""
+    """The part is padded with zeros where it extends beyond the array."""
     part = array[tile]
     missing = [(0, wanted.stop - wanted.start - size) for wanted, size in zip(tile, part.shape, strict=True)]
     return np.ascontiguousarray(np.pad(part, missing) if any(after for _, after in missing) else part)

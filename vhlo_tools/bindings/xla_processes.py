@@ -41,8 +41,6 @@ _SHARED: Final = 512 << 20
 
 
 class _Process:
-    """A child process with a client of XLA."""
-
     def __init__(self) -> None:
         self._worker = isolation.start(_MODULES)
         #: The numbers of the programs that it has compiled.
@@ -55,7 +53,6 @@ class _Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it is running."""
         return self._worker.alive
 
     @property
@@ -76,19 +73,17 @@ class _Process:
         return self._worker.call(f"{_SERVER}:{function}", (dropped, *arguments), limits, functions)
 
     def drop_program(self, number: int) -> None:
-        """Delete a program with the next call."""
+        """The program is deleted with the next call."""
         self._programs.append(number)
 
     def drop_array(self, number: int) -> None:
-        """Delete an array with the next call."""
+        """The array is deleted with the next call."""
         self._arrays.append(number)
 
     def end(self) -> None:
-        """Terminate it."""
         self._worker.end()
 
     def forget(self) -> None:
-        """Release it in a forked copy of the process that owns it."""
         self._worker.forget()
 
 
@@ -107,12 +102,9 @@ class _Pool:
 
     @contextmanager
     def taken(self, wanted: _Process | None = None, program: int | None = None) -> Iterator[_Process]:
-        """Use a child: the wanted one, one that has compiled a program, or any.
+        """Use the wanted child, one that has compiled a program, or any.
 
-        Raises:
-            BufferDeletedError: If the wanted child has ended.
-            EngineError: If the wanted child is waiting for the caller.
-            EngineStartError: If no child can be started.
+        A wanted child that has ended is a ``BufferDeletedError``, one that waits for the caller an ``EngineError``.
         """
         process = self._take(wanted, program)
         try:
@@ -134,7 +126,7 @@ class _Pool:
                 self._changed.notify_all()
 
     def forget(self) -> None:
-        """Release all children, at the end of this process or in a forked copy of it."""
+        """For the end of this process, or a forked copy of it."""
         for each in (*self._idle, *self._busy):
             each.forget()
 
@@ -173,14 +165,7 @@ class _Pool:
 
 
 class IsolatedArray:
-    """An array on the device of a child process.
-
-    Attributes:
-        shape: The shape.
-        dtype: The element type.
-        address: The address of its memory in that process.
-    """
-
+    #: ``address`` is that of its memory in the child process
     __slots__ = ("__weakref__", "_deleted", "_read", "address", "dtype", "number", "process", "shape")
 
     def __init__(
@@ -202,15 +187,10 @@ class IsolatedArray:
         return self._deleted or not self.process.alive
 
     def mark_deleted(self) -> None:
-        """Note that the array was donated to an execution."""
         self._deleted = True
 
     def view(self) -> np.ndarray[Any, Any]:
-        """Return a copy of the values, read-only; the same one while it is in use.
-
-        Raises:
-            BufferDeletedError: If the process has ended.
-        """
+        """Return a copy of the values, read-only; the same one while it is in use."""
         known = self._read() if self._read is not None else None
         if known is not None:
             found: np.ndarray[Any, Any] = known.view(self.dtype).reshape(self.shape)
@@ -225,18 +205,11 @@ class IsolatedArray:
         return array
 
     def holders(self) -> list[str]:
-        """Return descriptions of other references to its memory: there are none, as values are copied."""
+        """There are none, because values are copied."""
         return []
 
 
 class IsolatedXlaProgram:
-    """A program that child processes compile and run.
-
-    Args:
-        source: The program.
-        callbacks: The functions that compute its custom calls.
-    """
-
     def __init__(self, source: XlaSource, callbacks: Sequence[Callback] = ()) -> None:
         self._source, self._callbacks = source, callbacks
         self._number = next(_numbers)
@@ -244,24 +217,10 @@ class IsolatedXlaProgram:
         weakref.finalize(self, _drop_program, self._number, self._processes).atexit = False
 
     def prepare(self, limits: isolation.Limits) -> None:
-        """Compile the program.
-
-        Raises:
-            XlaFailure: If XLA rejects the program.
-            EngineCrashError: If XLA crashes.
-            EngineTimeoutError: If it exceeds the time limit.
-        """
         with self._ready(None, limits):
             pass
 
     def call(self, inputs: Sequence[Any], limits: isolation.Limits) -> list[Any]:
-        """Run the program on arrays (see :meth:`XlaProgram.call` and :meth:`ParallelProgram.call`).
-
-        Raises:
-            XlaFailure: If execution fails.
-            EngineCrashError: If XLA crashes.
-            EngineTimeoutError: If it exceeds the time limit.
-        """
         with self._ready(None, limits) as process:
             results = process.call("call_here", self._number, list(inputs), limits=limits, functions=self._callbacks)
         if not isinstance(results, list):
@@ -272,14 +231,7 @@ class IsolatedXlaProgram:
         return results
 
     def execute(self, arguments: Sequence[Placed], limits: isolation.Limits) -> Executed:
-        """Run the program (see :meth:`XlaProgram.execute`).
-
-        Raises:
-            XlaFailure: If execution fails.
-            BufferDeletedError: If an argument is on the device of a child process that has ended.
-            EngineCrashError: If XLA crashes.
-            EngineTimeoutError: If it exceeds the time limit.
-        """
+        """An argument on the device of a child that has ended is a ``BufferDeletedError``."""
         wanted = next((each.array.process for each in arguments if isinstance(each.array, IsolatedArray)), None)
         given = [_on_host(each.array, wanted) for each in arguments]
         passed = [
@@ -321,7 +273,7 @@ class IsolatedXlaProgram:
         return self._source.opened or [()] * len(self._source.results)
 
     def _check(self, results: Any, opened: Sequence[Sequence[int]]) -> None:
-        """Check that results have the types that the program says: a child may send anything."""
+        """Check that results have the declared types: a child may send anything."""
         kinds = self._source.results[: len(opened) or None]
         if not isinstance(results, list) or len(results) != len(kinds):
             raise _invalid("another number of results")
@@ -330,15 +282,6 @@ class IsolatedXlaProgram:
 
 
 def put_isolated(array: np.ndarray[Any, Any], limits: isolation.Limits | None = None) -> IsolatedArray:
-    """Return a copy of an array on the device of a child process.
-
-    Args:
-        array: The array, contiguous and in native byte order.
-        limits: The limits of the call.
-
-    Raises:
-        XlaFailure: If XLA does not support the element type.
-    """
     with _pool.taken() as process:
         returned = process.call("put_here", array, limits=limits or _LIMITS)
         number, address = _converted(returned, tuple[int, int])
@@ -370,7 +313,7 @@ def _drop_program(number: int, processes: weakref.WeakSet[_Process]) -> None:
 
 
 def _on_host(array: XlaArray | np.ndarray[Any, Any], process: _Process | None) -> IsolatedArray | np.ndarray[Any, Any]:
-    """Return an array as the child can get it: its values, unless it is on the device of that child."""
+    """Return the values of an array, unless it is on the device of that child."""
     import numpy as np
 
     if isinstance(array, IsolatedArray) and array.process is process:
@@ -379,7 +322,7 @@ def _on_host(array: XlaArray | np.ndarray[Any, Any], process: _Process | None) -
 
 
 def _converted(value: Any, type_: Any) -> Any:
-    """Return a value that a child returned, if it has a type."""
+    """Check the type of a value that a child returned."""
     try:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError as error:

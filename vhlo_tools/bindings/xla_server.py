@@ -1,4 +1,4 @@
-"""XLA in a child process: what a child does for :mod:`vhlo_tools.bindings.xla_processes`.
+"""XLA in a child process, the server of :mod:`vhlo_tools.bindings.xla_processes`.
 
 The child keeps compiled programs and arrays on its device, by numbers that the caller assigns or gets.
 """
@@ -28,35 +28,19 @@ from vhlo_tools.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class XlaSource:
-    """A program for XLA.
-
-    Attributes:
-        name: The name of the program in messages.
-        bytecode: The program as MLIR bytecode, whose ``main`` has arguments and results of static shapes.
-        results: The shape and the element type of each result.
-        opened: The bounded dimensions of each of the first results, whose sizes follow as results of their own.
-        devices: The devices; ``None`` for one.
-        callbacks: The number of the caller's functions that compute custom calls.
-        lapack: Whether it contains custom calls of LAPACK.
-    """
-
-    name: str
-    bytecode: bytes
+    name: str  # for messages
+    bytecode: bytes  # ``main`` has arguments and results of static shapes
     results: tuple[ArrayType, ...]
+    #: Bounded dimensions of each of the first results, whose sizes follow as results of their own.
     opened: tuple[tuple[int, ...], ...] = ()
-    devices: Devices | None = None
-    callbacks: int = 0
-    lapack: bool = False
+    devices: Devices | None = None  # None for one
+    callbacks: int = 0  # the number of the caller's functions that compute custom calls
+    lapack: bool = False  # it contains custom calls of LAPACK
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """What the caller no longer needs.
-
-    Attributes:
-        programs: The numbers of programs.
-        arrays: The numbers of arrays.
-    """
+    """Programs and arrays that the caller no longer needs, by number."""
 
     programs: tuple[int, ...] = ()
     arrays: tuple[int, ...] = ()
@@ -68,31 +52,13 @@ _numbers: Final = count()
 
 
 def compile_here(dropped: Dropped, number: int, source: XlaSource) -> None:
-    """Compile a program in this process.
-
-    Args:
-        dropped: What to delete first.
-        number: The number of the program.
-        source: The program.
-
-    Raises:
-        XlaFailure: If XLA rejects the program.
-    """
+    """``dropped`` is deleted first."""
     _drop(dropped)
     note(f"compilation of {source.name}")
     _programs[number] = source.name, compiled(source, [partial(_ask, each) for each in range(source.callbacks)])
 
 
 def compiled(source: XlaSource, callbacks: Sequence[Any]) -> XlaProgram | ParallelProgram:
-    """Return a program, compiled in this process.
-
-    Args:
-        source: The program.
-        callbacks: The functions that compute its custom calls.
-
-    Raises:
-        XlaFailure: If XLA rejects the program.
-    """
     if source.lapack:
         register_lapack()
     if source.devices is not None:
@@ -101,7 +67,6 @@ def compiled(source: XlaSource, callbacks: Sequence[Any]) -> XlaProgram | Parall
 
 
 def call_here(dropped: Dropped, number: int, inputs: list[Any]) -> list[Any]:
-    """Run a program on arrays of the caller (see :meth:`XlaProgram.call` and :meth:`ParallelProgram.call`)."""
     _drop(dropped)
     name, program = _programs[number]
     note(f"execution of {name}")
@@ -111,17 +76,10 @@ def call_here(dropped: Dropped, number: int, inputs: list[Any]) -> list[Any]:
 def execute_here(
     dropped: Dropped, number: int, arguments: list[tuple[Any, bool, bool]]
 ) -> tuple[str | None, list[tuple[int, int, tuple[int, ...]]], list[int], list[int]]:
-    """Run a program, and keep its results.
+    """Run a program, and keep its results; an argument is an array, or the number of one, with its flags.
 
-    Args:
-        dropped: What to delete first.
-        number: The number of the program.
-        arguments: For each argument the number of an array, or an array of the caller, and the other attributes of
-            :class:`Placed`.
-
-    Returns:
-        The failure of XLA, if it failed. The number, the address and the shape of each result. The address of each
-        argument before the run. The numbers of the arguments that are deleted.
+    Returns the failure of XLA, if any; number, address and shape of each result; the address of each argument before
+    the run; and the numbers of the deleted arguments.
     """
     _drop(dropped)
     name, program = _programs[number]
@@ -143,18 +101,13 @@ def execute_here(
 
 
 def put_here(dropped: Dropped, array: Any) -> tuple[int, int]:
-    """Copy an array to the device, and return its number and address.
-
-    Raises:
-        XlaFailure: If XLA does not support the element type.
-    """
+    """Return the number and the address of the copy."""
     _drop(dropped)
     placed = put_on_device(array, own=True)
     return _keep(placed), placed.address
 
 
 def read_here(dropped: Dropped, number: int) -> Any:
-    """Return the values of an array on the device."""
     _drop(dropped)
     return _arrays[number].view()
 

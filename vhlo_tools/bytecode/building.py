@@ -1,4 +1,4 @@
-"""Construction of an empty bytecode file, to be filled by editing its parts."""
+"""Construct an empty bytecode file, to be filled by editing its parts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,6 @@ from vhlo_tools.mapping import join, view
 
 
 def new_file(version: int, producer: str, dialects: Sequence[str]) -> File:
-    """Return a file without ops, attributes and types.
-
-    Args:
-        version: The version of the bytecode format.
-        producer: The producer string.
-        dialects: The dialects of the ops, attributes and types to be added.
-    """
     names = Dialects([DialectName(index) for index in range(len(dialects))])
     nothing = EntryTable(view(b""), 0)
     contents: dict[str, Chunk] = {

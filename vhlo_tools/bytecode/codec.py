@@ -1,4 +1,4 @@
-"""Decoder and encoder of attributes and types, as specified in ``dialect_specs/``.
+"""Decode and encode attributes and types, as specified in ``dialect_specs/``.
 
 Entries without a specification (of another dialect, or with an unknown code) remain bytes.
 """
@@ -19,8 +19,6 @@ from vhlo_tools.records import dataclass
 
 
 class EntryTables(Protocol):
-    """The tables to which entries refer."""
-
     @property
     def attributes(self) -> EntryTable: ...
     @property
@@ -32,20 +30,13 @@ class EntryTables(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A decoded attribute or type.
-
-    Attributes:
-        dialect: Its dialect.
-        encoding: Its encoding.
-        offset: Its offset in the file; 0 if it is new.
-        fields: The values of the fields, in order: indices, numbers, views of bytes, and tuples for lists and pairs.
-            A number wider than 64 bits is a tuple of its words.
-    """
+    """A decoded attribute or type."""
 
     dialect: str
     encoding: Encoding
+    #: in order: indices, numbers, views of bytes, tuples for lists and pairs; over 64 bits, a tuple of words
     fields: tuple[Any, ...]
-    offset: int = 0
+    offset: int = 0  # in the file; 0 if new
 
     @property
     def name(self) -> str:
@@ -53,12 +44,7 @@ class Value:
         return self.encoding.name
 
     def field(self, name: str) -> Any:
-        """Return the value of the field ``name``.
-
-        Raises:
-            MalformedArtifactError: If there is no such field: another kind of value is used where one with it is
-                required.
-        """
+        """Return the value of a field; if it is missing, the file uses a value of the wrong kind: an error."""
         for field, value in zip(self.encoding.fields, self.fields, strict=True):
             if field.name == name:
                 return value
@@ -72,16 +58,9 @@ class Value:
 def decode_entry(
     tables: EntryTables, kind: EntryKind, entry: Entry, encodings: Mapping[int, Encoding] | None = None
 ) -> Value | None:
-    """Return a decoded attribute or type; ``None`` if its encoding is unknown.
+    """Decode an entry; ``None`` if its encoding is unknown.
 
-    Args:
-        tables: The tables to which it refers.
-        kind: Whether it is an attribute or a type.
-        entry: Its bytes.
-        encodings: The encodings of its dialect by code; by default those in the specification.
-
-    Raises:
-        MalformedArtifactError: If its bytes do not match its encoding.
+    ``encodings`` are by code, by default the specification's.
     """
     if not entry.custom:
         return None
@@ -102,7 +81,7 @@ def decode_entry(
 
 
 def entry_name(tables: EntryTables, kind: EntryKind, entry: Entry) -> str:
-    """Return a display name of an attribute or type: its name, its dialect and code, or its dialect if it is text."""
+    """Return a display name: name, or dialect and code, or the dialect if the entry is text."""
     dialect = tables.dialect(entry.dialect)
     if not entry.custom:
         return f"{dialect} (as text)"
@@ -123,8 +102,6 @@ def references(value: Value, kind: Literal["attribute", "type", "string"]) -> se
 
 
 class _Reader(EntryReader):
-    """Reader of the fields of one entry."""
-
     __slots__ = ("_tables", "_type")
 
     def __init__(self, tables: EntryTables, entry: Entry) -> None:
@@ -227,7 +204,6 @@ _READ: Final[dict[str, Callable[[_Reader], Any]]] = {
 
 
 def encode_entry(tables: EntryTables, kind: EntryKind, value: Value) -> Chunk:
-    """Encode an attribute or a type."""
     pieces: list[Chunk] = [varint(value.encoding.code)]
     bits = 64
     for field, content in zip(value.encoding.fields, value.fields, strict=True):

@@ -1,4 +1,4 @@
-"""Whether the modules that read and write bytecode are compiled: ``docs/developing.md`` says how they can be."""
+"""Detect whether the bytecode modules are compiled (``docs/developing.md``)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,5 @@ from importlib.util import find_spec
 
 
 def is_compiled() -> bool:
-    """Return whether programs are read and written by compiled modules, which do the same in less time."""
     found = find_spec("vhlo_tools.bytecode.ir_decoding")
     return found is not None and (found.origin or "").endswith(tuple(EXTENSION_SUFFIXES))

@@ -1,4 +1,4 @@
-"""The outermost structure: magic, bytecode version, producer, and a sequence of sections.
+"""Outermost structure of a file: magic, bytecode version, producer, and a sequence of sections.
 
 Source: «Top Level Structure» and «Sections» in ``mlir/docs/BytecodeFormat.md``; section ids and versions in
 ``mlir/include/mlir/Bytecode/Encoding.h``.
@@ -55,19 +55,12 @@ _LONGEST_PRODUCER: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of the file.
+    """A section of the file; offset, size and alignment are those of its contents."""
 
-    Attributes:
-        name: Its name, one of :data:`SECTION_NAMES`.
-        offset: The offset of its contents in the file.
-        size: The number of bytes of its contents.
-        alignment: The alignment of its contents in the file, 1 if none is specified.
-    """
-
-    name: str
+    name: str  # one of SECTION_NAMES
     offset: int
     size: int
-    alignment: int = 1
+    alignment: int = 1  # 1 if none is specified
 
     @property
     def end(self) -> int:
@@ -85,26 +78,15 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """The top-level structure of a bytecode file; the contents of its sections are not decoded.
-
-    Attributes:
-        version: The version of the bytecode format.
-        producer: The producer string; ``StableHLO_v#.#.#`` for a portable artifact.
-        sections: Its sections, in the order of the file.
-        header_size: The number of bytes before the first section.
-    """
+    """The top-level structure of a bytecode file; the contents of its sections are not decoded."""
 
     version: int
-    producer: str
+    producer: str  # ``StableHLO_v#.#.#`` for a portable artifact
     sections: tuple[Section, ...]
-    header_size: int
+    header_size: int  # bytes before the first section
 
     def section(self, name: str) -> Section:
-        """Return the section called ``name``.
-
-        Raises:
-            MalformedArtifactError: If there is no such section.
-        """
+        """Return the section called ``name``."""
         for section in self.sections:
             if section.name == name:
                 return section
@@ -115,11 +97,7 @@ class Container:
 
 
 def decode_container(data: View) -> Container:
-    """Split a file into its sections, checking that they fill it exactly.
-
-    Raises:
-        MalformedArtifactError: If ``data`` is not MLIR bytecode of a version up to 6, or is damaged.
-    """
+    """Split a file of a version up to 6 into its sections, checking that they fill it exactly."""
     reader = ByteReader(data, section="header")
     if bytes(data[:4]) != MAGIC:
         raise reader.malformed(f"this is not MLIR bytecode: expected the magic {MAGIC!r}, found {bytes(data[:4])!r}")
@@ -150,7 +128,6 @@ def decode_container(data: View) -> Container:
 
 
 def read_section(reader: ByteReader) -> Section:
-    """Read the head of a section and skip its contents."""
     at = reader.position
     mark = reader.byte()
     identifier = mark & ~_ALIGNED
@@ -185,19 +162,11 @@ def _step_to_alignment(reader: ByteReader, name: str) -> int:
 
 
 def encode_header(version: int, producer: str) -> bytes:
-    """Return the bytes before the first section."""
     return b"".join([MAGIC, varint(version), producer.encode(), b"\0"])
 
 
 def encode_section(name: str, contents: Sequence[Chunk], *, alignment: int = 1, at: int = 0) -> list[Chunk]:
-    """Return a section, in pieces.
-
-    Args:
-        name: Its name.
-        contents: Its contents in pieces, which are returned without copying.
-        alignment: The alignment of the contents in the file.
-        at: The offset of the section in the file, which matters if it is aligned.
-    """
+    """Return a section in pieces, without copying. ``at`` is its offset in the file, which matters if it is aligned."""
     identifier = SECTION_NAMES.index(name)
     head = bytes([identifier | (_ALIGNED if alignment > 1 else 0)]) + varint(sum(map(len, contents)))
     if alignment > 1:

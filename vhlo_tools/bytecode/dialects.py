@@ -1,4 +1,4 @@
-"""The dialect section: the dialects of the file, and the names of the ops of each that the file uses.
+"""Dialect section: the dialects of the file, and the names of the ops of each that the file uses.
 
 Source: «Dialect Section» in ``mlir/docs/BytecodeFormat.md``; ``BytecodeReader.cpp`` for dependencies on the version of
 the format: dialect versions since 1, a leading number of op names since 4, registration bits since 5.
@@ -24,56 +24,30 @@ _REGISTRATION_SINCE: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class DialectName:
-    """A dialect of the file.
+    """A dialect of the file."""
 
-    Attributes:
-        name: The index of its name in the string table.
-        version: The dialect version recorded for it, as bytes, if there is one.
-    """
-
-    name: int
+    name: int  # index in the string table
     version: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OpName:
-    """The name of an op.
+    """The name of an op."""
 
-    Attributes:
-        dialect: The index of its dialect.
-        name: The index, in the string table, of its name without the dialect.
-        registered: Whether the producer knew the op; written since version 5 of the format.
-    """
-
-    dialect: int
-    name: int
-    registered: bool = True
+    dialect: int  # index of the dialect
+    name: int  # index, in the string table, of the name without the dialect
+    registered: bool = True  # whether the producer knew the op; written since version 5 of the format
 
 
 @dataclass(slots=True)
 class Dialects:
-    """The decoded dialect section.
-
-    Attributes:
-        names: The dialects, in the order of their indices.
-        ops: The names of ops, in the order of their indices; those of one dialect are adjacent.
-    """
+    """The decoded dialect section."""
 
     names: list[DialectName] = field(default_factory=list)
-    ops: list[OpName] = field(default_factory=list)
+    ops: list[OpName] = field(default_factory=list)  # by index; those of one dialect are adjacent
 
 
 def decode_dialects(reader: ByteReader, version: int, strings: int) -> Dialects:
-    """Decode the section.
-
-    Args:
-        reader: The contents of the section.
-        version: The version of the format.
-        strings: The number of strings in the file.
-
-    Raises:
-        MalformedArtifactError: If the section is damaged.
-    """
     result = Dialects()
     for _ in range(reader.count("dialects")):
         if version < _DIALECT_VERSIONS_SINCE:
@@ -104,7 +78,6 @@ def _dialect_version(reader: ByteReader) -> bytes:
 
 
 def encode_dialects(dialects: Dialects, version: int) -> bytes:
-    """Encode the section for a file of format ``version``."""
     pieces: list[Chunk] = [varint(len(dialects.names))]
     for dialect in dialects.names:
         if version < _DIALECT_VERSIONS_SINCE:

@@ -1,4 +1,4 @@
-"""The elements of constants: comparison, digest and text, without copying them whole."""
+"""Compare, digest and print the elements of constants, without copying them whole."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ _BITS_OF_BYTE: Final = tuple(bytes(byte >> bit & 1 for bit in range(8)) for byte
 
 
 def same_bytes(one: View, other: View) -> bool:
-    """Return whether two views are equal; far faster than comparing the views, and stops at the first difference."""
+    """Far faster than comparing the views, and stops at the first difference."""
     if len(one) != len(other):
         return False
     return all(bytes(a) == bytes(b) for a, b in zip(slices(one), slices(other), strict=True))
 
 
 def digest(data: View) -> str:
-    """Return the SHA-256 of ``data`` as hexadecimal digits."""
     found = hashlib.sha256()
     for each in slices(data):
         found.update(each)
@@ -53,13 +52,7 @@ def digest(data: View) -> str:
 def shortest_form(data: View, shape: Sequence[int], bits: int) -> View:
     """Return the bytes of a tensor in a canonical form: equal tensors have equal bytes.
 
-    If all elements are equal, a single one is returned; elements of one bit take a byte each. MLIR writes either form,
-    and old files have one byte for each bit.
-
-    Args:
-        data: The bytes as stored in the file.
-        shape: The shape of the tensor.
-        bits: The width of an element in bits.
+    A splat becomes a single element; ``i1`` takes a byte each. MLIR writes either form; old files pack eight to a byte.
     """
     if len(shape) > _LARGEST_RANK or not (number := math.prod(shape)) > 1:
         return data[:1] and memoryview(bytes([data[0] & 1])) if bits == 1 and len(data) == 1 else data
@@ -73,7 +66,6 @@ def shortest_form(data: View, shape: Sequence[int], bits: int) -> View:
 
 
 def _booleans(data: View, number: int) -> View:
-    """Return booleans with one byte for each, or a single byte if all are equal."""
     if len(data) == 1 and (data[0] in (0x00, 0xFF) or number > 8):
         return memoryview(bytes([data[0] & 1]))
     if len(data) == number or len(data) != (number + 7) // 8 or number > _MOST_BOOLEANS:
@@ -82,13 +74,7 @@ def _booleans(data: View, number: int) -> View:
 
 
 def element_texts(data: View, element: str, most: int) -> list[str] | None:
-    """Return elements as text, exactly; ``None`` if there are more than ``most``, or of a type without a Python format.
-
-    Args:
-        data: Their bytes, in the form of :func:`shortest_form`.
-        element: Their type, in StableHLO syntax.
-        most: The largest number of elements to show.
-    """
+    """Return elements, in :func:`shortest_form`, as exact text; ``None`` if too many or without a Python format."""
     if element == "i1" and len(data) <= most:
         return ["true" if byte else "false" for byte in bytes(data)]
     if element == "bf16" and len(data) <= 2 * most and len(data) % 2 == 0:

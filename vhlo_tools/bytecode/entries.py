@@ -1,4 +1,4 @@
-"""The attribute and type tables: two sections, one with the encodings and one with their sizes.
+"""Attribute and type tables: two sections, one with the encodings and one with their sizes.
 
 Source: «Attribute/Type Sections» in ``mlir/docs/BytecodeFormat.md``. Entries are only delimited here;
 :mod:`vhlo_tools.bytecode.codec` decodes them.
@@ -42,21 +42,13 @@ _ODD: Final = bytes(each * (each & 1) for each in range(256))
 
 
 class Entry(NamedTuple):
-    """An attribute or a type.
+    """An attribute or a type."""
 
-    Attributes:
-        dialect: The index of its dialect.
-        custom: Whether its dialect defines the encoding; otherwise it is MLIR text with a final zero.
-        data: Its bytes, if there are many a view into the file.
-        offset: The offset of its bytes in the file; -1 if it is new.
-        rest: Further bytes of a new entry, which are a view into another file; they are written, but not decoded.
-    """
-
-    dialect: int
-    custom: bool
+    dialect: int  # index of the dialect
+    custom: bool  # the dialect defines the encoding; otherwise MLIR text with a final zero
     data: Chunk
-    offset: int = -1
-    rest: Chunk = b""
+    offset: int = -1  # of ``data`` in the file; -1 if new
+    rest: Chunk = b""  # further bytes of a new entry, a view into another file: written, not decoded
 
     def malformed(self, message: str) -> MalformedArtifactError:
         """Return the error for a defect in the entry."""
@@ -64,21 +56,10 @@ class Entry(NamedTuple):
 
 
 class EntryTable:
-    """The attributes or the types of a file.
-
-    Entries are made on access: a file has as many locations as ops, of which most questions need none.
-
-    Args:
-        data: The file, or a part of it.
-        start: The offset of the first entry in the file.
-        base: The offset of ``data`` in the file.
-
-    Attributes:
-        revision: A number that changes when entries are replaced.
-    """
+    """Attributes or types of a file. Entries are made on access: there are as many locations as ops, rarely needed."""
 
     def __init__(self, data: View, start: int, base: int = 0) -> None:
-        self.revision: int = 0
+        self.revision: int = 0  # changes when entries are replaced
         self._data = data
         self._base = base
         # The offset of each entry, and the end of the last.
@@ -94,7 +75,7 @@ class EntryTable:
         self._added: list[Entry] = []
 
     def copy(self) -> EntryTable:
-        """Return a copy of a table without edits."""
+        """Return a copy of a table without its edits."""
         copied = EntryTable(self._data, self._bounds[0], self._base)
         # These do not change once the table has been read.
         copied._bounds, copied._custom, copied._codes = self._bounds, self._custom, self._codes
@@ -102,7 +83,7 @@ class EntryTable:
         return copied
 
     def add_group(self, dialect: int, lengths: Sequence[int]) -> int:
-        """Add entries of one dialect, by their flagged lengths, and return the end of the last."""
+        """Add entries of one dialect by their flagged lengths; return the end of the last."""
         self._firsts.append(len(self._custom))
         self._dialects.append(dialect)
         end = self._bounds.pop()
@@ -198,10 +179,7 @@ class EntryTable:
 
     @property
     def codes(self) -> bytes:
-        """The first byte of each entry, which is its code times two plus one; 0 if it is text, empty, or a large code.
-
-        Codes are numbers that take one byte, in whose lowest bit it says so.
-        """
+        """First byte of each entry: twice its code plus one; 0 if it is text, empty, or a code of several bytes."""
         if self._codes is None:
             self._codes = b"".join(self._original_codes())
         if not self._state and not self._added:
@@ -234,11 +212,7 @@ class EntryTable:
             yield bytes(codes.translate(_ODD))
 
     def others(self, known: Sequence[frozenset[int]]) -> Iterator[int]:
-        """Yield the indices of entries except those whose byte in :attr:`codes` is known, by dialect.
-
-        Args:
-            known: For each dialect, the bytes to pass over.
-        """
+        """Yield the indices of entries whose byte in :attr:`codes` is not in ``known`` for their dialect."""
         codes = self.codes
         for dialect, run in self.groups():
             table = bytes(each not in known[dialect] for each in range(256))
@@ -283,7 +257,6 @@ class EntryTable:
         return [each for each in pieces if len(each)]
 
     def _is_original(self, run: range) -> bool:
-        """Return whether a run of :meth:`groups` consists of entries of the file."""
         return run.start < len(self._custom) and (not self._state or self._state[run.start] == _ORIGINAL)
 
 
@@ -293,16 +266,6 @@ def _code(entry: Entry) -> int:
 
 
 def decode_entries(offsets: ByteReader, contents: ByteReader, dialects: int) -> tuple[EntryTable, EntryTable]:
-    """Return the attributes and the types of a file, in the order of their indices.
-
-    Args:
-        offsets: The section with their sizes.
-        contents: The section with their bytes.
-        dialects: The number of dialects in the file.
-
-    Raises:
-        MalformedArtifactError: If the sections are damaged or inconsistent.
-    """
     at = offsets.position
     numbers = offsets.count("attributes"), offsets.count("types")
     for number, things in zip(numbers, ("attributes", "types"), strict=True):
@@ -344,11 +307,9 @@ def _read_groups(table: EntryTable, offsets: ByteReader, contents: ByteReader, n
 
 
 def encode_sizes(attributes: EntryTable, types: EntryTable) -> bytes:
-    """Encode the section with the sizes of entries."""
     counts = varint(len(attributes)), varint(len(types))
     return b"".join([*counts, attributes.encode_sizes(), types.encode_sizes()])
 
 
 def encode_entries(attributes: EntryTable, types: EntryTable) -> list[Chunk]:
-    """Encode the section with the bytes of entries, in pieces."""
     return [*attributes.encode(), *types.encode()]

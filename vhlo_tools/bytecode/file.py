@@ -41,29 +41,16 @@ _DICTIONARIES: Final = ("dictionary", "dict_v1")
 
 
 class File:
-    """A bytecode file.
-
-    Its parts are plain data and may be edited in place; they refer to each other by index, and entries without
-    references may remain.
-
-    Args:
-        data: The bytes; they are not copied, and must not be changed.
-        container: Its top-level structure.
-
-    Attributes:
-        version: The version of the bytecode format.
-        producer: The producer string.
-        order: The names of its sections, in the order of the file.
-        has_properties: Whether the inherent attributes of ops are in properties, as they are since version 5 of the
-            format, and not in their dictionaries. Code that moves them must set it.
-    """
+    """A bytecode file, whose parts are plain data to be edited in place; they refer to each other by index."""
 
     def __init__(self, data: View, container: Container) -> None:
         self._data = data
         self._container = container
         self.version: int = container.version
         self.producer: str = container.producer
+        #: names of sections, in the order of the file
         self.order: list[str] = [section.name for section in container.sections]
+        #: Inherent attributes are in properties, not in dictionaries. Code that moves them must set it.
         self.has_properties: bool = container.version >= PROPERTIES_SINCE
         #: What ops found in properties, by the name of the op and the number of the properties.
         self.decoded_properties: dict[tuple[str, int], tuple[Properties, Mapping[str, int]]] = {}
@@ -74,7 +61,7 @@ class File:
         self._dictionaries: dict[tuple[int, str], tuple[int, Mapping[str, int] | None]] = {}
 
     def copy(self) -> File:
-        """Return the file as it was decoded, to be edited; what has been decoded of it need not be decoded again."""
+        """Return the file as decoded, to be edited; nothing is decoded again."""
         copied = File(self._data, self._container)
         if "_entries" in self.__dict__ and not self._is_rewritten("_entries"):
             copied._entries = self.attributes.copy(), self.types.copy()
@@ -192,20 +179,12 @@ class File:
         return f"{self._dialect_names[op.dialect]}.{self.string(op.name)}"
 
     def decode(self, kind: EntryKind, index: int) -> Value | None:
-        """Return a decoded attribute or type; ``None`` if its encoding is unknown.
-
-        Raises:
-            MalformedArtifactError: If its bytes do not match its encoding.
-        """
+        """Return a decoded attribute or type; ``None`` if its encoding is unknown."""
         entry = (self.attributes if kind == "attribute" else self.types)[index]
         return decode_entry(self, kind, entry)
 
     def called(self, kind: EntryKind, dialect: str, *names: str) -> Iterator[int]:
-        """Yield the indices of the attributes or types of a dialect with one of ``names``; others are not decoded.
-
-        Raises:
-            MalformedArtifactError: If the bytes of one do not match its encoding.
-        """
+        """Yield the indices of the attributes or types of a dialect with one of ``names``; others are not decoded."""
         table = self.attributes if kind == "attribute" else self.types
         everything = frozenset(range(256))
         # 0 stands for codes that take several bytes too.
@@ -218,11 +197,7 @@ class File:
                 yield index
 
     def raw_text(self, index: int | None) -> bytes | None:
-        """Return the bytes of a string attribute, builtin or of VHLO; ``None`` for another attribute or none.
-
-        Raises:
-            MalformedArtifactError: If its bytes do not match its encoding.
-        """
+        """Return the bytes of a string attribute, builtin or of VHLO; ``None`` for another attribute or none."""
         value = self.decode("attribute", index) if index is not None else None
         return self.strings[value.field("value")] if value is not None and value.name in _STRINGS else None
 
@@ -242,15 +217,9 @@ class File:
         return found
 
     def dictionary(self, index: int | None, *, errors: str = "backslashreplace") -> Mapping[str, int] | None:
-        """Return the attributes in a dictionary attribute by name; ``None`` for another attribute or none.
+        """Return a dictionary attribute by name; ``None`` for another attribute or none.
 
-        Args:
-            index: The attribute.
-            errors: The handling of names that are not UTF-8, as for ``bytes.decode``; names that are to be written
-                again need ``surrogateescape``.
-
-        Raises:
-            MalformedArtifactError: If its bytes do not match its encoding, or a name is not a string.
+        ``errors`` is as for ``bytes.decode``; names that are to be written again need ``surrogateescape``.
         """
         if index is None:
             return None
@@ -277,11 +246,7 @@ class File:
         return found
 
     def encode(self, kind: EntryKind, value: Value) -> Entry:
-        """Encode ``value``, of a dialect of this file, as an entry.
-
-        Raises:
-            MalformedArtifactError: If the file does not have the dialect.
-        """
+        """Encode ``value``, of a dialect of this file, as an entry."""
         if value.dialect not in self._dialect_names:
             raise MalformedArtifactError(
                 f"the file does not declare the dialect {value.dialect}, which is required to write {value.name}",
@@ -311,7 +276,7 @@ class File:
                 raise ValueError(f"{part} were added to a file that has no {section} section")
 
     def contents(self, name: str) -> tuple[list[Chunk], int]:
-        """Return the present contents of the section ``name``, in pieces, and its alignment."""
+        """Return the present contents of a section, in pieces, and its alignment."""
         if name == "properties" and self._container.version < PROPERTIES_SINCE:
             return [encode_properties(self.properties)], 1
         section = self._container.section(name)
@@ -327,7 +292,6 @@ class File:
         return [self._data[section.offset : section.end]], section.alignment
 
     def _is_rewritten(self, part: str | None) -> bool:
-        """Return whether a part may have been edited."""
         if part in self._rewritten or part not in self.__dict__:
             return part in self._rewritten
         return part != "_program" and (part != "_entries" or self.attributes.is_edited or self.types.is_edited)
@@ -335,11 +299,7 @@ class File:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Disable the garbage collector.
-
-    While very many objects are created it would run repeatedly, take up to half of the time and find nothing, because
-    decoded parts have no cycles.
-    """
+    """Disable the garbage collector: it takes up to half of the time, and decoded parts have no cycles."""
     if not gc.isenabled():
         yield
         return
@@ -371,26 +331,13 @@ _SECTIONS: Final[dict[str, tuple[str, Callable[[File], tuple[list[Chunk], int]]]
 
 
 def decode(data: Chunk | bytearray) -> File:
-    """Open a bytecode file, of version 0 to 6.
-
-    Args:
-        data: Its bytes, which are not copied.
-
-    Raises:
-        MalformedArtifactError: If it is not MLIR bytecode, is of a newer version, or its sections are damaged. The
-            contents of a section are checked on access.
-    """
+    """Open a file of version 0 to 6, without copying; the contents of a section are checked on access."""
     whole = view(data)
     return File(whole, decode_container(whole))
 
 
 def encode_chunks(file: File) -> list[Chunk]:
-    """Encode a file as bytes in pieces; unedited pieces are views into the file from which it was decoded.
-
-    Raises:
-        ValueError: If the edits are invalid: a number out of range, resources or properties without a section for them,
-            or a version of the format that cannot represent the parts.
-    """
+    """Encode a file in pieces; unedited pieces are views into the original. Invalid edits raise ``ValueError``."""
     file.prepare()
     chunks: list[Chunk] = [encode_header(file.version, file.producer)]
     size = len(chunks[0])
@@ -405,12 +352,8 @@ def encode_chunks(file: File) -> list[Chunk]:
 
 
 def encode(file: File) -> bytes:
-    """Encode a file as bytes; a file that was decoded and not edited results in the original bytes.
+    """Encode a file; without edits the result is the original bytes, for files that MLIR or this package wrote.
 
-    This is true for files written by MLIR and by this package. A hand-made file with overlong numbers, with empty lists
-    marked as present, or with other padding of resources is accepted, and is written in the usual form.
-
-    Raises:
-        ValueError: As :func:`encode_chunks`.
+    Overlong numbers, empty lists marked as present and other padding of resources are written in the usual form.
     """
     return join(encode_chunks(file))

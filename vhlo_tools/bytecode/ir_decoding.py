@@ -1,4 +1,4 @@
-"""Decoding of the IR section: the program, in the order of its text (:mod:`vhlo_tools.bytecode.ir_format`)."""
+"""Decode the IR section: the program, in the order of its text (:mod:`vhlo_tools.bytecode.ir_format`)."""
 
 from __future__ import annotations
 
@@ -40,15 +40,6 @@ _TRIED: Final = 8
 
 
 class TableSizes(NamedTuple):
-    """The sizes of the tables to which ops refer.
-
-    Attributes:
-        op_names: The number of op names.
-        attributes: The number of attributes.
-        types: The number of types.
-        properties: The number of properties.
-    """
-
     op_names: int
     attributes: int
     types: int
@@ -58,15 +49,8 @@ class TableSizes(NamedTuple):
 def decode_ir(reader: ByteReader, version: int, tables: TableSizes, *, bodies: bool = True) -> Block:
     """Decode the top level: a block that contains the module.
 
-    Args:
-        reader: The contents of the section.
-        version: The version of the format.
-        tables: The sizes of the tables, which bound every index.
-        bodies: Whether to decode the bodies of functions. Without them, the isolated regions of ops in the module are
-            passed over unread where the format gives their sizes, and these ops have no regions.
-
-    Raises:
-        MalformedArtifactError: If the section, as far as it is decoded, is damaged.
+    Without ``bodies``, isolated regions of ops in the module are skipped where the format gives their sizes: no
+    regions.
     """
     decoder = _Decoder(reader, version, tables, _DEEPEST if bodies else 1)
     block = decoder.block(0, 0)
@@ -76,21 +60,13 @@ def decode_ir(reader: ByteReader, version: int, tables: TableSizes, *, bodies: b
 
 
 class _Kind(NamedTuple):
-    """A head as ops of its kind have it in the file.
+    """The form in which ops with a head are stored in the file."""
 
-    Attributes:
-        tail: The bytes between the location and the operands.
-        size: Their number.
-        head: The number of the head.
-        operands: The number of operands.
-        ordered: The number of results if orders of their uses follow the operands, else 0.
-    """
-
-    tail: bytes
-    size: int
-    head: int
-    operands: int
-    ordered: int
+    tail: bytes  # the bytes between the location and the operands
+    size: int  # of ``tail``
+    head: int  # number of the head
+    operands: int  # number of operands
+    ordered: int  # number of results if use-list orders follow the operands, else 0
 
 
 class _Decoder:
@@ -146,7 +122,6 @@ class _Decoder:
         return value
 
     def indices(self, number: int, size: int, things: str) -> list[int]:
-        """Read ``number`` indices into a table with ``size`` entries."""
         if number > len(self.data) - self.position:
             raise self.malformed(f"{number} {things} where {len(self.data) - self.position} bytes remain")
         values = [self.varint() for _ in range(number)]
@@ -155,7 +130,6 @@ class _Decoder:
         return values
 
     def block(self, values: int, depth: int) -> Block:
-        """Read a block with ``values`` values in scope."""
         head = self.varint()
         rows = Rows(self.heads)
         block = Block(rows=rows)
@@ -171,10 +145,9 @@ class _Decoder:
         return block
 
     def usual_operations(self, rows: Rows, number: int, values: int) -> None:
-        """Read up to ``number`` ops that are of the kinds of ops before them.
+        """Read up to ``number`` ops of kinds seen before; stop before another kind or damage, for :meth:`operation`.
 
-        Stop before the first op of another kind or with damage, which :meth:`operation` then reads or rejects. As no
-        number is the beginning of another, bytes that begin with those of a kind are of this kind.
+        As no number is the beginning of another, bytes that begin with those of a kind are of this kind.
         """
         data, position, kinds = self.data, self.position, self.kinds
         start, end = position, len(data) - _LONGEST_USUAL
@@ -248,7 +221,6 @@ class _Decoder:
         self.position = position
 
     def operation(self, rows: Rows, values: int, depth: int) -> None:
-        """Read an op of any kind."""
         tables, start = self.tables, self.position
         name = self.index(tables.op_names, "op names")
         mask = self.byte()
@@ -312,7 +284,6 @@ class _Decoder:
         return tuple(orders)
 
     def regions(self, values: int, depth: int) -> tuple[Sequence[Region], bool]:
-        """Read the regions of an op, and whether they are isolated."""
         if depth > _DEEPEST:
             raise self.malformed(f"ops nest deeper than {_DEEPEST} levels")
         head = self.varint()

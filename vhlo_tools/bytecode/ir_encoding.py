@@ -1,4 +1,4 @@
-"""Encoding of the IR section: the program, in the order of its text (:mod:`vhlo_tools.bytecode.ir_format`)."""
+"""Encode the IR section: the program, in the order of its text (:mod:`vhlo_tools.bytecode.ir_format`)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,7 @@ _DEEPEST_WRITTEN: Final = 256
 
 
 def encode_ir(block: Block, version: int) -> bytes:
-    """Encode the section with the top level ``block``, for a file of format ``version``.
-
-    Raises:
-        ValueError: If a number is out of range, ops nest deeper than 256 levels, or the version requires something that
-            a block lacks.
-    """
+    """Raise ``ValueError`` for a number out of range, more than 256 levels, or a part that the version lacks."""
     encoder = _Encoder(version)
     out = bytearray()
     encoder.block(block, out)

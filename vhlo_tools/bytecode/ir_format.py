@@ -1,4 +1,4 @@
-"""What the IR section is made of: the marks of ops, and the versions of the format that have each part.
+"""Constants of the IR section: bits of the op mask, and the versions of the format that have each part.
 
 Source: «IR Section» in ``mlir/docs/BytecodeFormat.md``, and ``BytecodeReader.cpp`` for dependencies on the version of
 the format: sections around isolated regions since 2, use-list orders since 3, optional locations of block arguments

@@ -1,4 +1,4 @@
-"""The location of an op in the program and in the user's source."""
+"""Location of an op in the program and in the user's source."""
 
 from __future__ import annotations
 
@@ -24,23 +24,14 @@ _PARTS: Final = {"callsite": ("callee", "caller"), "fused": ("locations",), "nam
 
 
 class Frame(NamedTuple):
-    """One call on the way to an op, in the user's source.
-
-    Attributes:
-        location: The line.
-        function: The function that the line is in, as the producer recorded it; empty if it did not.
-    """
+    """One call on the way to an op, in the user's source."""
 
     location: SourceLocation
-    function: str = ""
+    function: str = ""  # as the producer recorded it; empty if it did not
 
 
 def attributes_of(file: File, op: Operation | Head) -> Mapping[str, int]:
-    """Return all attributes of ``op`` by name, whether they are in properties or in the dictionary.
-
-    Raises:
-        MalformedArtifactError: If they are damaged.
-    """
+    """Return all attributes of ``op``, whether they are in properties or in the dictionary."""
     inherent = inherent_attributes(file, op)
     if op.attributes is None:
         return inherent
@@ -57,15 +48,7 @@ def attributes_of(file: File, op: Operation | Head) -> Mapping[str, int]:
 
 
 def function_types(file: File, index: int | None) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Return the types of arguments and results in the type of a function.
-
-    Args:
-        file: The file.
-        index: The attribute ``function_type`` of the function.
-
-    Returns:
-        The indices of the types; ``None`` if the attribute contains no function type.
-    """
+    """Return the types of arguments and results in the attribute ``function_type``; ``None`` if it has none."""
     holder = file.decode("attribute", index) if index is not None else None
     if holder is None or holder.name != "type_v1":
         return None
@@ -74,7 +57,7 @@ def function_types(file: File, index: int | None) -> tuple[tuple[int, ...], tupl
 
 
 def program_name(name: str) -> str:
-    """Return the name in a program of the op that is ``name``, with dialect and version, in an artifact."""
+    """Return the name of an op without the version that it has in an artifact."""
     dialect, _, op = name.partition(".")
     if dialect != "vhlo":
         return name
@@ -83,13 +66,6 @@ def program_name(name: str) -> str:
 
 
 class Places:
-    """The locations of ops in a file.
-
-    Args:
-        file: The file.
-        name: The name of the program, for locations without a file name.
-    """
-
     def __init__(self, file: File, name: str) -> None:
         self._file = file
         self._name = name
@@ -112,7 +88,7 @@ class Places:
         return frozenset(index for index, name in enumerate(names) if name.startswith("vhlo.func_v"))
 
     def source(self, location: int) -> SourceLocation | None:
-        """Return the first source location with a line in a location, in the order in which MLIR prints it."""
+        """Return the first source location with a line, in the order in which MLIR prints a location."""
         if location not in self._sources:
             self._sources[location] = self._first(location)
         return self._sources[location]
@@ -133,7 +109,7 @@ class Places:
         return None
 
     def _line(self, value: Value) -> SourceLocation | None:
-        """Return the line of a location that is nothing else."""
+        """Return the line of a plain line location."""
         if value.name == "file_line_col":
             line, column = value.field("line"), value.field("column")
         else:
@@ -142,7 +118,6 @@ class Places:
         return SourceLocation(self._name if file in ("-", "<stdin>", "") else file, line, column) if line else None
 
     def _text(self, index: int) -> str:
-        """Return a string attribute, of which many locations have the same; empty if it is none."""
         if index not in self._texts:
             self._texts[index] = self._file.text(index) or ""
         return self._texts[index]
@@ -150,8 +125,7 @@ class Places:
     def frames(self, location: int) -> tuple[Frame, ...]:
         """Return the stack of calls in a location, the op's own line first; empty if it has no lines.
 
-        Of locations that several ops were fused from, the first with lines counts. Stacks beyond a depth that no
-        program of people has are cut at their outer end.
+        Of fused locations the first with lines counts. Very deep stacks are cut at their outer end.
         """
         return self._frames(location, 0)
 
@@ -191,14 +165,13 @@ class Places:
         return (Frame(source),)
 
     def label(self, location: int) -> str | None:
-        """Return the name that a location gives to the op, such as JAX's stack of names; ``None`` if it gives none."""
+        """Return the name that a location gives to the op, such as JAX's stack of names."""
         value = self._file.decode("attribute", location)
         if value is not None and value.name == "fused" and value.field("locations"):
             value = self._file.decode("attribute", value.field("locations")[0])
         return self._text(value.field("name")) if value is not None and value.name == "name" else None
 
     def path(self, place: Place) -> str:
-        """Return the path of an op in the program, from its function inwards."""
         if place.around is None or place.op.name in self._function_ops:
             return "/".join(reversed(self._steps(place)))
         # The next op is often of the same region.
@@ -209,7 +182,6 @@ class Places:
         return f"{start}{place.number}:{self._program_name(place.op.name)}"
 
     def _steps(self, place: Place) -> list[str]:
-        """Return the parts of the path of an op, from the op outwards."""
         steps: list[str] = []
         at: Place | None = place
         while at is not None:
@@ -240,7 +212,6 @@ class Places:
         return None
 
     def called(self, place: Place) -> None:
-        """Record a call."""
         attributes = attributes_of(self._file, place.op)
         for key in ("callee", "decomposition"):
             callee = self._file.text(attributes.get(key))
@@ -250,8 +221,7 @@ class Places:
     def call_of(self, function: str | None) -> SourceLocation | None:
         """Return the source location of a call of a function, through other functions where necessary.
 
-        Frameworks put library code into private functions, whose ops have no location in the user's source, unlike the
-        calls of these functions. Every call must have been recorded.
+        Ops in frameworks' private functions have no location in the user's source; their calls, recorded before, do.
         """
         pending, seen = [function], set[str | None]()
         while pending:

@@ -18,46 +18,25 @@ from vhlo_tools.records import dataclass
 
 
 class UseListOrder(NamedTuple):
-    """The order of the uses of a value, if it is not the natural one.
+    """The order of the uses of a value, if it is not the natural one."""
 
-    Attributes:
-        value: The index of the result or argument; ``None`` if there is only one, whose index is not written.
-        pairs: Whether ``indices`` are pairs of positions instead of the whole order.
-        indices: The order.
-    """
-
-    value: int | None
-    pairs: bool
+    value: int | None  # index of the result or argument; None if there is only one: not written
+    pairs: bool  # whether ``indices`` are pairs of positions instead of the whole order
     indices: tuple[int, ...]
 
 
 class Head(NamedTuple):
-    """What ops of one kind share.
-
-    Attributes:
-        name: The index of their name.
-        attributes: The index of their attribute dictionary, if they have one.
-        properties: The index of their properties, if they have any.
-        results: The indices of the types of their results.
-        operands: The number of their operands.
-    """
+    """The common part of ops of one kind, as indices into the tables of the file."""
 
     name: int
     attributes: int | None
     properties: int | None
-    results: tuple[int, ...]
-    operands: int
+    results: tuple[int, ...]  # indices of types
+    operands: int  # number of operands
 
 
 class Heads:
-    """The heads of a program, by number, in columns too.
-
-    Attributes:
-        table: The heads.
-        results: The types of the results of each.
-        result_counts: The number of results of each.
-        operand_counts: The number of operands of each.
-    """
+    """Heads of a program by number, and columns made from them."""
 
     __slots__ = ("_numbers", "operand_counts", "result_counts", "results", "table")
 
@@ -96,35 +75,16 @@ class Heads:
 
 
 class Extra(NamedTuple):
-    """What few ops have.
+    """Rare parts of an op."""
 
-    Attributes:
-        successors: The indices of blocks in its region.
-        use_lists: The orders of the uses of its results, if they are not natural.
-        regions: Its regions.
-        isolated: Whether its regions use no values from outside; the numbers of their values then start from 0.
-    """
-
-    successors: tuple[int, ...] = ()
+    successors: tuple[int, ...] = ()  # indices of blocks in the op's region
     use_lists: tuple[UseListOrder, ...] = ()
     regions: Sequence[Region] = ()
-    isolated: bool = False
+    isolated: bool = False  # its regions use no values from outside; the numbers of their values then start from 0
 
 
 class Rows:
-    """The ops of a block in columns.
-
-    Args:
-        kinds: The heads of the program.
-
-    Attributes:
-        kinds: The heads of the program.
-        heads: The number of the head of each op.
-        locations: The index of the location of each op in the attribute table.
-        operands: The operands of all ops, one after the other: the numbers of values, counted from the start of their
-            isolated region.
-        extras: What else the op at a position has.
-    """
+    """The ops of a block in columns."""
 
     __slots__ = ("_starts", "extras", "heads", "kinds", "locations", "operands")
 
@@ -132,19 +92,17 @@ class Rows:
         self.kinds: Heads = kinds
         self.heads: array[int] = array("I")
         self.locations: array[int] = array("I")
+        #: Operands of all ops, one after the other: the numbers of values, counted from the start of the isolated
+        #: region.
         self.operands: array[int] = array("I")
-        self.extras: dict[int, Extra] = {}
+        self.extras: dict[int, Extra] = {}  # by position of the op
         self._starts: array[int] | None = None
 
     def __len__(self) -> int:
         return len(self.heads)
 
     def copy(self, kinds: Heads) -> Rows:
-        """Return a copy without what else few ops have.
-
-        Args:
-            kinds: A copy of the heads of the program.
-        """
+        """Return a copy without extras; ``kinds`` is a copy of the heads of the program."""
         copied = Rows(kinds)
         copied.heads, copied.locations, copied.operands = self.heads[:], self.locations[:], self.operands[:]
         return copied
@@ -159,7 +117,7 @@ class Rows:
 
     @property
     def starts(self) -> array[int]:
-        """Where the operands of each op begin in :attr:`operands`, and where those of the last end."""
+        """Start of each op's operands in :attr:`operands`, and the end of the last op's."""
         if self._starts is None:
             numbers = self.kinds.operand_counts
             self._starts = array("I", accumulate([numbers[head] for head in self.heads], initial=0))
@@ -176,18 +134,18 @@ class Rows:
 
     @property
     def results(self) -> Iterator[int]:
-        """The types of the results of all ops, in order."""
+        """Types of the results of all ops, in order."""
         types = self.kinds.results
         return chain.from_iterable([types[head] for head in self.heads])
 
     @property
     def values(self) -> int:
-        """The number of results of all ops."""
+        """Number of results of all ops."""
         numbers = self.kinds.result_counts
         return sum([numbers[head] for head in self.heads])
 
     def operation(self, position: int) -> Operation:
-        """Return an op as an object, of which changes do not count."""
+        """Return an op as an object; changes of it do not count."""
         head, starts = self.head(position), self.starts
         return Operation(
             head.name,
@@ -202,65 +160,34 @@ class Rows:
 
 @dataclass(slots=True)
 class Operation:
-    """An op.
-
-    Attributes:
-        name: The index of its name.
-        location: The index of its location in the attribute table.
-        attributes: The index of its attribute dictionary, if it has one.
-        properties: The index of its properties, if it has any.
-        results: The indices of the types of its results.
-        operands: The numbers of the values that it uses, counted from the start of its isolated region.
-        successors: The indices of blocks in its region.
-        use_lists: The orders of the uses of its results, if they are not natural.
-        regions: Its regions.
-        isolated: Whether its regions use no values from outside; the numbers of their values then start from 0.
-    """
+    """An op, with indices into the tables of the file."""
 
     name: int
     location: int
     attributes: int | None = None
     properties: int | None = None
     results: tuple[int, ...] = ()
-    operands: tuple[int, ...] = ()
+    operands: tuple[int, ...] = ()  # numbers of values, counted from the start of the isolated region
     successors: tuple[int, ...] = ()
     use_lists: tuple[UseListOrder, ...] = ()
     regions: Sequence[Region] = ()
-    isolated: bool = False
+    isolated: bool = False  # its regions use no values from outside; the numbers of their values then start from 0
 
     @property
     def head(self) -> Head:
-        """What it shares with other ops of its kind."""
+        """The part shared with other ops of its kind."""
         return Head(self.name, self.attributes, self.properties, self.results, len(self.operands))
 
 
 class BlockArgument(NamedTuple):
-    """An argument of a block.
-
-    Attributes:
-        type: The index of its type.
-        location: The index of its location; ``None`` if it is unknown and not written.
-    """
+    """An argument of a block."""
 
     type: int
-    location: int | None
+    location: int | None  # index; None if it is unknown and not written
 
 
 class Block:
-    """A block.
-
-    Args:
-        arguments: Its arguments.
-        operations: Its ops.
-        use_lists: The orders of the uses of its arguments.
-        use_list_mark: The byte that indicates these.
-        rows: Its ops in columns, instead of ``operations``.
-
-    Attributes:
-        arguments: Its arguments.
-        use_lists: The orders of the uses of its arguments, if they are not natural.
-        use_list_mark: The byte that indicates use-list orders; some producers write other values than 0 or 1.
-    """
+    """A block: its ops are objects or columns, whichever was changed last."""
 
     __slots__ = ("_operations", "_rows", "arguments", "use_list_mark", "use_lists")
 
@@ -275,13 +202,14 @@ class Block:
     ) -> None:
         self.arguments: list[BlockArgument] = [] if arguments is None else arguments
         self.use_lists: tuple[UseListOrder, ...] = use_lists
+        #: Byte that announces use-list orders; some producers write other values than 0 or 1.
         self.use_list_mark: int = use_list_mark
         self._rows = rows
         self._operations = ([] if operations is None else operations) if rows is None else None
 
     @property
     def operations(self) -> list[Operation]:
-        """Its ops as objects, which may be edited; from now on they are what counts, and :attr:`rows` a copy."""
+        """Ops as objects, to be edited; from then on they count, and :attr:`rows` is a copy."""
         if self._operations is None:
             rows = self.rows
             self._operations = [rows.operation(position) for position in range(len(rows))]
@@ -294,11 +222,7 @@ class Block:
 
     @property
     def rows(self) -> Rows:
-        """Its ops in columns; of ops that have become objects, a copy.
-
-        Raises:
-            ValueError: If an op has a number that is no index.
-        """
+        """Ops in columns; a copy once ops have become objects."""
         if self._rows is not None:
             return self._rows
         rows = Rows(Heads())
@@ -312,11 +236,7 @@ class Block:
         return rows
 
     def copy(self, kinds: dict[int, Heads]) -> Block:
-        """Return a copy, in columns.
-
-        Args:
-            kinds: The copies of the heads of the program that were made so far, by id().
-        """
+        """Return a copy in columns; ``kinds`` are the copies of heads made so far, by ``id()``."""
         rows = self.rows
         heads = kinds.get(id(rows.kinds)) if self.is_columnar else rows.kinds
         if heads is None:
@@ -358,22 +278,18 @@ class Block:
 
 @dataclass(slots=True)
 class Region:
-    """A region.
-
-    Attributes:
-        blocks: Its blocks.
-    """
+    """A region."""
 
     blocks: list[Block] = field(default_factory=list)
 
     @property
     def values(self) -> int:
-        """The number of values that are defined directly in it."""
+        """Number of values defined directly in it."""
         return sum(len(block.arguments) + block.rows.values for block in self.blocks)
 
 
 def heads_in(block: Block) -> Counter[Head]:
-    """Return the heads of the ops of ``block`` and of every block in it, with the numbers of ops that have them."""
+    """Count the heads of the ops in ``block`` and in every block within it."""
     found: Counter[Head] = Counter()
     counts: dict[int, tuple[Heads, Counter[int]]] = {}
     for each in blocks_in(block):

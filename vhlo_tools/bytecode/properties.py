@@ -1,4 +1,4 @@
-"""The properties section: the inherent attributes of ops, shared between ops with equal attributes.
+"""Properties section: the inherent attributes of ops, shared between ops with equal attributes.
 
 Source: ``BytecodeReader.cpp``, class PropertiesSectionReader. An entry is bytes, whose format depends on the op.
 """
@@ -20,27 +20,17 @@ _COPIED: Final = 256
 
 
 class Properties(NamedTuple):
-    """The inherent attributes of an op.
-
-    Attributes:
-        data: Their bytes, if there are many a view into the file.
-        offset: Their offset in the file; -1 if they are new.
-    """
+    """The inherent attributes of an op."""
 
     data: Chunk
-    offset: int = -1
+    offset: int = -1  # in the file; -1 if new
 
     def reader(self) -> ByteReader:
-        """Return a cursor over the bytes that reports offsets in the file."""
+        """Return a cursor that reports offsets in the file."""
         return EntryReader(self.data, self.offset, "properties")
 
 
 def decode_properties(reader: ByteReader) -> list[Properties]:
-    """Decode the section.
-
-    Raises:
-        MalformedArtifactError: If the section is damaged.
-    """
     entries = []
     at = reader.position
     number = reader.count("properties")
@@ -57,16 +47,7 @@ def decode_properties(reader: ByteReader) -> list[Properties]:
 
 
 def attributes_in(properties: Properties, slots: Iterable[PropertySlot], attributes: int) -> dict[str, int]:
-    """Return the indices of the attributes in ``properties`` by name; absent attributes are omitted.
-
-    Args:
-        properties: The properties of an op.
-        slots: The inherent attributes that the op defines.
-        attributes: The size of the table of attributes.
-
-    Raises:
-        MalformedArtifactError: If the properties do not match ``slots``.
-    """
+    """Return the attributes in ``properties`` by name, as indices into a table of size ``attributes``."""
     reader = properties.reader()
     found: dict[str, int] = {}
     for slot in slots:
@@ -82,5 +63,4 @@ def attributes_in(properties: Properties, slots: Iterable[PropertySlot], attribu
 
 
 def encode_properties(entries: Sequence[Properties]) -> bytes:
-    """Encode the section."""
     return join([varint(len(entries)), *(piece for each in entries for piece in (varint(len(each.data)), each.data))])

@@ -1,4 +1,4 @@
-"""A cursor over untrusted bytes."""
+"""Cursor over untrusted bytes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,7 @@ _HALVES: Final = bytes(each >> 1 for each in range(256))
 
 
 class ByteReader:
-    """Reader of the primitives of MLIR bytecode in a range of a buffer, and never outside it.
-
-    Args:
-        data: The whole file.
-        start: The start of the range.
-        end: The end of the range; by default the end of the file.
-        section: The name of the section in the range, for messages.
-
-    Every method raises :class:`MalformedArtifactError`, with offset and section, when the bytes do not suffice.
-    """
+    """Bounded cursor over one section; it raises :class:`MalformedArtifactError` when the bytes do not suffice."""
 
     __slots__ = ("data", "end", "position", "section", "start")
 
@@ -71,7 +62,7 @@ class ByteReader:
         return None if len(data) < number or data.translate(None, _SMALL) else data
 
     def varints(self, number: int) -> list[int]:
-        """Read ``number`` PrefixVarInts; faster than one by one, above all if they are small."""
+        """Read PrefixVarInts; faster than one by one, above all if they are small."""
         data, position = bytes(self.data[self.position : min(self.end, self.position + 9 * number)]), 0
         start, last = self.position, len(data) - 9
         if len(data) >= number and not (small := data[:number]).translate(None, _SMALL):
@@ -157,13 +148,7 @@ class ByteReader:
 
 
 class EntryReader(ByteReader):
-    """Reader of one entry of a table, whose errors have offsets in the file.
-
-    Args:
-        data: The bytes of the entry.
-        offset: Their offset in the file; negative if they are new.
-        section: The name of the section that contains them.
-    """
+    """Reader of one table entry, whose errors have offsets in the file; a negative offset means a new entry."""
 
     __slots__ = ("_base",)
 
@@ -177,5 +162,4 @@ class EntryReader(ByteReader):
         self._base = max(offset, 0)
 
     def malformed(self, message: str, at: int | None = None) -> MalformedArtifactError:
-        """Return the error for a defect at ``at`` within the entry, by default at the present position."""
         return super().malformed(message, self._base + (self.position if at is None else at))

@@ -1,4 +1,4 @@
-"""Inlining of the values of ``dense_resource`` attributes, because artifacts cannot contain resources.
+"""Inline the values of ``dense_resource`` attributes, because artifacts cannot contain resources.
 
 No MLIR binding exposes the contents of a resource; in a bytecode file they are in a section of their own.
 """
@@ -27,13 +27,9 @@ _DIGITS: Final = b"0" + b"1" * 255
 
 
 def inline_resources(file: File) -> None:
-    """Convert every ``dense_resource`` attribute of ``file``, which is edited in place, to a ``dense`` attribute.
+    """Convert every ``dense_resource`` attribute to ``dense``, without copying except booleans: eight to a byte.
 
-    The values are not copied, except booleans, which take a byte each in a resource and a bit in an attribute.
-    Resources that were elided when the program was printed remain, as do those of vectors, which no artifact contains.
-
-    Raises:
-        MalformedArtifactError: If an attribute refers to no resource, or to one that does not match its type.
+    Elided resources remain, as do those of vectors, which no artifact contains.
     """
     handles = [resource for group in file.resources if not group.external for resource in group.resources]
     encoding = next(each for each in encodings_of("builtin", "attribute").values() if each.name == "dense")
@@ -62,14 +58,13 @@ def inline_resources(file: File) -> None:
 
 
 def release_alignment(file: File) -> None:
-    """Remove the alignment of the resources of ``file``: MLIR rejects a file that is not at an aligned address."""
+    """MLIR rejects a file with aligned resources that is not at an aligned address."""
     file.resources[:] = [
         group.with_resources([resource.unaligned() for resource in group.resources]) for group in file.resources
     ]
 
 
 def _elements(printer: Printer, entry: Entry, index: int, name: str, resource: Resource) -> Chunk:
-    """Return the contents of a resource in the form of a ``dense`` attribute."""
     text, shape, element = printer.builtin_tensor(index)
     match = _BITS.search(element)
     if not element or (match is None and element != "index") or any(size < 0 for size in shape):
@@ -89,7 +84,7 @@ def _misfit(entry: Entry, name: str, text: str, expected: int, found: int) -> Ma
 
 
 def _packed(data: bytes) -> bytes:
-    """Return booleans of one byte each packed eight to a byte, lowest bit first."""
+    """Pack booleans of one byte each eight to a byte, lowest bit first."""
     if not data:
         return b""
     return int(data[::-1].translate(_DIGITS), 2).to_bytes((len(data) + 7) // 8, "little")

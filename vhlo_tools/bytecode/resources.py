@@ -1,4 +1,4 @@
-"""The resource sections: data outside of the program, such as the elements of ``dense_resource`` constants.
+"""Resource sections: data outside of the program, such as the elements of ``dense_resource`` constants.
 
 Source: «Resource Section» in ``mlir/docs/BytecodeFormat.md``.
 """
@@ -27,21 +27,13 @@ class ResourceKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource.
+    """A resource."""
 
-    Attributes:
-        key: The index of its name in the string table.
-        kind: Its kind.
-        data: The bytes of a blob, as a view; otherwise the encoded value.
-        alignment: The alignment of a blob in the file; 0 for some that are empty.
-        left_out: Whether the resource is only a name, without a value in the file.
-    """
-
-    key: int
+    key: int  # index of its name in the string table
     kind: ResourceKind
-    data: Chunk
-    alignment: int = 1
-    left_out: bool = False
+    data: Chunk  # bytes of a blob, as a view; otherwise the encoded value
+    alignment: int = 1  # in the file, of a blob; 0 for some that are empty
+    left_out: bool = False  # only a name, without a value in the file
 
     def unaligned(self) -> Resource:
         """Return the resource without an alignment."""
@@ -50,16 +42,10 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
-    """The resources of one owner.
+    """The resources of one owner."""
 
-    Attributes:
-        owner: The index of its name in the string table, or for a dialect the index of the dialect.
-        external: Whether the owner is not a dialect.
-        resources: Its resources.
-    """
-
-    owner: int
-    external: bool
+    owner: int  # index of the dialect, or if external of a name in the string table
+    external: bool  # whether the owner is not a dialect
     resources: tuple[Resource, ...]
 
     def with_resources(self, resources: Iterable[Resource]) -> ResourceGroup:
@@ -68,17 +54,6 @@ class ResourceGroup:
 
 
 def decode_resources(offsets: ByteReader, contents: ByteReader, strings: int, dialects: int) -> list[ResourceGroup]:
-    """Decode the resources of a file, by owner.
-
-    Args:
-        offsets: The section with keys, sizes and kinds.
-        contents: The section with the values.
-        strings: The number of strings in the file.
-        dialects: The number of dialects in the file.
-
-    Raises:
-        MalformedArtifactError: If the sections are damaged or inconsistent.
-    """
     groups: list[ResourceGroup] = []
     external = offsets.count("resource groups")
     while offsets.remaining:
@@ -119,7 +94,7 @@ def _decode(offsets: ByteReader, contents: ByteReader, strings: int) -> Resource
 
 
 def encode_resources(groups: Sequence[ResourceGroup]) -> tuple[bytes, list[Chunk], int]:
-    """Encode the two sections, keys and values; also return the alignment that the second requires in the file."""
+    """Encode the two sections, keys and values; the last result is the alignment of the second."""
     keys = [varint(sum(group.external for group in groups))]
     values: list[Chunk] = []
     size, alignment = 0, 1

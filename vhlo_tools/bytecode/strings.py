@@ -1,4 +1,4 @@
-"""The string section: every string of the file, once.
+"""String section: every string of the file, once.
 
 Source: «String Section» in ``mlir/docs/BytecodeFormat.md``. The lengths come first, in reverse order and including the
 zero byte at the end of each string.
@@ -13,11 +13,6 @@ from vhlo_tools.bytecode.writer import varint
 
 
 def decode_strings(reader: ByteReader) -> list[bytes]:
-    """Decode the strings of the section, without their final zeros.
-
-    Raises:
-        MalformedArtifactError: If the section is damaged.
-    """
     lengths = reader.varints(reader.count("strings"))
     if sum(lengths) != reader.remaining:
         raise reader.malformed(f"the strings announce {sum(lengths)} bytes, but {reader.remaining} remain")
@@ -32,6 +27,5 @@ def decode_strings(reader: ByteReader) -> list[bytes]:
 
 
 def encode_strings(strings: Sequence[bytes]) -> bytes:
-    """Encode the section with ``strings``."""
     lengths = b"".join(varint(len(text) + 1) for text in reversed(strings))
     return b"".join([varint(len(strings)), lengths, *(text + b"\0" for text in strings)])

@@ -1,4 +1,4 @@
-"""Removal of debug information: every location becomes unknown.
+"""Remove debug information: every location becomes unknown.
 
 The resulting program is that of MLIR's ``strip-debuginfo``.
 """
@@ -19,13 +19,9 @@ _KNOWN_DIALECTS: Final = frozenset({"builtin", "vhlo"})
 
 
 def strip_locations(file: File) -> None:
-    """Remove the locations from ``file``, which is edited in place.
+    """Remove the locations; entries and strings that only they used become minimal but keep their indices.
 
-    The entries and strings that only locations used become as small as possible; they keep their indices, so that
-    nothing has to be renumbered. Entries to which another dialect may refer in unknown ways remain.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged.
+    Entries to which another dialect may refer in unknown ways remain.
     """
     encoding = next(each for each in encodings_of("builtin", "attribute").values() if each.name == "unknown")
     nowhere = file.encode("attribute", Value("builtin", encoding, ()))
@@ -43,7 +39,7 @@ def strip_locations(file: File) -> None:
 
 
 def _index_of(wanted: Entry, table: EntryTable) -> int:
-    """Return the index of the first entry that equals ``wanted``, which is added if there is none."""
+    """Return the index of the first entry that equals ``wanted``; it is added if there is none."""
     code, codes = wanted.data[0], table.codes
     for dialect, run in table.groups():
         at = codes.find(code, run.start, run.stop) if dialect == wanted.dialect else -1
@@ -85,7 +81,6 @@ def _empty_unused(file: File, nowhere: Entry) -> None:
 
 
 def _has_unknown(file: File, kind: EntryKind) -> bool:
-    """Return whether an entry has an encoding that the specification does not know."""
     table = file.attributes if kind == "attribute" else file.types
     dialects = [file.dialect(index) for index in range(len(file.dialects.names))]
     known = [frozenset(code << 1 | 1 for code in encodings_of(dialect, kind)) for dialect in dialects]
@@ -93,7 +88,6 @@ def _has_unknown(file: File, kind: EntryKind) -> bool:
 
 
 def _attributes_of_ops(file: File) -> set[int]:
-    """Return the builtin attributes to which ops refer."""
     found = set[int]()
     for head in heads_in(file.program):
         found |= set() if head.attributes is None else {head.attributes}

@@ -1,4 +1,4 @@
-"""A traversal of a program that passes each op with the types of its operands and its place."""
+"""Traverse a program, passing each op with its place and the types of its operands."""
 
 from __future__ import annotations
 
@@ -9,19 +9,10 @@ from vhlo_tools.bytecode.program import Block, Head, Operation, Rows
 
 
 class Place(NamedTuple):
-    """The place of an op in the program.
-
-    Attributes:
-        op: The op.
-        number: Its position in its block, counted from 0.
-        region: The number of its region in the parent op.
-        around: The place of the parent op; ``None`` at the top.
-    """
-
     op: Operation
-    number: int
-    region: int
-    around: Place | None
+    number: int  # position in the block, from 0
+    region: int  # number of the region in the parent op
+    around: Place | None  # place of the parent op; None at the top
 
 
 def visit(
@@ -35,15 +26,9 @@ def visit(
 ) -> None:
     """Visit the ops of ``block`` and of all its regions, in the order of the text.
 
-    Args:
-        block: The top level of a program.
-        operation: Called with the place of each op, and with the types of all values in scope, which its ``operands``
-            index. The list changes during the traversal.
-        arguments: Called with each block that has arguments, and with the place of its parent op.
-        wanted: Selects the ops with which ``operation`` is called; by default all.
-        once: Selects among these the ops of which the first with the same head stands for all.
-        for_editing: Whether ``operation`` may change the attributes and properties of an op, in a program that
-            :attr:`File.ir` gave; otherwise changes do not count.
+    ``operation`` gets the types of all values in scope, which ``operands`` index, in a list that changes later. An op
+    that ``once`` selects stands for all with its head. With ``for_editing`` (of :attr:`File.ir`), attributes may be
+    changed.
     """
     _PlaceWalk(operation, arguments, wanted, once, for_editing).block(block, [], 0, None)
 
@@ -66,7 +51,6 @@ class _PlaceWalk:
         self._answers: dict[Head, bool] = {}
 
     def block(self, block: Block, values: list[int], region: int, around: Place | None) -> None:
-        """Visit ``block``, with the types of the values in its scope."""
         if block.arguments:
             self._arguments(block, around)
         rows = block.rows
@@ -93,7 +77,6 @@ class _PlaceWalk:
                 del outer[start:]
 
     def _called(self, rows: Rows) -> list[int]:
-        """Return the positions of the wanted ops of a block."""
         heads, table = rows.heads, rows.kinds.table
         kinds = {head for head in {*heads} if self._is_wanted(table[head])}
         if not kinds:

@@ -23,34 +23,23 @@ SMALL: Final = [_varint(value) for value in range(1 << 11)]
 
 
 def varint(value: int) -> bytes:
-    """Return ``value``, 0 to 2^64 - 1, as a PrefixVarInt.
-
-    Raises:
-        ValueError: If ``value`` is out of range.
-    """
+    """Encode 0 to 2^64 - 1 as a PrefixVarInt; raise ``ValueError`` for other values."""
     return SMALL[value] if 0 <= value < len(SMALL) else _varint(value)
 
 
 def varints(values: Iterable[int]) -> bytes:
-    """Return ``values``, each 0 to 2^64 - 1, as PrefixVarInts.
-
-    Raises:
-        ValueError: If one is out of range.
-    """
     small, most = SMALL, len(SMALL)
     return b"".join([small[value] if 0 <= value < most else _varint(value) for value in values])
 
 
 def flagged(value: int, flag: bool) -> bytes:
-    """Return ``value`` with a flag in the low bit."""
     return varint(value << 1 | flag)
 
 
 def zigzag(value: int) -> int:
-    """Return the zigzag encoding, an unsigned number, of ``value``, a signed number of 64 bits."""
+    """Map a signed number of 64 bits to an unsigned one."""
     return ((value << 1) ^ (value >> 63)) & 0xFFFF_FFFF_FFFF_FFFF
 
 
 def svarint(value: int) -> bytes:
-    """Return ``value``, a signed number of 64 bits, as a signed PrefixVarInt."""
     return varint(zigzag(value))

@@ -57,7 +57,6 @@ def alias() -> None:
 
 
 def call_option(what: str) -> Callable[[_F], _F]:
-    """Return the option that selects custom calls to change instead of the program."""
     return click.option(
         "--call",
         metavar="PATH|TARGET",
@@ -66,7 +65,6 @@ def call_option(what: str) -> Callable[[_F], _F]:
 
 
 def form_option(function: _F) -> _F:
-    """Add the option for the form in which aliases are written."""
     return click.option(
         "--form",
         type=click.Choice(get_args(Form)),
@@ -248,7 +246,7 @@ def _signature_of(source: str) -> JaxSignature:
 
 
 def _of_main(signature: JaxSignature, aliases: list[Alias], donors: list[Donor]) -> tuple[list[Alias], list[Donor]]:
-    """Return aliases and donors with parameter and output numbers of `main` instead of its caller."""
+    """Use parameter and output numbers of `main` instead of its caller."""
 
     def parameter(entry: _Entry) -> _Entry:
         return replace(entry, parameter_number=_number(signature.arguments, entry.parameter_number, "argument"))
@@ -286,7 +284,7 @@ def _opened(source: str, provider: str | None) -> tuple[Artifact, JaxSignature |
 
 
 def _placed(signature: Signature, alias: Alias) -> Alias:
-    """Return an alias, with an empty output index if the output was given as number 0 of a single array result."""
+    """Empty the output index if the output was given as number 0 of a single array result."""
     alone = signature.results == 1 and isinstance(signature.result, Array)
     return replace(alias, output_index=()) if alone and alias.output_index == (0,) else alias
 

@@ -1,4 +1,4 @@
-"""The output of ``vhlo alias``: the aliases of a program as JSON, and as tables."""
+"""Output of ``vhlo alias``: the aliases of a program as JSON, and as tables."""
 
 from __future__ import annotations
 
@@ -16,12 +16,7 @@ _VALUE: Final = (Column("shape"), Column("kind", style="cyan", whole=True), Colu
 
 
 def as_json(program: ProgramAliases, signature: JaxSignature | None) -> dict[str, Any]:
-    """Return the aliases of a program as a JSON object.
-
-    Args:
-        program: The aliases.
-        signature: The signature of its function, if the program is a jax.export file.
-    """
+    """``signature`` is that of a jax.export file."""
     declared = program.declared
     return {
         "function": program.function,
@@ -88,7 +83,6 @@ def _text(shape: Shape | None) -> str | None:
 
 
 def show_aliases(program: ProgramAliases, signature: JaxSignature | None) -> None:
-    """Print the aliases of a program as a table, and those of its calls; arguments as for :func:`as_json`."""
     described = as_json(program, signature)
     rows = [_row(each, format_index(each["output_index"]), each["kind"]) for each in described["aliases"]]
     rows += [_row(each, "", "donor") for each in described["donors"]]

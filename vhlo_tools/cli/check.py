@@ -56,7 +56,6 @@ _LONG: Final = 5.0
 
 
 def _settings_options(function: _F) -> _F:
-    """Add the options for settings and for the baseline."""
     for option in reversed(
         [
             click.option("--config", metavar="FILE", help="The settings file to read, instead of those found."),
@@ -293,7 +292,6 @@ def _baseline(settings: Settings, update: bool) -> Baseline | None:
 
 
 def _cores() -> int:
-    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -310,24 +308,14 @@ def _kept(settings: Settings, folder: str | None, *, no_cache: bool) -> Path | N
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run of the gate.
-
-    Attributes:
-        gate: The gate.
-        jobs: The most processes.
-        kept: The folder of the findings of other runs, if they are used.
-        executor: The cluster that does the work, if there is one.
-        is_told: Whether the user has named the folder: findings are then kept however brief the run is.
-    """
-
     gate: Gate
-    jobs: int
-    kept: Path | None
-    executor: AnyExecutor | None = None
-    is_told: bool = False
+    jobs: int  # most processes
+    kept: Path | None  # folder of the findings of other runs; None to use none
+    executor: AnyExecutor | None = None  # cluster that does the work
+    is_told: bool = False  # The user has named the folder: findings are then kept however brief the run is.
 
     def report(self, output: str | None, renderer: Renderer, *, quiet: bool) -> Summary:
-        """Check the programs and write the report; other messages go to stderr."""
+        """Write the report to ``output``; other messages go to stderr."""
         gate, against = self.gate, self.gate.settings.against
         listing = gate.listing(gate.settings.paths)
         if not listing.head():
@@ -398,7 +386,7 @@ class _Run:
 
 
 def _advancing(answers: Iterable[Answer], progress: Progress, files: Listing | None) -> Iterator[Answer]:
-    """Yield answers, and tell the display of progress, for which every file counts the same."""
+    """Report progress, for which every file counts the same."""
     for answer in answers:
         yield answer
         if files is not None:
@@ -407,7 +395,7 @@ def _advancing(answers: Iterable[Answer], progress: Progress, files: Listing | N
 
 
 def _grouped(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield pieces joined, but none later than is noticed: each is written at once, which takes longer than a check."""
+    """Join pieces for less than a noticeable time: writing each at once takes longer than a check."""
     held, since = list[bytes](), time.monotonic()
     for piece in pieces:
         held.append(piece)

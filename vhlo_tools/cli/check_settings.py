@@ -1,4 +1,4 @@
-"""The output of ``vhlo check --show-settings``: the settings of the gate."""
+"""Output of ``vhlo check --show-settings``: the settings of the gate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ _TABLES = ("targets", "levels", "overrides")
 
 
 def lines(gate: Gate, files: Sequence[str]) -> Iterator[str]:
-    """Yield the settings as TOML, each with its source, and their effect on each of ``files``."""
     settings = gate.settings
     yield f"# {settings.file or 'no settings file'}"
     for key, value in settings.values().items():
@@ -35,7 +34,6 @@ def lines(gate: Gate, files: Sequence[str]) -> Iterator[str]:
 
 
 def as_json(gate: Gate, files: Sequence[str]) -> dict[str, Any]:
-    """Return the settings, each with its source, and their effect on each of ``files``."""
     settings = gate.settings
     overrides = [{**_override(each), "source": each.source} for each in settings.overrides]
     values = settings.values() | {"overrides": overrides}

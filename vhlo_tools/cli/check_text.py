@@ -1,4 +1,4 @@
-"""The output of ``vhlo check --explain``: descriptions of features as text of 80 columns."""
+"""Output of ``vhlo check --explain``: descriptions of features as text of 80 columns."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from vhlo_tools.reporting import wrapped
 
 
 def general(name: str, explained: Explanation) -> Iterator[str]:
-    """Yield the description of findings of an id that is not a feature of a version, as lines."""
+    """Describe findings of an id that is not a feature of a version."""
     yield f"{name} ({explained.level})"
     yield from wrapped(explained.text, "  ")
 
 
 def explanation(feature: Feature) -> Iterator[str]:
-    """Yield the description of a feature, as lines."""
     yield f"{feature.id} ({feature.kind}), since StableHLO {feature.introduced}"
     yield from wrapped(feature.title, "  ")
     for label, names in (("on the ops", feature.ops), ("of VHLO", feature.names)):

@@ -1,7 +1,7 @@
-"""What completion in a shell offers for the arguments and options of commands, by their names.
+"""Completion candidates per parameter, by the names of arguments and options.
 
-A parameter of a name takes the same in every command, so that one table says it for all. It is imported only while a
-shell asks.
+A parameter of a name takes the same values in every command, so one table serves all. It is imported only while a shell
+asks.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _WINDOWS: Final[Mapping[str, str]] = {
 
 
 def complete_parameters(command: click.Command) -> click.Command:
-    """Return a command, and with it the commands of a group, with completion of the values of its parameters."""
+    """Add completion of parameters to a command, and to the commands of a group."""
     for each in getattr(command, "commands", {}).values():
         complete_parameters(each)
     for parameter in command.params:
@@ -70,8 +70,6 @@ else:
 
 
 class _Completed(_ParameterType):
-    """A type with completion of its values."""
-
     def __init__(self, inner: click.ParamType[Any], completer: Completer) -> None:
         self.name = inner.name
         self._inner = inner
@@ -79,7 +77,6 @@ class _Completed(_ParameterType):
 
     @classmethod
     def of(cls, inner: click.ParamType[Any], completer: Completer) -> click.ParamType[Any]:
-        """Return a type with completion; itself if it has it already."""
         return inner if isinstance(inner, cls) else cls(inner, completer)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -107,7 +104,6 @@ def _listed(members: Completer) -> Completer:
 
 
 def _of(items: Callable[[], Iterable[Item]]) -> Completer:
-    """Return a completer of what does not depend on anything."""
     return lambda context, incomplete: _matching(items(), incomplete)
 
 
@@ -122,7 +118,7 @@ def _released(context: click.Context, incomplete: str) -> Iterator[Item]:
 
 
 def _targets(context: click.Context, incomplete: str) -> Iterator[Item]:
-    """Yield what a target may be; of a package either its name or, once that is there, its releases."""
+    """Yield targets: of a package either its name or, once that is there, its releases."""
     package, separator, _ = incomplete.partition("==")
     releases = _releases()
     if separator:
@@ -135,7 +131,6 @@ def _targets(context: click.Context, incomplete: str) -> Iterator[Item]:
 
 
 def _releases() -> dict[str, list[Item]]:
-    """Return the releases of each package, oldest first."""
     found: dict[str, list[Item]] = {}
     for each in known_releases():
         found.setdefault(each.package, []).append(Item(str(each), help=f"StableHLO {each.stablehlo}, {each.date}"))
@@ -148,7 +143,7 @@ def _versions() -> list[Item]:
 
 
 def _named(context: click.Context) -> Mapping[str, tuple[str, ...]]:
-    """Return the named targets of the settings, which `check` alone reads."""
+    """Return the named targets of the settings, which only `check` reads."""
     if context.command.name != "check" or context.params.get("isolated"):
         return {}
     from vhlo_tools.gate import load_settings

@@ -1,4 +1,4 @@
-"""Installation of the script of a shell for its user: the script in a file, and a line in the shell's own settings."""
+"""Installation of a shell's completion script: the script in a file, and a line in the shell's own settings."""
 
 from __future__ import annotations
 
@@ -20,12 +20,9 @@ _LINES: Final = {
 
 
 def install(shell: str) -> list[Path]:
-    """Install the script of a shell, again if it was installed, and return the files that were written.
+    """Install or replace the script of a shell, and return the files that were written.
 
     fish reads a folder of scripts. bash and zsh read ``~/.bashrc`` and ``.zshrc``, which get one line, once.
-
-    Raises:
-        OSError: If a file cannot be read or written.
     """
     script, settings = _places(shell)
     script.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +39,7 @@ def install(shell: str) -> list[Path]:
 
 
 def _places(shell: str) -> tuple[Path, Path | None]:
-    """Return where the script stands, and the settings that name it; fish needs none."""
+    """Return the path of the script, and the settings that name it; fish needs none."""
     home = Path.home()
     if shell == "fish":
         return _folder("XDG_CONFIG_HOME", home / ".config") / "fish" / "completions" / "vhlo.fish", None

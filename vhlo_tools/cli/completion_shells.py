@@ -1,9 +1,9 @@
-r"""Completion in bash, zsh and fish: the script of each, and what passes between it and ``vhlo``.
+r"""Completion in bash, zsh and fish: the script of each, and its protocol with ``vhlo``.
 
 A script asks by the variable ``_VHLO_COMPLETE``, as click names it. It passes the line up to the cursor in
-``VHLO_COMPLETE_LINE``, as it was typed, and gets a line for each item:
-type, value and help, separated by ``\x1f``. The values are whole words, such as ``--target=jaxlib==0.4.31``, except in
-bash. For ``file`` and ``dir`` the shell itself completes the value, and the help is what stands before it in the word.
+``VHLO_COMPLETE_LINE``, as it was typed, and gets a line for each item: type, value and help, separated by ``\x1f``. The
+values are whole words, such as ``--target=jaxlib==0.4.31``, except in bash. For ``file`` and ``dir`` the shell itself
+completes the value, and the help is the part of the word before it.
 """
 
 from __future__ import annotations
@@ -88,15 +88,10 @@ complete --command vhlo --no-files --keep-order --arguments '(__vhlo_complete)'
 
 
 def words_before(line: str, breaks: Collection[str] = ()) -> tuple[list[str], str, int]:
-    """Split a line at its cursor, as shells do.
+    """Split a line at its cursor, as shells do, with quotes and backslashes resolved.
 
-    Args:
-        line: The line up to the cursor, as it was typed.
-        breaks: Characters at which the shell begins a new word for completion, although not for the command.
-
-    Returns:
-        The words before that at the cursor, the word at the cursor, and how much of it the shell takes for words of
-        their own. Quotes and backslashes are resolved.
+    At ``breaks`` a shell begins a new word for completion, but not for the command. Returns the words before the
+    cursor, the word at it, and the length of its part that the shell takes for words of their own.
     """
     words: list[str] = []
     word: str | None = None
@@ -168,5 +163,4 @@ SHELLS: Final[dict[str, type[ShellComplete]]] = {each.name: add_completion_class
 
 
 def script_of(shell: str) -> str:
-    """Return the script that makes a shell complete ``vhlo``."""
     return SHELLS[shell].source_template

@@ -36,7 +36,6 @@ def constants() -> None:
 
 
 def min_size_option(default: int) -> Callable[[_F], _F]:
-    """Return the option for the minimum size of constants."""
     return click.option(
         "--min-size",
         type=click.IntRange(min=0),

@@ -43,7 +43,7 @@ def deserialize(
 
 
 def _note_newer(artifact: Artifact, provider: str | None) -> None:
-    """Print a note that an artifact newer than the library was brought down before it was read."""
+    """Note that an artifact newer than the library was brought down before it was read."""
     from vhlo_tools.bindings import get_provider
 
     library = get_provider(provider).library

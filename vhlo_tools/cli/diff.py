@@ -79,7 +79,6 @@ def diff(
 
 
 def _show(found: Sequence[Difference], name: str, other_name: str) -> None:
-    """Print differences side by side, on a terminal."""
     columns = (Column(""), Column(name, style="red"), Column(other_name, style="green"))
     for kind, differences in groupby(found, key=lambda each: each.kind):
         group = list(differences)

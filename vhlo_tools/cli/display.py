@@ -1,6 +1,6 @@
 """Text and tables for people: as wide as the window on a terminal, one row to a line for a program.
 
-What comes from files is shown as text: never as markup, and without control characters.
+Text from files is never markup, and has no control characters.
 """
 
 from __future__ import annotations
@@ -22,19 +22,12 @@ _NARROWEST: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table.
-
-    Attributes:
-        name: Its heading.
-        align: The side at which its cells are aligned.
-        style: The style of its cells on a terminal, in words of rich.
-        whole: Whether a cell is never broken; others are where a row does not fit the window.
-    """
+    """A column of a table."""
 
     name: str
     align: Literal["left", "right"] = "left"
-    style: str = ""
-    whole: bool = False
+    style: str = ""  # on a terminal, in words of rich
+    whole: bool = False  # whether a cell is never broken; others are where a row does not fit the window
 
 
 def window_width() -> int | None:
@@ -48,7 +41,7 @@ def window_width() -> int | None:
 
 
 def show_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
-    """Print a title, and below it what is said of it: each label with a text, wrapped at the window."""
+    """Print a title and labelled texts, wrapped at the window."""
     width, held = window_width(), [(printable(label), printable(text)) for label, text in facts]
     if width is None:
         longest = max((len(label) for label, _ in held), default=0)
@@ -69,14 +62,7 @@ def show_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
 
 
 def show_table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, title: str = "", indent: int = 0) -> None:
-    """Print a table: a row to a line where a program reads it, and cells broken at the window on a terminal.
-
-    Args:
-        columns: Its columns.
-        rows: The cells of each row.
-        title: What stands above it.
-        indent: The number of spaces before each line.
-    """
+    """Print a table: a row to a line for a program, and cells broken at the window on a terminal."""
     width, cells = window_width(), [[printable(cell) for cell in row] for row in rows]
     if width is None:
         lines = [title] if title else []

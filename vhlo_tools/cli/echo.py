@@ -1,4 +1,4 @@
-"""Output of text: what a file contains can neither control the terminal nor a CI runner."""
+"""Output of text that can control neither the terminal nor a CI runner, whatever a file contains."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from vhlo_tools.printable import printable_lines
 
 
 def echo(text: object, *, err: bool = False, nl: bool = True) -> None:
-    """Print lines to stdout, or to stderr, each as :func:`vhlo_tools.printable.printable_lines` returns it."""
+    """Print lines as :func:`vhlo_tools.printable.printable_lines` returns them."""
     click.echo(printable_lines(str(text)), err=err, nl=nl)
 
 
 def has_colours() -> bool:
-    """Return whether stdout shows colours: a terminal does, unless ``NO_COLOR`` is set; ``FORCE_COLOR`` has any do so.
+    """Whether stdout shows colours: a terminal does, unless ``NO_COLOR`` is set; ``FORCE_COLOR`` forces them.
 
     Source: the conventions at no-color.org and force-color.org.
     """

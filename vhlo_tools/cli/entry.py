@@ -1,6 +1,6 @@
-"""The entry point of ``vhlo``: starts the commands of upstream's programs without the imports of other commands.
+"""Entry point of ``vhlo``: starts the commands of upstream's programs without the imports of other commands.
 
-Nothing but what handles Ctrl-C is imported before it is handled.
+Nothing is imported before Ctrl-C is handled, except what handles it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COLLECTED = 100_000
 
 
 def main() -> int:
-    """Run the command line and return its exit code; 130 after Ctrl-C, at any time."""
+    """Return the exit code; 130 after Ctrl-C, at any time."""
     # Whoever runs commands in the background has it ignored.
     handles = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if handles:

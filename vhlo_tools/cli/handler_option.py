@@ -1,4 +1,4 @@
-"""The option for handlers of custom calls."""
+"""Option for handlers of custom calls."""
 
 from __future__ import annotations
 
@@ -23,14 +23,6 @@ handler_option: OptionDecorator = click.option(
 
 
 def load_handlers(texts: Sequence[str]) -> dict[str, Callable[..., Any]]:
-    """Load the handlers for values of the option.
-
-    Args:
-        texts: The values of the option.
-
-    Raises:
-        click.UsageError: If a value does not name a function.
-    """
     return dict(map(_loaded, texts))
 
 

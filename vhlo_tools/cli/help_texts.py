@@ -10,15 +10,8 @@ from vhlo_tools.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """What the help of a command has beside what the command says of itself.
-
-    Attributes:
-        example: Command lines; the last one is of the command.
-        usual: The names of the options that ``--help`` lists; all of them if empty.
-    """
-
-    example: str
-    usual: tuple[str, ...] = ()
+    example: str  # command lines; the last one is of the command
+    usual: tuple[str, ...] = ()  # names of the options that ``--help`` lists; all if empty
 
 
 #: By the words of the command after ``vhlo``.

@@ -1,4 +1,4 @@
-"""What ``--help`` prints: one screen, with the usual options and an example; ``--help-all`` prints every option."""
+"""Output of ``--help``: one screen, with the usual options and an example; ``--help-all`` prints every option."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class OptionDecorator(Protocol):
-    """What ``click.option`` returns, for options that several commands have."""
+    """Type of the result of ``click.option``, for options that several commands have."""
 
-    def __call__(self, function: _Function, /) -> _Function:
-        """Return the function with the option."""
+    def __call__(self, function: _Function, /) -> _Function: ...
 
 
 _ALL: Final = "vhlo_tools.help_all"
@@ -62,7 +61,6 @@ class Command(click.Command):
         return [*super().get_params(ctx), _HELP_ALL]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the usual options, or all."""
         usual = () if ctx.meta.get(_ALL) else _help_of(ctx).usual
         options = [each for each in super().get_params(ctx) if isinstance(each, click.Option)]
         shown = [each for each in options if not usual or each.name in usual or each.name == "help"]
@@ -71,20 +69,15 @@ class Command(click.Command):
             formatter.write_dl([record for record in records if record is not None])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the example."""
         _write_example(ctx, formatter)
 
 
 class Group(click.Group):
-    """A group of such commands."""
-
     command_class: type[click.Command] | None = Command
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the example."""
         _write_example(ctx, formatter)
 
 
 def command(name: str | None = None, **attributes: Any) -> Callable[[Callable[..., Any]], Command]:
-    """Return the decorator of a :class:`Command`, as ``click.command`` does."""
     return click.command(name, cls=Command, **attributes)

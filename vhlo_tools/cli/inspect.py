@@ -126,7 +126,6 @@ def _sides(signature: dict[str, dict[str, str]]) -> str:
 
 
 def _value(value: dict[str, Any]) -> str:
-    """Return an argument or a result of a jax.export file as text."""
     sharding = f", sharded {value['sharding']}" if value["sharding"] else ""
     main = "dropped" if value["main"] is None else f"number {value['main']} of main"
     return f"{value['path']}: {value['type']}{sharding}, {main}"

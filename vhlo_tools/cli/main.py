@@ -69,7 +69,6 @@ _ANSWERING = ("check", "diff", "golden", "manifest", "matrix", "migrate", "store
 
 
 def import_command(name: str = "") -> click.Command | None:
-    """Return the command of a name, imported; ``None`` if there is none."""
     if name not in _COMMANDS:
         return None
     command: click.Command = getattr(import_module(f"vhlo_tools.cli.{name}"), name)
@@ -111,7 +110,6 @@ class _Lazy(Group):
 
 
 def _show_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    """Print the version, and whether the modules that read and write programs are compiled."""
     if not wanted or ctx.resilient_parsing:
         return
     # Imported here because few ask for it.
@@ -137,9 +135,9 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 success, 1 negative result, 2 bad usage or unreadable input.
+    """Return the exit code: 0 success, 1 negative result, 2 bad usage or unreadable input, 130 after Ctrl-C.
 
-    130 after Ctrl-C. If the reader of the output closes it: 141 where the exit code is an answer, and otherwise 0.
+    If the reader of the output closes it: 141 where the exit code is an answer, and otherwise 0.
     """
     if _COMPLETING in os.environ:
         import vhlo_tools.cli.completion_shells  # noqa: F401 - registers its shells

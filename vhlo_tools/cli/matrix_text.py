@@ -1,4 +1,4 @@
-"""The report of ``vhlo matrix`` as text."""
+"""Report of ``vhlo matrix`` as text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _MOST: Final = 20
 
 
 def sizes(downloads: Sequence[Download]) -> Iterator[str]:
-    """Yield what would be downloaded for each release, and in all."""
     for each in downloads:
         size = "of unknown size" if each.size is None else f"at most {each.size / 1e6:.0f} MB"
         yield f"{each.release}: {'its environment is made' if each.size == 0 else f'downloads {size}'}"
@@ -26,7 +25,7 @@ def sizes(downloads: Sequence[Download]) -> Iterator[str]:
 
 
 def as_json(matrix: Matrix) -> Iterator[str]:
-    """Yield a matrix as lines of JSON that people can read: one for each cell."""
+    """Yield lines of JSON that people can read: one for each cell."""
     found = matrix.as_json()
     cells = found.pop("cells")
     yield "{"
@@ -40,7 +39,7 @@ def as_json(matrix: Matrix) -> Iterator[str]:
 
 
 def report(matrix: Matrix) -> Iterator[str]:
-    """Yield a matrix as a table, and what the specification had wrong."""
+    """Yield a matrix as a table, and the errors of the specification."""
     yield f"programs that were read, of {len(matrix.programs)}; (=) those that were run and computed the same"
     rows = [["written by", "StableHLO", *(each.name for each in matrix.consumers)]]
     rows.append(["", "", *(str(each.stablehlo or "?") for each in matrix.consumers)])

@@ -166,7 +166,7 @@ def migrate(
 
 
 def _worked(migration: Migration, workers: Workers, *, dry_run: bool, live: bool) -> MigrationSummary:
-    """Execute the migration, and return the summary of all files, including those of earlier runs."""
+    """Return the summary of all files, including those of earlier runs."""
     summary = MigrationSummary()
     try:
         with shown_progress() as progress:

@@ -1,4 +1,4 @@
-"""The output of ``vhlo migrate``: lines of text or of JSON about files."""
+"""Output of ``vhlo migrate``: lines of text or of JSON about files."""
 
 from __future__ import annotations
 
@@ -29,15 +29,7 @@ _SAID: Final = {
 def report(
     records: Iterable[MigrationRecord], summary: MigrationSummary, output_format: str, jobs: int, *, dry_run: bool
 ) -> Iterator[str]:
-    """Yield the lines of a report.
-
-    Args:
-        records: The record of each file.
-        summary: The summary of all files.
-        output_format: ``text``, ``json`` or ``jsonl``. The text of a plan lists all files, other text those not moved.
-        jobs: The number of processes.
-        dry_run: Whether the report is a plan.
-    """
+    """Yield the lines of a report. The text of a plan lists all files, other text those not moved."""
     if output_format == "text":
         for record in records:
             if dry_run or not record.ok:
@@ -65,7 +57,6 @@ def report(
 
 
 def as_line(record: MigrationRecord) -> str:
-    """Return the record of a file as a line of JSON."""
     return json.dumps(_as_json(record), default=str, allow_nan=False)
 
 
@@ -76,7 +67,6 @@ def _as_json(record: MigrationRecord) -> dict[str, Any]:
 
 
 def total(summary: MigrationSummary, jobs: int) -> str:
-    """Return the summary of all files, as one line."""
     counts = [
         f"{summary.files[status]} {said} ({readable_size(summary.sizes[status])})"
         for status, said in _SAID.items()
@@ -108,7 +98,6 @@ def readable_path(path: str) -> str:
 
 
 def readable_size(size: int) -> str:
-    """Return a human-readable number of bytes."""
     for power, unit in ((9, "GB"), (6, "MB"), (3, "kB")):
         if size >= 10**power:
             return f"{size / 10**power:.1f} {unit}"

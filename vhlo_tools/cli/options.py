@@ -80,19 +80,16 @@ STANDARD = "-"
 
 
 def input_argument(metavar: str) -> Callable[[_F], _F]:
-    """Return the argument for the input file."""
     return click.argument("source", metavar=metavar, type=str)
 
 
 def output_option(*, required: bool) -> Callable[[_F], _F]:
-    """Return the option for the output file."""
     shown = "The file to write, or a URL; - is stdout." + ("" if required else " By default stdout.")
     option = partial(click.option, "-o", "--output", help=shown)
     return option(required=True) if required else option(default=STANDARD)
 
 
 def target_option(default: str | None) -> Callable[[_F], _F]:
-    """Return the option for the target."""
     option = partial(
         click.option,
         "--target",
@@ -107,7 +104,6 @@ def _to_date(context: click.Context, parameter: click.Parameter, value: datetime
 
 
 def as_of_option(function: _F) -> _F:
-    """Add the option for the date from which windows are counted back."""
     return click.option(
         "--as-of",
         type=click.DateTime(["%Y-%m-%d"]),
@@ -118,7 +114,6 @@ def as_of_option(function: _F) -> _F:
 
 
 def engine_option(engines: tuple[str, ...], what: str) -> Callable[[_F], _F]:
-    """Return the option for the engine."""
     return click.option("--engine", type=click.Choice(engines), default="auto", show_default=True, help=what)
 
 
@@ -150,7 +145,6 @@ allow_relaxed_option: OptionDecorator = click.option(
 
 
 def expand_options(function: _F) -> _F:
-    """Add the options for rewriting what is newer than the target."""
     expand = click.option(
         "--expand",
         is_flag=True,
@@ -175,7 +169,7 @@ def releases(context: click.Context, parameter: click.Parameter, value: tuple[st
 
 
 def confirm_option(function: _F) -> _F:
-    """Add ``--confirm-with``, which the function receives as a tuple of releases."""
+    """The function receives a tuple of releases."""
     return click.option(
         "--confirm-with",
         multiple=True,
@@ -187,7 +181,6 @@ def confirm_option(function: _F) -> _F:
 
 
 def provider_option(function: _F) -> _F:
-    """Add the option for the MLIR bindings."""
     return click.option(
         "--provider", metavar="PREFIX", help="The MLIR bindings to use: jaxlib.mlir, torch_mlir or mlir."
     )(function)
@@ -209,14 +202,12 @@ manifest_option: OptionDecorator = click.option(
 
 
 def choose_manifest(name: str | None, *, required: bool, ignored: bool) -> ManifestChoice:
-    """Return which manifest an input must match, from ``--manifest``, ``--require-manifest`` and ``--no-manifest``."""
     if (name is not None) + required + ignored > 1:
         raise click.UsageError("--manifest, --require-manifest and --no-manifest exclude each other: give only one")
     return name if name is not None else True if required else False if ignored else None
 
 
 def input_manifest_options(function: _F) -> _F:
-    """Add the options for the manifest that an input must match."""
     for option in (
         click.option("--no-manifest", "no_manifest", is_flag=True, help="Ignore a manifest beside the input."),
         click.option("--require-manifest", is_flag=True, help="Refuse an input that has no manifest beside it."),
@@ -244,18 +235,12 @@ dask_option: OptionDecorator = click.option(
 
 
 def processes(jobs: int, paths: Iterable[str]) -> int | None:
-    """Return the number of processes to start; ``None`` for objects that no other process has, of ``memory://``."""
+    """Return the number of processes; ``None`` for ``memory://``, whose objects no other process has."""
     return None if any(each.lower().startswith("memory://") for each in paths) else jobs
 
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Any]:
-    """Yield a client of the Dask cluster at ``--dask ADDRESS``; ``None`` without one.
-
-    Raises:
-        MissingExtraError: If there is no package for work on a cluster.
-        WorkerError: If no scheduler answers at the address.
-    """
     if address is None:
         yield None
         return
@@ -266,12 +251,10 @@ def cluster(address: str | None) -> Iterator[Any]:
 
 
 def force_option(function: _F) -> _F:
-    """Add the option for replacing an existing output."""
     return click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")(function)
 
 
 def format_option(function: _F) -> _F:
-    """Add the option for the output format."""
     return click.option(
         "--output-format", "--format", type=click.Choice(["text", "json"]), default="text", show_default=True
     )(function)
@@ -287,10 +270,10 @@ def exit_code_of(error: VhloToolsError) -> int:
 
 
 def reporting(command: Callable[..., dict[str, Any]]) -> Callable[..., None]:
-    """Add the option `--output-format` to a command that writes a file.
+    """Add `--output-format` to a command that writes a file and returns a report.
 
-    The command returns a report. In text format only the warnings are printed, to stderr; in JSON format the whole
-    report is printed to stdout, as is an error with its findings.
+    Text format prints only the warnings, to stderr; JSON format prints the report, or an error with its findings, to
+    stdout.
     """
 
     @format_option
@@ -315,7 +298,6 @@ def reporting(command: Callable[..., dict[str, Any]]) -> Callable[..., None]:
 
 
 def artifact_report(artifact: Artifact | JaxContainer, output: str) -> dict[str, Any]:
-    """Return the report about an artifact that was written, or about a file that contains artifacts."""
     return {
         "output": output,
         "kind": str(Kind.PORTABLE_ARTIFACT if isinstance(artifact, Artifact) else Kind.JAX_EXPORT),
@@ -327,15 +309,7 @@ def artifact_report(artifact: Artifact | JaxContainer, output: str) -> dict[str,
 
 
 def read_input(source: str, manifest: ManifestChoice = None) -> tuple[Buffer, str]:
-    """Return the contents of a file or of stdin, and its name in messages.
-
-    Args:
-        source: The path or the URL; ``-`` is stdin.
-        manifest: Which manifest it must match, by default the one beside the file, if there is one.
-
-    Raises:
-        ManifestError: If it is not what the manifest says, or one is required and not there.
-    """
+    """Return the contents of a file or of stdin, and its name; by default a manifest beside the file must match."""
     if source == STANDARD:
         if sys.stdin is None:
             raise click.UsageError("stdin is closed: there is nothing to read")
@@ -351,7 +325,6 @@ def read_program(source: str) -> tuple[ProgramSource, str]:
 
 
 def read_artifact(source: str) -> Artifact | JaxContainer:
-    """Return the artifact in a file, or the container for a jax.export file."""
     data, name = read_input(source)
     with suppress(InvalidProgramError):
         if recognise(data, name) is Kind.JAX_EXPORT:
@@ -363,7 +336,7 @@ def read_artifact(source: str) -> Artifact | JaxContainer:
 
 
 def write_output(output: str, chunks: Iterable[Chunk], *, force: bool, binary: bool) -> None:
-    """Write to a file, atomically, or to stdout; binary data is never written to a terminal."""
+    """Write atomically to a file, or to stdout; binary data is never written to a terminal."""
     if output != STANDARD:
         from vhlo_tools.files import write_atomically
 
@@ -390,16 +363,8 @@ def write_artifact(
 ) -> None:
     """Write an artifact, or a file that contains artifacts, to a file or to stdout.
 
-    A file that has a manifest keeps having one, of what it then is: whoever relies on manifests loses none because a
-    command was called without ``--manifest``.
-
-    Args:
-        output: The path or the URL; ``-`` is stdout.
-        held: The artifact.
-        force: Whether an existing file may be replaced.
-        with_manifest: Whether to write a manifest beside it in any case.
-        made: How it was made, by default what ``held`` knows.
-        source: The bytes that it was made from, of which the manifest has the digest.
+    A file with a manifest gets a new one even without ``--manifest``. ``made`` is by default what ``held`` knows; the
+    manifest has the digest of ``source``.
     """
     if not _has_manifest(output, with_manifest):
         write_output(output, held.chunks, force=force, binary=True)
@@ -464,7 +429,6 @@ def _is_folder(found: Place) -> bool:
 
 
 def echo_json(value: object) -> None:
-    """Print ``value`` as JSON on stdout."""
     # Imported here because most output is text.
     import json
 
@@ -473,7 +437,6 @@ def echo_json(value: object) -> None:
 
 
 def report_findings(findings: Iterable[Finding]) -> None:
-    """Print findings on stderr, grouped by feature."""
     for group in group_findings(findings):
         first, *others = findings_lines(group)
         echo(f"vhlo: {group[0].level}: {first.strip()}", err=True)

@@ -20,22 +20,18 @@ _SOON: Final = 2.0
 
 
 class Progress(Protocol):
-    """A display of progress."""
-
     def expect(self, files: int, size: int, *, more: bool = False) -> None:
-        """Report the number of files to process, and their size in bytes; with ``more``, those found so far."""
+        """Set the number of files to process and their size in bytes; with ``more``, of those found so far."""
 
     def advance(self, size: int, *, ok: bool) -> None:
-        """Report that a file is finished."""
+        """Count one finished file."""
 
 
 @contextmanager
 def shown_progress(*, bar: bool = True, soon: float = _SOON) -> Iterator[Progress]:
-    """Yield a display of progress for the duration of the work.
+    """Yield a display of progress. ``bar`` is false while the command prints to the terminal.
 
-    Args:
-        bar: Whether a terminal has place for a bar: not while it shows what else the command prints.
-        soon: The seconds after which there may be a first line in a log.
+    ``soon`` is the number of seconds before a first line in a log.
     """
     if sys.stderr is None or not sys.stderr.isatty():
         yield _Log(soon)

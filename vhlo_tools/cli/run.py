@@ -168,17 +168,11 @@ def run(
 
 
 def read_inputs(texts: Sequence[str]) -> list[Any]:
-    """Return the inputs that the options specify."""
     return [value for text in texts for value in _values(text)]
 
 
 def inputs_of_devices(texts: Sequence[str], devices: int) -> list[list[Any]]:
-    """Return the inputs of each device; a value without a device is for all devices.
-
-    Args:
-        texts: The values of the options, ``DEVICE:VALUE`` for one device.
-        devices: The number of devices.
-    """
+    """Return the inputs of each device, given as ``DEVICE:VALUE``, or as a value for all devices."""
     given: list[list[Any]] = [[] for _ in range(devices)]
     for text in texts:
         match = _OF_DEVICE.fullmatch(text)
@@ -193,7 +187,6 @@ def inputs_of_devices(texts: Sequence[str], devices: int) -> list[list[Any]]:
 
 
 def _donated(text: str) -> int | tuple[int, tuple[int, ...]]:
-    """Return the input that an option specifies."""
     if text.strip().isdecimal():
         return int(text)
     try:
@@ -206,7 +199,7 @@ def _donated(text: str) -> int | tuple[int, tuple[int, ...]]:
 
 
 def _leaves(results: tuple[Any, ...], place: str = "") -> Iterator[tuple[str, np.ndarray | None]]:
-    """Yield the arrays of ``results``, ``None`` for a token, each with its number, in tuples ``0.1``."""
+    """Yield the arrays, ``None`` for a token, each with its number, in tuples ``0.1``."""
     for number, result in enumerate(results):
         if isinstance(result, tuple):
             yield from _leaves(result, f"{place}{number}.")
@@ -222,7 +215,7 @@ _UNREADABLE: Final = (
 
 
 def _values(text: str) -> list[Any]:
-    """Return the inputs that one option specifies: the arrays of a file, or a JSON literal."""
+    """Return the inputs of one option: the arrays of a file, or a JSON literal."""
     import numpy as np
 
     suffix = PurePath(text).suffix
@@ -243,7 +236,7 @@ def _values(text: str) -> list[Any]:
 
 
 def _in_order(names: Sequence[str]) -> list[str]:
-    """Return the names of a .npz file in the order of arguments: by their final numbers if all have one, else as is."""
+    """Order the names of a .npz file by their final numbers if all have one, else leave them."""
     digits = {name: name[len(name.rstrip("0123456789")) :] for name in names}
     return sorted(names, key=lambda name: int(digits[name])) if all(digits.values()) else list(names)
 

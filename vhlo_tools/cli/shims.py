@@ -41,7 +41,7 @@ def shims(folder: Path, force: bool) -> None:
 
 
 def _is_ours(path: Path, command: str) -> bool:
-    """Return whether a file can be replaced without loss."""
+    """Whether a file can be replaced without loss."""
     if not path.exists():
         return not path.is_symlink()
     return path.is_file() and _MARK.format(command=command).encode() in path.read_bytes()

@@ -1,4 +1,4 @@
-"""``vhlo spec import`` and ``vhlo spec probe``: a specification beside what others say that VHLO is."""
+"""``vhlo spec import`` and ``vhlo spec probe``: comparison of a specification with other sources of VHLO."""
 
 from __future__ import annotations
 

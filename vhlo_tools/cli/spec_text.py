@@ -1,4 +1,4 @@
-"""The output of ``vhlo spec`` as text: lines of at most 80 columns where the names allow it."""
+"""Output of ``vhlo spec`` as text: lines of at most 80 columns where the names allow it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,12 @@ _SIGNS = {"added": "+", "removed": "-", "changed": "~", "allowed": "+", "refused
 
 
 def entry_lines(entries: Sequence[SpecificationEntry]) -> Iterator[str]:
-    """Yield a line for each entry."""
     width = max((len(entry.name) for entry in entries), default=0)
     for entry in entries:
         yield f"{entry.kind:<10} {entry.name:<{width}} {entry.min!s:>7} {entry.max or 'current'!s:>8}"
 
 
 def change_lines(specs: Specification, start: Version, end: Version, changes: Sequence[Change]) -> Iterator[str]:
-    """Yield a changelog, version by version."""
     bytecode = {entry.version: entry.bytecode for entry in specs.versions}
     before, after = bytecode[start.minor_release], bytecode[end.minor_release]
     moved = f"MLIR bytecode {before}" + ("" if before == after else f" to {after}")
@@ -51,7 +49,7 @@ def change_lines(specs: Specification, start: Version, end: Version, changes: Se
 
 
 def comparison_lines(specs: Specification, survey: Survey, comparison: Comparison) -> Iterator[str]:
-    """Yield what differs between a specification and a source, kind by kind, and what could not be read."""
+    """Yield the differences between a specification and a source, kind by kind, and what could not be read."""
     counted = _count(comparison.differences, "difference") if comparison.differences else "no difference"
     yield f"StableHLO {survey.version} of {survey.source}, and {specs.newest} here: {counted}"
     for kind, group in groupby(comparison.differences, key=lambda difference: difference.kind):
@@ -80,20 +78,18 @@ def _difference(difference: Difference) -> str:
 
 
 def verdict(specs: Specification, violations: Sequence[Violation], *, released: bool) -> str:
-    """Return the summary of a lint, with or without a release as baseline."""
+    """``released`` means that a release was the baseline."""
     entries = sum(1 for _ in specs.entries())
     found = _count(violations, "violation") if violations else "no violation"
     return f"vhlo: {found} in {entries} entries, by {len(RULES)} rules" + (" and the add-only rule" if released else "")
 
 
 def plan_files(plan: Plan) -> Iterator[str]:
-    """Yield the files that were written, one per line."""
     for edit in plan.edits:
         yield f"{'wrote' if edit.before is None else 'changed'} {shown(edit.path)}"
 
 
 def plan_diffs(plan: Plan) -> Iterator[str]:
-    """Yield the changes of each file."""
     yield from (edit.diff(shown(edit.path)) for edit in plan.edits)
 
 
@@ -104,7 +100,6 @@ def remaining(plan: Plan) -> Iterator[str]:
 
 
 def plan_as_json(plan: Plan, *, is_written: bool) -> dict[str, Any]:
-    """Return a plan as JSON."""
     return {
         "version": str(plan.version),
         "written": is_written,
@@ -123,7 +118,6 @@ def shown(path: Path) -> str:
 
 
 def description_text(description: dict[str, Any]) -> str:
-    """Return the description of one entry as text."""
     return "\n".join(_op_lines(description) if description["kind"] == "op" else _other_lines(description))
 
 

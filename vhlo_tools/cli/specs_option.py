@@ -1,4 +1,4 @@
-"""The option that names the folder of a specification, for the commands of ``vhlo spec``."""
+"""Option that names the folder of a specification, for the commands of ``vhlo spec``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vhlo_tools.dialect import known_specification, load_specification
 
 
 def specs_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the option for the folder of the specification, and pass the loaded specification to the command."""
+    """Add the option, and pass the loaded specification to the command."""
 
     @click.option(
         "--specs",

@@ -1,4 +1,4 @@
-"""The output of ``vhlo store report`` as text."""
+"""Output of ``vhlo store report`` as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ _SHOWN: Final = 10
 
 
 def report_lines(summary: ResultsSummary) -> Iterator[str]:
-    """Yield the lines of a report."""
     total = summary.files.counts.total()
     size = readable_size(summary.sizes.counts.total())
     said = "".join(f", {name} {printable(value)}" for name, value in sorted(summary.said.items()))

@@ -17,12 +17,7 @@ COMMANDS: Final = {"stablehlo-opt": "opt", "stablehlo-translate": "translate"}
 
 
 def main(program: str, arguments: Sequence[str]) -> int:
-    """Run one of the programs in a child process, and return its exit code.
-
-    Args:
-        program: Its name: that of upstream, or ``vhlo opt`` or ``vhlo translate``.
-        arguments: Its arguments.
-    """
+    """Run upstream's ``program``, ``vhlo opt`` or ``vhlo translate`` in a child process; return its exit code."""
     command = COMMANDS.get(program) or program.rpartition(" ")[2]
     # The parent process may have closed some of them.
     for name in ("stdin", "stdout", "stderr"):

@@ -50,7 +50,7 @@ def _tolerances(relative: float = 0.0, absolute: float = 0.0) -> tuple[Callable[
 
 
 def drawing_options(function: _F) -> _F:
-    """Add the options for random inputs, which the function receives as ``drawing``."""
+    """The function receives ``drawing``."""
 
     def drawing(seed: int, edges: bool, non_finite: bool, size: int) -> Drawing:
         from vhlo_tools.verification import Drawing
@@ -61,12 +61,12 @@ def drawing_options(function: _F) -> _F:
 
 
 def tolerance_options(function: _F) -> _F:
-    """Add the options for the tolerance of floats, which the function receives as ``tolerance``."""
+    """The function receives ``tolerance``."""
     return _gathered(function, _tolerances(), "tolerance", _tolerance)
 
 
 def loose_tolerance_options(function: _F) -> _F:
-    """Add the same options with defaults for results of different compilers."""
+    """Like :func:`tolerance_options`, with defaults for results of different compilers."""
     return _gathered(function, _tolerances(1e-4, 1e-5), "tolerance", _tolerance)
 
 
@@ -285,5 +285,4 @@ def _engines_as_json(found: EnginesComparison) -> dict[str, Any]:
 
 
 def comparison_as_json(found: Comparison) -> dict[str, Any]:
-    """Return a comparison as a JSON object."""
     return {"passed": found.passed, **asdict(found)}

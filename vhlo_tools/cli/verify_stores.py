@@ -21,7 +21,7 @@ FORMATS = ("text", "json", "jsonl", "parquet")
 
 
 def are_stores(before: str, after: str) -> bool:
-    """Return whether one of two paths stands for many programs: a folder, a prefix of URLs, or a glob."""
+    """Whether a path stands for many programs: a folder, a prefix of URLs, or a glob."""
     return any(each != options.STANDARD and is_store(str(place(each))) for each in (before, after))
 
 
@@ -36,7 +36,6 @@ def verify_stores(
     output_format: str,
     output: str | None,
 ) -> int:
-    """Compare two stores, write the report, and return the exit code."""
     binary = output_format == "parquet"
     if binary and output is None:
         raise click.UsageError("a Parquet file is not for a terminal: give -o FILE")
@@ -74,7 +73,7 @@ def verify_stores(
 def _told(
     verification: api.StoreVerification, workers: Workers, summary: PairSummary, progress: Progress
 ) -> Iterator[PairRecord]:
-    """Yield the records, counted, and tell the display of progress."""
+    """Yield the records, counted, and report progress."""
     pairs = verification.pairs
     for record in verification.records(workers):
         summary.add(record)

@@ -1,4 +1,4 @@
-"""The output of ``vhlo verify`` about two stores: lines of text or of JSON about pairs."""
+"""Output of ``vhlo verify`` about two stores: lines of text or of JSON about pairs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,9 @@ _SAID: Final[dict[PairStatus, str]] = {
 
 
 def report(records: Iterable[PairRecord], summary: PairSummary, output_format: str) -> Iterator[str]:
-    """Yield the lines of a report, each as soon as it is known.
+    """Yield lines as soon as they are known; ``summary`` counts the records that are taken.
 
-    Args:
-        records: The records, which are counted in ``summary`` as they are taken.
-        summary: The counts.
-        output_format: ``text``, which lists pairs that are not the same; ``json`` or ``jsonl``.
+    Text lists failures only.
     """
     match output_format:
         case "text":
@@ -56,7 +53,6 @@ def report(records: Iterable[PairRecord], summary: PairSummary, output_format: s
 
 
 def total(summary: PairSummary) -> str:
-    """Return the summary of all pairs, as one line."""
     counts = []
     for status, said in _SAID.items():
         if number := summary.files[status]:

@@ -1,4 +1,4 @@
-"""Which expansions a caller allows, by feature."""
+"""Expansions that a caller allows, by feature."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class ExpansionPolicy:
     signature_change: bool = False
 
     def __bool__(self) -> bool:
-        """Return whether any is."""
         return bool(self.exact or self.relaxed)
 
     def of(self, effect: Effect) -> frozenset[str]:
@@ -63,16 +62,7 @@ NO_EXPANSIONS: Final = ExpansionPolicy()
 def expansion_policy(
     expand: Expand = False, allow_relaxed: AllowRelaxed = (), allow_signature_change: bool = False
 ) -> ExpansionPolicy:
-    """Return the expansions that arguments allow.
-
-    Args:
-        expand: ``True`` for all exact expansions, or the ids of the features whose exact expansions are allowed.
-        allow_relaxed: The ids of the features whose relaxed expansions are allowed, or ``all``.
-        allow_signature_change: Whether these may change the types of arguments and results of public functions.
-
-    Raises:
-        ValueError: If a feature is unknown, or has no expansion of this kind.
-    """
+    """Return the allowed expansions: ``True`` or ``all`` for every feature, otherwise ids of features."""
     if not expand and not allow_relaxed:
         return NO_EXPANSIONS
     return ExpansionPolicy(
@@ -96,5 +86,4 @@ def _known(effect: Effect, ids: Iterable[str]) -> frozenset[str]:
 
 
 def expansion_flag(feature: Feature, expansion: Expansion) -> str:
-    """Return the option of the commands that allows an expansion."""
     return "--expand" if expansion.effect == "exact" else f"--allow-relaxed {feature.id}"

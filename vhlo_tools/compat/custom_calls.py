@@ -17,17 +17,7 @@ _API_VERSIONS = "api_version_v1"
 
 
 def custom_call_notes(file: File, name: str) -> list[Finding]:
-    """Return a note for each custom call of a file: its target, its API version, and the size of its payload.
-
-    Of a version of the op that the specification does not have, nothing can be read: such calls have no note.
-
-    Args:
-        file: The file.
-        name: The name of the program.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged.
-    """
+    """Return a note for each custom call, except those of op versions that the specification lacks."""
     named = ((index, file.op_name(index)) for index in range(len(file.dialects.ops)))
     calls = ((index, name.removeprefix("vhlo.")) for index, name in named if name.startswith("vhlo.custom_call_v"))
     ops = {index for index, version in calls if find_op_version(version) is not None}

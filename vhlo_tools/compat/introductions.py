@@ -1,4 +1,4 @@
-"""The versions that introduced the types, attributes and cases in the tables of a file.
+"""Versions that introduced the types, attributes and cases in the tables of a file.
 
 VHLO's conversion between versions checks most types and attributes inside others, but not all (``isLegalType`` and
 ``isLegalAttribute`` in ``stablehlo/transforms/VhloToVersion.cpp``). Entries that it does not check are written even for
@@ -26,43 +26,26 @@ _DEEPEST: Final = 100
 
 
 class Name(NamedTuple):
-    """Something that a version introduced.
+    """A type, attribute, case or feature of the encoding that a version introduced."""
 
-    Attributes:
-        name: A type, an attribute, a case (``comparison_type_v1.WEAKORDER``), or a feature of the encoding.
-        kind: Its kind.
-        since: The version that introduced it.
-        known: Whether the specification has it. Otherwise ``since`` is the newest version that may have introduced it.
-    """
-
-    name: str
+    name: str  # a case is ``comparison_type_v1.WEAKORDER``
     kind: FindingKind
     since: Version
-    known: bool = True
+    known: bool = True  # if the specification lacks it, ``since`` is the newest version that may have introduced it
 
 
 class Needs(NamedTuple):
-    """The needs of an attribute or a type, including everything that it contains.
+    """The needs of an attribute or a type, including everything that it contains."""
 
-    Attributes:
-        checked: Those that the conversion between versions checks.
-        unchecked: Those that it overlooks.
-    """
-
-    checked: frozenset[Name] = frozenset()
-    unchecked: frozenset[Name] = frozenset()
+    checked: frozenset[Name] = frozenset()  # by the conversion between versions
+    unchecked: frozenset[Name] = frozenset()  # overlooked by the conversion between versions
 
 
 _NOTHING: Final = Needs()
 
 
 class Introductions:
-    """The needs of the entries of a file.
-
-    Args:
-        file: The file.
-        future: The version to use as the introduction of anything unspecified.
-    """
+    """The needs of the entries of a file; ``future`` is the introduction of anything unspecified."""
 
     def __init__(self, file: File, future: Version) -> None:
         self._file = file
@@ -71,11 +54,7 @@ class Introductions:
         self._depth = 0
 
     def of_tables(self) -> frozenset[Name]:
-        """Return the needs of all entries; only entries that may be newer than the first version are decoded.
-
-        Raises:
-            MalformedArtifactError: If the tables are damaged.
-        """
+        """Return the needs of all entries; only entries that may be newer than the first version are decoded."""
         found: set[Name] = set()
         dialects = [self._file.dialect(index) for index in range(len(self._file.dialects.names))]
         kinds: tuple[EntryKind, EntryKind] = ("attribute", "type")
@@ -94,16 +73,15 @@ class Introductions:
         return frozenset(found)
 
     def is_type_of_results(self, name: str) -> bool:
-        """Return whether some op has a result of the VHLO type ``name``."""
+        """Whether some op has a result of the VHLO type ``name``."""
         types = self._types_called((name,))
         return bool(types) and any(not types.isdisjoint(head.results) for head in heads_in(self._file.program))
 
     def has_types(self, names: tuple[str, ...]) -> bool:
-        """Return whether the tables have one of the VHLO types ``names``."""
         return bool(self._types_called(names))
 
     def has_integers_of(self, names: tuple[str, ...]) -> bool:
-        """Return whether there is an integer attribute of one of the VHLO types ``names``."""
+        """Whether there is an integer attribute of one of the VHLO types ``names``."""
         types = self._types_called(names)
         if not types:
             return False
@@ -116,11 +94,7 @@ class Introductions:
         return frozenset(self._file.called("type", "vhlo", *names))
 
     def of(self, kind: EntryKind, index: int) -> Needs:
-        """Return the needs of an entry, including everything that it contains.
-
-        Raises:
-            MalformedArtifactError: If it is damaged, nested too deeply, or contains itself.
-        """
+        """Return the needs of an entry, including everything that it contains."""
         key = (kind, index)
         known = self._needs.get(key)
         if known is None:
@@ -133,7 +107,6 @@ class Introductions:
         return known
 
     def all_of(self, kind: EntryKind, indices: Iterable[int]) -> Needs:
-        """Return the combined needs of several entries."""
         found = [needs for index in indices if (needs := self.of(kind, index)) is not _NOTHING]
         if not found:
             return _NOTHING
@@ -194,7 +167,6 @@ def _joined(checked: frozenset[Name], unchecked: frozenset[Name], inner: list[Ne
 
 
 def _held(value: Value) -> Iterator[tuple[EntryKind, int]]:
-    """Yield the attributes and types to which ``value`` refers."""
     for field, content in zip(value.encoding.fields, value.fields, strict=True):
         yield from _references(field, content)
 

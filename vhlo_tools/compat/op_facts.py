@@ -1,4 +1,4 @@
-"""What the specification says of the name of an op in a file, whatever else the file has."""
+"""Facts of the specification about the name of an op, whatever else a file has; cached across files."""
 
 from __future__ import annotations
 
@@ -14,35 +14,20 @@ _KNOWN_DIALECTS: Final = ("builtin", "vhlo")
 
 @dataclass(frozen=True, slots=True)
 class OpFacts:
-    """The facts about an op name of a file.
-
-    Attributes:
-        name: The name, with its dialect.
-        op: The op; ``None`` if it is unknown or of another dialect.
-        version: The version of the op.
-        since: The introductions of that version, and of those before it.
-        constraints: The constraints on these versions.
-        look: Whether uses of it may matter.
-        about_operands: Whether that depends on operands and results.
-        is_call: Whether it calls a function.
-        is_foreign: Whether its dialect is neither VHLO nor builtin.
-    """
-
-    name: str
-    op: Op | None
+    name: str  # with its dialect
+    op: Op | None  # None if it is unknown or of another dialect
     version: OpVersion | None
-    since: frozenset[Version]
-    constraints: frozenset[Constraint]
-    look: bool
-    about_operands: bool
+    since: frozenset[Version]  # introductions of ``version``, and of those before it
+    constraints: frozenset[Constraint]  # on these versions
+    look: bool  # whether uses of the op may matter
+    about_operands: bool  # whether that depends on operands and results
     is_call: bool
-    is_foreign: bool
+    is_foreign: bool  # the dialect is neither VHLO nor builtin
 
 
 # Names may come from hostile files.
 @lru_cache(maxsize=4096)
 def facts_of(name: str) -> OpFacts:
-    """Return what the specification says of an op name, whatever else the file has."""
     specs = known_specification()
     dialect, _, short = name.partition(".")
     version = specs.op_versions.get(short) if dialect == "vhlo" else None

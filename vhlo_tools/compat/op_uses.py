@@ -1,4 +1,4 @@
-"""Uses of things that a version introduced, in one op."""
+"""Uses of newly introduced features in one op."""
 
 from __future__ import annotations
 
@@ -20,14 +20,6 @@ Found = tuple[tuple[Use, ...], tuple[Use, ...]]
 
 
 class OpUses:
-    """The uses in single ops of a file.
-
-    Args:
-        file: The file.
-        future: The version to use as the introduction of anything unspecified.
-        introductions: What the attributes and types of the file need.
-    """
-
     def __init__(self, file: File, future: Version, introductions: Introductions) -> None:
         self._file = file
         self._future = future
@@ -37,16 +29,6 @@ class OpUses:
         self._structures = Structures(file)
 
     def of_op(self, place: Place, facts: OpFacts, operands: tuple[int, ...]) -> Found:
-        """Return the uses in an op.
-
-        Args:
-            place: Its place.
-            facts: The facts about its name.
-            operands: The types of its operands.
-
-        Raises:
-            MalformedArtifactError: If it is damaged.
-        """
         op = place.op
         attributes = attributes_of(self._file, op)
         written: list[Use] = []

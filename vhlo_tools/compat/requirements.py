@@ -1,4 +1,4 @@
-"""The requirements of an artifact: the versions that can read it, its downgrade targets, and the reasons.
+"""Requirements of an artifact: the versions that can read it, its downgrade targets, and the reasons.
 
 The rules are those of the specification; only the bytes are examined.
 """
@@ -124,7 +124,6 @@ class Requirements:
         return tuple(Unknown(*key, count) for key, count in sorted(counts.items()))
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the versions, and the features that they come from."""
         from vhlo_tools.markup import facts, table
 
         versions = [
@@ -284,7 +283,7 @@ class Requirements:
         return next(fitting, self._future)
 
     def _newer_than_data(self, target: Version) -> list[Finding]:
-        """Return the warning about a version older than that of the file, which is newer than the specification."""
+        """Warn about a version older than that of the file, which is newer than the specification."""
         if not self.is_newer_than_data or target.minor_release >= self._header.minor_release:
             return []
         message = (
@@ -295,7 +294,7 @@ class Requirements:
         return [Finding(NEWER_THAN_DATA, "warning", "encoding", message, target=target, remedy=remedy, unknown=True)]
 
     def _unknown_finding(self, use: Use, target: Version) -> Finding:
-        """Return the finding of something that the specification does not have."""
+        """Return the finding on a use that the specification lacks."""
         holder = f", in {use.op}," if use.op and use.kind != "op" else ""
         remedies = ["the file is damaged, or of a fork of VHLO, which `vhlo spec import` adds to the data"]
         if self.is_newer_than_data:
@@ -365,7 +364,7 @@ _DEADLY: Final = Finding(
 
 
 def _expanded(use: Use, expansion: Expansion | None) -> Use:
-    """Return a use as it is after an expansion that always applies: it matters only below what the expansion leaves."""
+    """Return a use after an expansion that always applies: it matters only below what the expansion leaves."""
     return replace(use, since=min(use.since, expansion.to)) if expansion and expansion.always else use
 
 
@@ -381,7 +380,7 @@ def _withdrawn(name: str, last: Version, reader: Version) -> Finding:
 
 
 def _flags(feature: Feature, target: Version, tried: ExpansionPolicy) -> Iterator[str]:
-    """Yield which options of the commands rewrite a feature for ``target``, except what was tried."""
+    """Yield options of the commands that rewrite a feature for ``target``, except those that were tried."""
     for each in feature.expansions:
         if target >= each.to and feature.id not in tried.of(each.effect):
             given_up = f", which gives up {each.gives_up}" if each.gives_up else ""

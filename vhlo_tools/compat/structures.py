@@ -18,11 +18,7 @@ _LONGEST: Final = 4096
 
 
 class Structures:
-    """Attributes and types of a file as structures, each converted once.
-
-    Args:
-        file: The file.
-    """
+    """Attributes and types of a file as structures, each converted once."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -37,7 +33,6 @@ class Structures:
         results: Sequence[int],
         regions: int,
     ) -> OpStructure:
-        """Return an op, whose attributes and types are given by index."""
         return OpStructure(
             name,
             {key: self.of("attribute", index) for key, index in attributes.items()},
@@ -47,11 +42,6 @@ class Structures:
         )
 
     def of(self, kind: EntryKind, index: int) -> Structure:
-        """Return an attribute or a type.
-
-        Raises:
-            MalformedArtifactError: If it is damaged, nested too deeply, or contains itself.
-        """
         key = (kind, index)
         if key not in self._made:
             if self._depth > _DEEPEST:

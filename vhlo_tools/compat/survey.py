@@ -1,7 +1,7 @@
-"""Every use of something that a version introduced, in a program as bytes: one traversal of its ops.
+"""Every use of a newly introduced feature in a program as bytes: one traversal of its ops.
 
-Two questions are answered by the same traversal: what the conversion to older versions would refuse or overlook, and
-what a reader of these bytes must support.
+The traversal answers two questions: what the conversion to older versions would refuse or overlook, and what a reader
+of these bytes must support.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from vhlo_tools.version import Version
 
 @dataclass(slots=True)
 class _Counted:
-    """The place of the first of several uses, and their number."""
+    """Place of the first of several uses, and their number."""
 
     path: str | None
     count: int
@@ -55,13 +55,7 @@ _Counts = dict[tuple[Use, str | None, str | None, SourceLocation | None], _Count
 
 
 class Survey:
-    """The uses in a file, found on demand.
-
-    Args:
-        file: The file.
-        future: The version to use as the introduction of anything unspecified.
-        name: The name of the program, for locations without a file name.
-    """
+    """The uses in a file, found on demand; ``future`` is the introduction of anything unspecified."""
 
     def __init__(self, file: File, future: Version, name: str) -> None:
         self._file = file
@@ -77,12 +71,10 @@ class Survey:
 
     @cached_property
     def names(self) -> frozenset[Name]:
-        """The needs of the attributes and types of the file, from its tables."""
         return self._introductions.of_tables()
 
     @cached_property
     def op_names(self) -> tuple[OpFacts, ...]:
-        """The facts about each op name of the file."""
         return tuple(self._facts(self._file.op_name(index)) for index in range(len(self._file.dialects.ops)))
 
     @cached_property
@@ -101,9 +93,9 @@ class Survey:
 
     @cached_property
     def summary(self) -> tuple[frozenset[Use], frozenset[Use]]:
-        """The uses as in :attr:`written` and :attr:`read`, but without places; far cheaper than these.
+        """Uses as in :attr:`written` and :attr:`read`, without places; far cheaper than these.
 
-        Uses that are known from the tables alone, and never prevent a conversion, are omitted: see :attr:`names`.
+        Uses known from the tables alone, which never prevent a conversion, are omitted: see :attr:`names`.
         """
         if not self._young and not any(facts.look for facts in self.op_names):
             return frozenset(), frozenset()
@@ -112,7 +104,7 @@ class Survey:
 
     @cached_property
     def counts(self) -> Mapping[Use, int]:
-        """The uses as in :attr:`read`, but without places: the numbers of ops and block arguments that have them."""
+        """Uses as in :attr:`read`, without places: the numbers of ops and block arguments that have them."""
         if not self.names and not any(facts.look for facts in self.op_names):
             return {}
         _, counts = self._tally(everywhere=bool(self.names))
@@ -129,11 +121,7 @@ class Survey:
         return counts
 
     def _tally(self, *, everywhere: bool) -> tuple[Counter[Use], Counter[Use]]:
-        """Count the uses that matter to the conversion, and those that matter to a reader.
-
-        Args:
-            everywhere: Whether ops that are of no interest themselves may have attributes that are.
-        """
+        """Count uses; ``everywhere`` means that ops of no interest themselves may have attributes of interest."""
         written, read = Counter[Use](), Counter[Use]()
         found: Counter[Found] = Counter()
         alike: dict[Head, Found] = {}
@@ -194,7 +182,7 @@ class Survey:
         return max([newest, *(each.since for each in young)])
 
     def _may_break(self, constraint: Constraint) -> bool:
-        """Return whether the tables have the types without which a constraint holds, as far as it is about types."""
+        """Whether the tables have the types without which a constraint holds, as far as it is about types."""
         if constraint.requires not in ("attributes_are_not", "operands_do_not_mix"):
             return True
         nodes = structures_in([constraint.value] if constraint.value is not None else [])
@@ -203,7 +191,7 @@ class Survey:
         return not types or self._introductions.has_types(types)
 
     def may_matter_at(self, version: Version) -> bool:
-        """Return whether anything in :attr:`written` matters at ``version``, without determining places."""
+        """Whether anything in :attr:`written` matters at ``version``, without determining places."""
         if self.newest_possible <= version.minor_release:
             return False
         others = (name for name in self.names if name.kind in ("encoding", "dialect"))
@@ -212,18 +200,13 @@ class Survey:
         )
 
     def needs(self, op: Operation, operands: Sequence[int]) -> tuple[Use, ...]:
-        """Return the uses in one op that matter to the conversion, without places.
-
-        Args:
-            op: The op.
-            operands: The types of its operands.
-        """
+        """Return the uses in one op that matter to the conversion, without places; ``operands`` are types."""
         values = [*operands]
         alone = replace(op, operands=tuple(range(len(values))))
         return self._found_in(Place(alone, 0, 0, None), self.op_names[op.name], values)[0]
 
     def may_need(self, head: Head) -> bool:
-        """Return whether ops with a head may have uses that matter, judging by the tables."""
+        """Whether ops with a head may have uses that matter, judging by the tables."""
         return self.op_names[head.name].look or self._young
 
     def _found_in(self, place: Place, facts: OpFacts, values: list[int]) -> Found:
@@ -240,7 +223,7 @@ class Survey:
         return found
 
     def _is_about_operands(self, facts: OpFacts) -> bool:
-        """Return whether the uses of an op depend on the types of its operands, and not on its head alone."""
+        """Whether the uses of an op depend on the types of its operands, and not on its head alone."""
         return self._young_types or facts.about_operands
 
     @cached_property
@@ -265,17 +248,17 @@ class Survey:
 
     @property
     def written(self) -> tuple[Use, ...]:
-        """The uses that the conversion to older versions refuses or overlooks, in program order."""
+        """Uses that the conversion to older versions refuses or overlooks, in program order."""
         return self._walked[0]
 
     @property
     def read(self) -> tuple[Use, ...]:
-        """The uses that a reader of the bytes must support, in program order."""
+        """Uses that a reader of the bytes must support, in program order."""
         return self._walked[1]
 
     @cached_property
     def withdrawn(self) -> tuple[tuple[str, Version], ...]:
-        """The op versions and types that newer readers no longer accept, each with the last version that does."""
+        """Op versions and types that newer readers no longer accept, each with the last version that does."""
         versions = [facts.version for facts in self.op_names]
         lost = [(each.name, each.max) for each in versions if each is not None and each.forgotten]
         for spelling in self._specs.types:
@@ -297,7 +280,7 @@ class Survey:
         return facts
 
     def _could_matter(self, op: Op, version: OpVersion) -> bool:
-        """Return whether ``version`` of an op may be excluded from any older version of VHLO, judging by the tables."""
+        """Whether a version of an op may be excluded from any older version of VHLO, judging by the tables."""
         if version.min > self._oldest or version.number > 1:
             return True
         for constraint in op.constraints:
@@ -374,7 +357,7 @@ class Survey:
                     table[key] = _Counted(self._places.path(place) if place else None, count)
 
     def _placed(self, use: Use) -> Use:
-        """Return a use without a source location with that of a call instead."""
+        """Give a use without a source location that of a call instead."""
         if use.location is not None or use.function is None:
             return use
         source = self._places.call_of(use.function)

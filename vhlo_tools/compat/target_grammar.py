@@ -1,4 +1,4 @@
-"""The grammar of targets, and their resolution to versions.
+"""Grammar of targets, and their resolution to versions.
 
 A target is written as a version (``1.9.0``); ``current`` or ``minimum``; ``WEEK_4``, ``WEEK_12``, ``MAX`` or ``NONE``,
 which the installed library resolves; a window (``90d``, ``4w``, ``2y``) or a date (``2025-06-01``), which resolve to
@@ -115,17 +115,7 @@ class Target:
 
 
 def resolve_target(spelling: str, library: Callable[[], Library], *, as_of: date | None = None) -> Target:
-    """Return the version to which a target resolves.
-
-    Args:
-        spelling: The target, in the grammar of this module.
-        library: Returns the installed library; called only for targets that it alone can resolve.
-        as_of: The day from which windows count back, by default today.
-
-    Raises:
-        UnknownTargetError: If the target is of no known form, or names a release that is older than all known ones.
-        InvalidVersionError: If it has the form of a version, but is not valid.
-    """
+    """Resolve a target; ``library`` is called only for targets that the installed library alone can resolve."""
     members = [member.strip() for member in spelling.split(",")]
     targets = [_resolve_one(member, library, as_of or date.today()) for member in members]
     oldest = min(targets, key=lambda target: target.version)
@@ -138,11 +128,7 @@ def resolve_target(spelling: str, library: Callable[[], Library], *, as_of: date
 
 
 def newest_released_by(day: date) -> Release:
-    """Return the release with the newest StableHLO version as of ``day``.
-
-    Raises:
-        UnknownTargetError: If all known releases are newer.
-    """
+    """Return the release with the newest StableHLO version as of ``day``."""
     released = [release for release in known_releases() if release.date <= day]
     if not released:
         first = min(known_releases(), key=lambda release: release.date)

@@ -1,4 +1,4 @@
-"""Uses of things that a version introduced, in a program."""
+"""Uses of newly introduced features in a program."""
 
 from __future__ import annotations
 
@@ -14,49 +14,29 @@ from vhlo_tools.version import Version
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A use of something that a version introduced.
+    """A use of something that a version introduced."""
 
-    Attributes:
-        feature: The id of the feature, or a name if it is not a feature.
-        level: ``error`` if the conversion refuses it, ``warning`` if it overlooks it.
-        kind: Its kind.
-        what: A short description of what was found.
-        since: The version that introduced it.
-        floor: The oldest version at which it matters.
-        op: The op with it, by its name in programs.
-        path: The path of the op in the program.
-        function: The function that contains the op.
-        location: The location in the user's source.
-        by_call: Whether ``location`` is that of a call of the function, because the op has none of its own.
-        accepted_until: The last version whose readers accept it nevertheless; ``None`` if none does.
-        count: The number of ops with it in one function and source line.
-        read_since: The first patch release of an older version whose readers accept it; ``None`` if none does.
-        unknown: Whether the specification does not have it; ``since`` is then the newest version that may have
-            introduced it.
-    """
-
-    feature: str
-    level: Level
+    feature: str  # the id of the feature, or another name
+    level: Level  # ``error`` if the conversion refuses it, ``warning`` if it overlooks it
     kind: FindingKind
-    what: str
-    since: Version
-    floor: Version
-    op: str | None = None
+    what: str  # short description
+    since: Version  # the version that introduced it
+    floor: Version  # the oldest version at which it matters
+    op: str | None = None  # name in programs
     path: str | None = None
     function: str | None = None
     location: SourceLocation | None = None
-    by_call: bool = False
-    count: int = 1
-    accepted_until: Version | None = None
-    read_since: Version | None = None
-    unknown: bool = False
+    by_call: bool = False  # ``location`` is that of a call of the function; the op has none
+    count: int = 1  # ops with it in one function and source line
+    accepted_until: Version | None = None  # the last version whose readers accept it nevertheless
+    read_since: Version | None = None  # first patch release of an older version whose readers accept it
+    unknown: bool = False  # the specification lacks it; ``since`` is the newest possible introduction
 
     def matters_at(self, version: Version) -> bool:
-        """Return whether it excludes the program from ``version``."""
+        """Whether it excludes the program from ``version``."""
         return self.floor <= version.minor_release < self.since
 
     def is_refused_by(self, reader: Version) -> bool:
-        """Return whether a reader of version ``reader`` rejects bytes with it."""
         accepted = self.accepted_until is not None and reader.minor_release <= self.accepted_until
         sooner = self.read_since is not None and reader >= self.read_since
         return reader.minor_release < self.since and not accepted and not sooner
@@ -65,7 +45,6 @@ class Use:
 # Names may come from hostile files.
 @lru_cache(maxsize=4096)
 def use_of(name: Name, level: Level, floor: Version) -> Use:
-    """Return the use of something that a version introduced, without its place."""
     if not name.known:
         # Whether the conversion overlooks it is not known either.
         return Use(name.name, "error", name.kind, name.name, name.since, floor, unknown=True)
@@ -79,5 +58,5 @@ def use_of(name: Name, level: Level, floor: Version) -> Use:
 
 
 def in_order(names: Iterable[Name]) -> Iterator[Name]:
-    """Yield names in the order in which their uses are reported."""
+    """In the order in which uses are reported."""
     yield from sorted(names)

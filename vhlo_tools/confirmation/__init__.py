@@ -1,4 +1,4 @@
-"""What real releases confirm of the specification: one reads an artifact, or many write, read and run programs."""
+"""Cross-release compatibility: a release reads an artifact, or many releases write, read and run programs."""
 
 from typing import TYPE_CHECKING
 

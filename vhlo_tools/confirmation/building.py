@@ -1,4 +1,4 @@
-"""Making a matrix: every producer writes every program, and every consumer reads and runs what they wrote.
+"""Build a matrix: every producer writes every program, and every consumer reads and runs the artifacts.
 
 The specification is asked first. Each release works in a process of its own, one after the other or several at once.
 """
@@ -38,21 +38,11 @@ _OUTCOMES: Final[dict[Step, Outcome]] = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A program as a producer wrote it, or did not.
-
-    Attributes:
-        program: The program.
-        producer: The release.
-        artifact: What it wrote.
-        prediction: Whether the specification says that it can write it.
-        words: What it said instead.
-    """
-
     program: MatrixProgram
     producer: str
-    artifact: Artifact | None
-    prediction: Prediction
-    words: str = ""
+    artifact: Artifact | None  # None if it wrote none
+    prediction: Prediction  # whether it can write the program, by the specification
+    words: str = ""  # of the producer, if there is no artifact
 
 
 def build_matrix(
@@ -67,23 +57,7 @@ def build_matrix(
     timeout: float = 120.0,
     say: Say,
 ) -> Matrix:
-    """Make a matrix of releases.
-
-    Args:
-        programs: The programs.
-        producers: The releases that write them.
-        consumers: The releases that read, and run, what those wrote.
-        target: The version that producers write for, or their own if it is older; by default their own.
-        tolerance: The tolerance for floats, by default 4 ulp, or 1e-5 + 1e-4 * |expected|.
-        run: Whether artifacts are run, or only read.
-        jobs: How many releases work at once.
-        timeout: The limit in seconds for one artifact.
-        say: Is told the progress.
-
-    Raises:
-        ReleaseEnvironmentError: A release cannot be had, or a producer writes no artifacts.
-        MissingExtraError: An environment must be made, and there is no uv.
-    """
+    """``target`` limits the version to write for, by default the producer's own; ``timeout`` is per artifact."""
     tolerance = tolerance or DEFAULT_TOLERANCE
 
     team = _Team(say, timeout)
@@ -117,7 +91,7 @@ def build_matrix(
 
 
 class _Team:
-    """The processes at work, which stop where the work ends early: after Ctrl-C, or if a release cannot be started."""
+    """Processes stop where the work ends early: after Ctrl-C, or if a release cannot be started."""
 
     def __init__(self, say: Say, timeout: float) -> None:
         self._say, self._timeout = say, timeout
@@ -126,12 +100,6 @@ class _Team:
 
     @contextmanager
     def member(self, release: str) -> Iterator[ReleaseProcess]:
-        """Give the process of a release.
-
-        Raises:
-            ReleaseEnvironmentError: If it cannot be had, or the work was stopped.
-            MissingExtraError: If its environment must be made, and there is no uv.
-        """
         with ReleaseProcess(release, self._say, timeout=self._timeout) as process:
             self._members.add(process)
             if self._stopped:
@@ -152,11 +120,7 @@ class _Team:
 
 
 def facts_of(process: ReleaseProcess) -> ReleaseFacts:
-    """Return what the specification and a release say of it.
-
-    Raises:
-        ReleaseEnvironmentError: If the release does not start.
-    """
+    """From the specification, and from the release itself."""
     about = process.describe()
     said = Version(about["stablehlo"]) if about["stablehlo"] else None
     specified = specified_version(process.release)
@@ -166,13 +130,7 @@ def facts_of(process: ReleaseProcess) -> ReleaseFacts:
 def written_by(
     process: ReleaseProcess, facts: ReleaseFacts, program: MatrixProgram, target: Version | None = None
 ) -> Written:
-    """Let a release write a program at its own version, or at ``target`` if that is older.
-
-    It is given the program as an artifact, the newest form that it should know.
-
-    Raises:
-        ReleaseEnvironmentError: If its package writes no artifacts, or its version is not known.
-    """
+    """The release gets the program as an artifact, in the newest form that it should know."""
     version = facts.said or facts.stablehlo
     if version is None or not process.release.kind.writes:
         raise ReleaseEnvironmentError(f"{facts} writes no artifacts: it can be a consumer only")
@@ -193,7 +151,6 @@ def written_by(
 def read_by(
     process: ReleaseProcess, facts: ReleaseFacts, written: Written, tolerance: Tolerance, *, run: bool = True
 ) -> Cell:
-    """Let a release read, and run, what another wrote."""
     name, artifact = written.program.name, written.artifact
     if artifact is None:
         prediction = written.prediction
@@ -207,7 +164,7 @@ def read_by(
 def _outcome(
     process: ReleaseProcess, program: MatrixProgram, artifact: Artifact, tolerance: Tolerance, *, run: bool
 ) -> tuple[Outcome, bool, str, float]:
-    """Return what happened, whether the artifact was read, what was said of it, and the seconds."""
+    """The outcome, whether the artifact was read, what was said of it, and the seconds."""
     evaluation = program.evaluation if run else None
     read = process.read(bytes(artifact))
     if not read.succeeded or evaluation is None:
@@ -231,7 +188,7 @@ def _outcome(
 
 
 def _form_for(program: Artifact, version: Version) -> bytes:
-    """Return a program as a release of a version should know it; if it cannot, as it is."""
+    """The newest form that a release of the version should know; the program as it is if there is none."""
     try:
         return bytes(program.retargeted(min(version.minor_release, newest_version())))
     except DowngradeError:
@@ -239,7 +196,7 @@ def _form_for(program: Artifact, version: Version) -> bytes:
 
 
 def _difference(failed: Sequence[Comparison]) -> str:
-    """Return how results differ: the output that is farthest off, and the number of others."""
+    """The output that is farthest off, and the number of others."""
     if not failed:
         return ""
     worst = max(failed, key=lambda each: (each.mismatch is not None, each.max_relative))

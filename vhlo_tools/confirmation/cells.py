@@ -1,4 +1,4 @@
-"""The cells of a matrix: a program that one release wrote, and what another made of it."""
+"""Cells of a matrix: a program that one release wrote, and the outcome on another."""
 
 from __future__ import annotations
 

@@ -50,17 +50,7 @@ class Confirmation:
 
 
 def confirm_by(release: str, artifact: Artifact) -> Confirmation:
-    """Let a release read an artifact.
-
-    Args:
-        release: The release, such as ``jaxlib==0.4.31``.
-        artifact: The artifact, as it is.
-
-    Raises:
-        ReleaseEnvironmentError: If the release cannot be had or started, or does not answer within two minutes, or was
-            killed.
-        MissingExtraError: If its environment must be made, and there is no uv.
-    """
+    """The release, such as ``jaxlib==0.4.31``, has two minutes to answer."""
     answer = _process_of(release).read(bytes(artifact))
     if answer.failed == "timeout":
         raise ReleaseEnvironmentError(f"{release} does not read {artifact.name} to the end: {answer.words}")
@@ -73,22 +63,13 @@ def confirm_by(release: str, artifact: Artifact) -> Confirmation:
 
 
 def _releases_for(releases: Sequence[str], version: Version) -> tuple[str, ...]:
-    """Return those of ``releases`` that are to read what is written for a version: those of it, and newer ones."""
+    """Releases of the version, and newer ones."""
     found = ((release, specified_version(PackageRelease.parse(release))) for release in releases)
     return tuple(release for release, own in found if own is None or own.minor_release >= version.minor_release)
 
 
 def refuse_idle_releases(releases: Sequence[str], versions: Sequence[Version]) -> None:
-    """Refuse a release that would confirm nothing, because it is older than all versions that are asked for.
-
-    Args:
-        releases: The releases.
-        versions: The StableHLO versions; without any, nothing is refused.
-
-    Raises:
-        SettingsError: If one would be asked nothing.
-        ReleaseEnvironmentError: If one is no release.
-    """
+    """A release that is older than all versions would confirm nothing; without versions, nothing is refused."""
     asked = {each for version in versions for each in _releases_for(releases, version)}
     if idle := [each for each in releases if versions and each not in asked]:
         raise SettingsError(
@@ -98,17 +79,7 @@ def refuse_idle_releases(releases: Sequence[str], versions: Sequence[Version]) -
 
 
 def refusals(releases: Sequence[str], artifact: Artifact, version: Version) -> list[Finding]:
-    """Return an error for each release that does not read an artifact, of those that are to.
-
-    Args:
-        releases: The releases; those older than ``version`` are not asked.
-        artifact: The artifact.
-        version: The StableHLO version that it is written for.
-
-    Raises:
-        ReleaseEnvironmentError: As :func:`confirm_by`.
-        MissingExtraError: As :func:`confirm_by`.
-    """
+    """An error for each release that does not read the artifact; those older than ``version`` are not asked."""
     asked = (confirm_by(release, artifact) for release in _releases_for(releases, version))
     return [
         Finding(

@@ -1,4 +1,4 @@
-"""A matrix as a picture: a field for each pair of releases, with a square for each program."""
+"""Picture of a matrix: a field for each pair of releases, with a square for each program."""
 
 from __future__ import annotations
 
@@ -34,11 +34,7 @@ _INCHES: Final = 0.085
 
 
 def require_drawing() -> None:
-    """Raise an error if no picture can be drawn here: a matrix may take hours, and this a moment.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-    """
+    """Checked first, because a matrix may take hours."""
     if find_spec("matplotlib") is None:
         raise MissingExtraError(
             "a picture of a matrix is drawn by matplotlib, which is not installed: pip install 'vhlo-tools[releases]'"
@@ -46,15 +42,7 @@ def require_drawing() -> None:
 
 
 def draw_matrix(matrix: Matrix, suffix: str) -> bytes:
-    """Return a matrix as a picture.
-
-    Args:
-        matrix: The matrix.
-        suffix: The format: ``.svg``, ``.png`` or ``.pdf``.
-
-    Raises:
-        MissingExtraError: If matplotlib is not installed.
-    """
+    """``suffix`` is ``.svg``, ``.png`` or ``.pdf``."""
     require_drawing()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -78,7 +66,7 @@ def draw_matrix(matrix: Matrix, suffix: str) -> bytes:
 
 
 def _fill(axes: Axes, matrix: Matrix, columns: int, rows: int) -> None:
-    """Draw all squares as one image, and frame those of which the specification was wrong."""
+    """One image of all squares; those of which the specification was wrong are framed."""
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Rectangle
 

@@ -1,4 +1,4 @@
-"""What the specification says of a release: whether it writes a program, and whether it reads an artifact."""
+"""Predict by the specification whether a release writes a program, and whether it reads an artifact."""
 
 from __future__ import annotations
 
@@ -11,19 +11,12 @@ from vhlo_tools.version import Version
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the specification says.
-
-    Attributes:
-        positive: Whether the release can; ``None`` if the specification cannot say.
-        reasons: Why not, or why it cannot say.
-    """
-
-    positive: bool | None
-    reasons: tuple[str, ...] = ()
+    positive: bool | None  # the release can; None if the specification cannot say
+    reasons: tuple[str, ...] = ()  # why not, or why it cannot say
 
 
 def specified_version(release: PackageRelease) -> Version | None:
-    """Return the StableHLO version that ``dialect_specs/releases.toml`` has of a release."""
+    """The version in ``dialect_specs/releases.toml``."""
     package, version = release.package, str(release.version)
     if package == "jax":
         # jax reads what its jaxlib does.
@@ -35,12 +28,6 @@ def specified_version(release: PackageRelease) -> Version | None:
 
 
 def predict_writing(program: Artifact, version: Version | None) -> Prediction:
-    """Return whether a release of a StableHLO version can write a program.
-
-    Args:
-        program: The program, as an artifact of any version.
-        version: The version; ``None`` if it is not known.
-    """
     if version is None:
         return Prediction(None, ("its StableHLO version is not known",))
     if dialects := other_dialects(program):
@@ -52,12 +39,6 @@ def predict_writing(program: Artifact, version: Version | None) -> Prediction:
 
 
 def predict_reading(artifact: Artifact, version: Version | None) -> Prediction:
-    """Return whether a release of a StableHLO version reads an artifact as it is.
-
-    Args:
-        artifact: The artifact.
-        version: The version; ``None`` if it is not known.
-    """
     if version is None:
         return Prediction(None, ("its StableHLO version is not known",))
     found = [each for each in artifact.requirements().reader_findings(version) if each.level == "error"]

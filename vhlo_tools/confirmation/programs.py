@@ -18,40 +18,20 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a program computes.
-
-    Attributes:
-        inputs: The inputs, drawn at random.
-        results: The results that :func:`vhlo_tools.run` gives for them.
-    """
-
-    inputs: tuple[Array, ...]
-    results: tuple[Array, ...]
+    inputs: tuple[Array, ...]  # drawn at random
+    results: tuple[Array, ...]  # as vhlo_tools.run gives them
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixProgram:
-    """A program that releases write, read and run.
-
-    Attributes:
-        name: Its name.
-        artifact: The program at the oldest version that has all of it.
-        evaluation: What it computes; ``None`` if it is not run.
-        reason: Why it is not run.
-    """
-
     name: str
-    artifact: Artifact
-    evaluation: Evaluation | None
-    reason: str = ""
+    artifact: Artifact  # at the oldest version that has all of it
+    evaluation: Evaluation | None  # None if the program is not run
+    reason: str = ""  # why it is not run
 
 
 def evaluate(executable: Executable, drawing: Drawing) -> Evaluation:
-    """Run a program on random inputs.
-
-    Raises:
-        VhloToolsError: If it cannot be run, or takes or gives something other than arrays.
-    """
+    """Programs that take or give something other than arrays are refused."""
     inputs = draw_inputs(executable, drawing)
     results = executable.run(inputs)
     return Evaluation(_plain(inputs, "takes"), _plain(results, "gives"))

@@ -16,18 +16,7 @@ Emit = Literal["text", "bytecode"]
 def deserialize_artifact(
     artifact: Artifact, provider: Provider, context: Context | None = None, *, trusted: bool = False
 ) -> Module:
-    """Return ``artifact`` as a StableHLO module.
-
-    Args:
-        artifact: The artifact; its header and sections were checked when it was opened.
-        provider: The bindings.
-        context: A context of the same provider, which gets StableHLO's dialects if it lacks them; by default a new one.
-        trusted: Whether it is read directly in this process, and not in a child process first.
-
-    Raises:
-        MalformedArtifactError: If the library rejects the artifact, or crashes on it.
-        EngineStartError: If no child process can be started.
-    """
+    """The header and sections were checked on opening; ``context`` gets StableHLO's dialects if it lacks them."""
     if context is not None:
         provider.register_dialects(context)
     return read_artifact(artifact, provider, context, trusted=trusted)
@@ -36,19 +25,6 @@ def deserialize_artifact(
 def print_module(
     artifact: Artifact, provider: Provider, emit: Emit, *, debug_info: bool = False, trusted: bool = False
 ) -> bytes:
-    """Return ``artifact`` as StableHLO in the form ``emit``: as text or as ordinary bytecode.
-
-    Args:
-        artifact: The artifact.
-        provider: The bindings.
-        emit: The form.
-        debug_info: Whether text contains locations.
-        trusted: Whether it is read directly in this process, and not in a child process first.
-
-    Raises:
-        MalformedArtifactError: If the library rejects the artifact, or crashes on it.
-        EngineStartError: If no child process can be started.
-    """
     module = deserialize_artifact(artifact, provider, trusted=trusted)
     if emit == "bytecode":
         return b"".join(provider.bytecode(module, provider.library.current))
@@ -56,21 +32,7 @@ def print_module(
 
 
 def hlo_of_artifact(artifact: Artifact, provider: Provider, *, text: bool, trusted: bool = False) -> bytes:
-    """Return an artifact as HLO, with its aliases and donors.
-
-    Args:
-        artifact: The artifact. If it is newer than XLA's StableHLO, it is retargeted to that version.
-        provider: The bindings of jaxlib, whose StableHLO is XLA's.
-        text: Whether to return text; otherwise an ``HloModuleProto``.
-        trusted: Whether it is read directly in this process, and not in a child process first.
-
-    Raises:
-        MalformedArtifactError: If the library rejects the artifact, or crashes on it.
-        InvalidProgramError: If XLA cannot convert it to HLO, or rejects its aliases.
-        DowngradeError: If it needs a newer StableHLO than XLA has.
-        ProviderError: If jaxlib is not installed.
-        EngineStartError: If no child process can be started.
-    """
+    """Retargets an artifact that is newer than XLA's StableHLO, that of ``provider``, the bindings of jaxlib."""
     current = provider.library.current
     if artifact.version.minor_release > current.minor_release:
         artifact = artifact.retargeted(current)

@@ -17,27 +17,16 @@ _TYPED: Final = frozenset({"BoolAttr", "DenseFPElementsAttr", "DenseIntElementsA
 
 
 class Held(NamedTuple):
-    """An attribute, and its owner.
-
-    Attributes:
-        op: The op.
-        holder: A description of the owner within the op: ``argument 0 of @main``.
-        word: The kind of the owner: ``argument``, ``function``, ``op`` or ``result``.
-        path: The path of the owner in differences between artifacts: ``@main argument 0``.
-        name: The name of the attribute.
-        attribute: The attribute.
-    """
-
     op: Operation
-    holder: str
-    word: str
-    path: str
+    holder: str  # owner within the op, such as "argument 0 of @main"
+    word: str  # "argument", "function", "op" or "result"
+    path: str  # of the owner in differences between artifacts, such as "@main argument 0"
     name: str
     attribute: Any
 
 
 def held_attributes(program: Program, module: ModuleOp) -> Iterator[Held]:
-    """Yield the attributes of ``module``, a copy of ``program`` that the caller must keep alive in the meantime.
+    """The caller must keep ``module``, a copy of ``program``, alive in the meantime.
 
     Constants in resources are included, although they are inherent attributes: they have no form in VHLO either.
     """
@@ -61,12 +50,7 @@ def held_attributes(program: Program, module: ModuleOp) -> Iterator[Held]:
 
 
 class AttributeProbe:
-    """Determines by trial which attributes the installed library can represent in VHLO.
-
-    Args:
-        provider: The bindings.
-        allow_other_dialects: Whether attributes of other dialects may remain.
-    """
+    """Tries which attributes the installed library can represent in VHLO."""
 
     def __init__(self, provider: Provider, *, allow_other_dialects: bool) -> None:
         self._provider = provider
@@ -74,7 +58,6 @@ class AttributeProbe:
         self._known: dict[object, bool] = {}
 
     def refuses(self, attribute: Any) -> bool:
-        """Return whether the library cannot represent ``attribute``."""
         kind = class_of(attribute)
         # For numbers and strings only the type matters; this limits the number of trials.
         key = (kind, str(attribute.type)) if kind in _TYPED or kind == "StringAttr" else attribute

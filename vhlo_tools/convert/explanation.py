@@ -42,16 +42,7 @@ def explain_downgrade(
     tried: ExpansionPolicy = NO_EXPANSIONS,
     refusals: Sequence[Refusal] = (),
 ) -> VhloToolsError:
-    """Return the error that explains why ``program`` cannot be at ``target``, with the oldest possible version.
-
-    Args:
-        program: The program.
-        target: The target that the program cannot be written for.
-        requirements: The requirements of the program, from its bytes at the current version.
-        failure: The failure of the library.
-        tried: The expansions that were tried.
-        refusals: The ops to which none of these applied.
-    """
+    """``requirements`` are from bytes at the current version; ``refusals`` are ops to which no expansion applied."""
     if invalid := _invalidity(program):
         return invalid
     found = [finding for finding in requirements.findings(target.version, tried) if finding.level == "error"]
@@ -71,7 +62,7 @@ def explain_downgrade(
 
 
 def _of_newer_library(program: Program, target: Target, refused: Finding) -> Finding:
-    """Return the finding about an op that the library refuses for a reason that the specification does not have yet."""
+    """The library refuses the op for a reason that the specification does not have yet."""
     library = program.provider.library
     return replace(
         refused,
@@ -86,7 +77,7 @@ def _of_newer_library(program: Program, target: Target, refused: Finding) -> Fin
 
 
 def _with_refusal(finding: Finding, refusals: Sequence[Refusal]) -> Finding:
-    """Return a finding with the reasons why no expansion applied: those of the op at its place if it has some."""
+    """The reasons of the op at the place of the finding if it has some, otherwise those of the feature."""
     of_feature = [each for each in refusals if each.feature == finding.feature]
     here = [each for each in of_feature if each.location is not None and each.location == finding.location]
     reasons = list(dict.fromkeys(each.reason for each in here or of_feature))
@@ -99,7 +90,7 @@ def _with_refusal(finding: Finding, refusals: Sequence[Refusal]) -> Finding:
 
 
 def explain_refusal(program: Program, failure: MLIRFailure) -> VhloToolsError:
-    """Return the error for a ``program`` that has a form in VHLO but cannot be written at any version."""
+    """For a program that has a form in VHLO, but cannot be written at any version."""
     if invalid := _invalidity(program):
         return invalid
     findings = [_refused_op(program, diagnostic) for diagnostic in failure.diagnostics[:1]]
@@ -109,7 +100,7 @@ def explain_refusal(program: Program, failure: MLIRFailure) -> VhloToolsError:
 
 
 def explain_legalization(program: Program, failure: MLIRFailure, *, allow_other_dialects: bool) -> VhloToolsError:
-    """Return the error that explains why ``program`` has no form in VHLO."""
+    """For a program that has no form in VHLO."""
     if invalid := _invalidity(program):
         return invalid
     findings = [] if allow_other_dialects else _ops_without_form(program)
@@ -122,7 +113,7 @@ def explain_legalization(program: Program, failure: MLIRFailure, *, allow_other_
 
 
 def _invalidity(program: Program) -> InvalidProgramError | None:
-    """Return the error if the program itself is invalid; a program that came as a module has not been verified."""
+    """A program that came as a module has not been verified."""
     try:
         program.provider.verify(program.load())
     except MLIRFailure as failure:
@@ -163,7 +154,6 @@ def _unlowered(program: Program, op: str) -> str | None:
 
 
 def explain_other_dialects(program: Program, dialects: frozenset[str]) -> UnsupportedFeatureError:
-    """Return the error for ``dialects`` that ``program`` contains although they are not allowed."""
     mixed = known_feature("mixed_dialects")
     findings = _ops_without_form(program)
     named = {str(finding.op).partition(".")[0] for finding in findings}
@@ -188,15 +178,7 @@ def explain_shardings(
     tried: ExpansionPolicy = NO_EXPANSIONS,
     refusals: Sequence[Refusal] = (),
 ) -> DowngradeError:
-    """Return the error that explains why a ``program`` with shardings of several devices cannot be at ``target``.
-
-    Args:
-        program: The program.
-        target: The target, older than mixed dialects.
-        requirements: The requirements of the program, from its bytes at the current version.
-        tried: The expansions that were tried.
-        refusals: The ops to which none of these applied.
-    """
+    """``target`` is older than mixed dialects."""
     mixed = known_feature("mixed_dialects")
     found = [
         replace(each, level="error", remedy=(each.remedy or "").replace(mixed.remedy, _SHARDING_REMEDY))
@@ -212,7 +194,6 @@ def explain_shardings(
 
 
 def kept_shardings(program: Program) -> Finding:
-    """Return the note that shardings of several devices remain as ops of Shardy."""
     mixed = known_feature("mixed_dialects")
     module = program.load()  # the ops do not keep it alive
     meshes = [str(op.attributes["mesh"]) for op in program.provider.walk(module) if str(op.name) == "sdy.mesh"]

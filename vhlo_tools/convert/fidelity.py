@@ -52,26 +52,12 @@ _WHOLE: Final = (
 
 
 class ChangedForm(NamedTuple):
-    """An attribute that an artifact restores in another form.
-
-    Attributes:
-        holder: The kind of the owner: ``function``, ``argument``, ``result`` or ``op``.
-        text: The original form.
-        comes_back: A description of the restored form.
-    """
-
-    holder: str
-    text: str
-    comes_back: str
+    holder: str  # "function", "argument", "result" or "op"
+    text: str  # original form
+    comes_back: str  # restored form, in words
 
 
 def refused_attributes(program: Program, *, allow_other_dialects: bool) -> list[Finding]:
-    """Return an error for every attribute of ``program`` that the library cannot represent in VHLO.
-
-    Args:
-        program: The program.
-        allow_other_dialects: Whether attributes of other dialects may remain.
-    """
     probe = AttributeProbe(program.provider, allow_other_dialects=allow_other_dialects)
     module = program.load()
     return [
@@ -82,12 +68,7 @@ def refused_attributes(program: Program, *, allow_other_dialects: bool) -> list[
 
 
 def changed_attributes(program: Program, written: Artifact | None = None) -> list[Finding]:
-    """Return a warning for every attribute of ``program`` that an artifact restores in another form.
-
-    Args:
-        program: The program.
-        written: The artifact of the program, if it could be written; its bytes make loading most programs unnecessary.
-    """
+    """The bytes of ``written``, the program's artifact, make loading most programs unnecessary."""
     if written is not None and not _may_have_changed(written.file):
         return []
     return [
@@ -103,10 +84,7 @@ def changed_attributes(program: Program, written: Artifact | None = None) -> lis
 
 
 def changed_forms(program: Program) -> dict[str, ChangedForm]:
-    """Return the attributes of :func:`changed_attributes` by path, as in differences between artifacts.
-
-    Ops are distinguished by the number of preceding ops of the same name.
-    """
+    """Ops are distinguished by the number of preceding ops of the same name."""
     found: dict[str, ChangedForm] = {}
     ops: Counter[str] = Counter()
     for held, _, back in _changed(program):
@@ -119,7 +97,7 @@ def changed_forms(program: Program) -> dict[str, ChangedForm]:
 
 
 def _changed(program: Program) -> Iterator[tuple[Held, str, str]]:
-    """Yield the attributes that change, with descriptions of the original and the restored form."""
+    """Yields attributes with the original and the restored form, in words."""
     # The module must be kept alive while its ops are in use.
     module = program.load()
     for held in held_attributes(program, module):
@@ -162,7 +140,7 @@ def _in_words(attribute: Any) -> str:
 
 
 def _may_have_changed(file: File) -> bool:
-    """Return whether an attribute may have changed its form; only attributes in dictionaries can."""
+    """Only attributes in dictionaries can change their form."""
     dialects = [file.dialect(index) for index in range(len(file.dialects.names))]
     plain = [
         frozenset(

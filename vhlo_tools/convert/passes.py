@@ -9,15 +9,12 @@ from vhlo_tools.version import Version
 
 
 def to_vhlo(*, allow_other_dialects: bool) -> str:
-    """Return the pass that legalizes StableHLO to VHLO."""
     return f"stablehlo-legalize-to-vhlo{{allow-other-dialects={str(allow_other_dialects).lower()}}}"
 
 
 def to_version(version: Version) -> str:
-    """Return the pass that converts VHLO to ``version``."""
     return f"vhlo-to-version{{target={version}}}"
 
 
 def expansion(version: Version) -> str:
-    """Return the pass that rewrites features newer than ``version`` into older ones where possible."""
     return f"stablehlo-compatibility-expander{{target={version}}}"

@@ -28,31 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LibraryRetargeting:
-    """Retargeting by the library of a provider; ops of other dialects in an artifact are kept.
-
-    Attributes:
-        target: The target version or consumer, in the target grammar.
-        expansions: The expansions that are allowed.
-        as_of: The day from which windows in ``target`` count back, by default today.
-        provider: The bindings, by default the installed ones.
-        trusted: Whether MLIR may parse an artifact directly in this process.
-    """
+    """Ops of other dialects in an artifact are kept."""
 
     target: str
     expansions: ExpandOptions
-    as_of: date | None = None
+    as_of: date | None = None  # day from which windows in ``target`` count back; None for today
     provider: str | None = None
-    trusted: bool = False
+    trusted: bool = False  # MLIR may parse an artifact directly in this process
 
     def by_library(self, artifact: Artifact) -> Artifact:
-        """Return an artifact at the target.
-
-        Raises:
-            DowngradeError: If it needs a feature newer than the target.
-            UnsupportedFeatureError: If it contains something that no artifact can represent.
-            MalformedArtifactError: If the library cannot read it.
-            UnknownTargetError: If the target is unknown, or a version that the library cannot write.
-        """
         loaded = load_program(artifact, provider=self.provider, trusted=self.trusted)
         library = loaded.provider.library
         resolved = resolve_target(self.target, lambda: library, as_of=self.as_of).within(library)
@@ -60,26 +44,14 @@ class LibraryRetargeting:
         return serialize_program(loaded, resolved, allow_other_dialects=others, **self.expansions)
 
     def if_it_can(self, artifact: Artifact) -> Artifact | None:
-        """Return an artifact at the target; ``None`` if no library is installed that reads it and writes the target.
-
-        Raises:
-            DowngradeError: If it needs a feature newer than the target.
-            UnsupportedFeatureError: If it contains something that no artifact can represent.
-        """
+        """``None`` if no library is installed that reads the artifact and writes the target."""
         try:
             return self.by_library(artifact)
         except (MalformedArtifactError, UnknownTargetError, ProviderError, EngineStartError):
             return None
 
     def with_expansions(self, artifact: Artifact) -> Artifact:
-        """Return an artifact at the target: with its bytes edited if these suffice, otherwise by the library.
-
-        Raises:
-            DowngradeError: If it needs a feature newer than the target, and no expansion applies.
-            UnsupportedFeatureError: If it contains something that cannot be retargeted.
-            MalformedArtifactError: If it is damaged, or the library cannot read it.
-            UnknownTargetError: If the target is unknown.
-        """
+        """Edits the bytes if that suffices; otherwise the library retargets the artifact."""
         library = get_provider(self.provider).library
         target = resolve_target(self.target, lambda: library, as_of=self.as_of).specified(lambda: library)
         version = target.version
@@ -111,7 +83,7 @@ class LibraryRetargeting:
             raise DowngradeError(refusal.summary, errors) from error
 
     def _has_expandable(self, artifact: Artifact) -> bool:
-        """Return whether readers of its version reject something in an artifact that may be expanded."""
+        """Whether readers of its version reject something that may be expanded."""
         allowed = expansion_policy(**self.expansions)
         found = artifact.requirements().findings(artifact.version)
         return any(each.feature in allowed.exact | allowed.relaxed for each in found)

@@ -49,11 +49,7 @@ _NOT_EXPANDED: Final = Expanded((), ())
 
 
 class _Refused(Exception):  # noqa: N818 - it never leaves this module
-    """A program was rejected in its present form; the explanation is computed only if no rewrite helps.
-
-    Attributes:
-        explain: Returns the error that explains the rejection.
-    """
+    """A program was rejected in its present form; the explanation is computed only if no rewrite helps."""
 
     def __init__(self, explain: Callable[[], VhloToolsError]) -> None:
         super().__init__("refused")
@@ -70,27 +66,10 @@ def serialize_program(
     allow_relaxed: AllowRelaxed = (),
     allow_signature_change: bool = False,
 ) -> Artifact:
-    """Write ``program`` as a portable artifact.
+    """Writes an artifact; ops of other dialects that an artifact already contained remain in any case.
 
-    Args:
-        program: The program.
-        target: The target, whose version the provider's library must be able to write.
-        allow_other_dialects: Whether ops of other dialects may remain, which consumers since 1.11.0 read. Those that
-            an artifact already contained remain in any case, and shardings of several devices as ops of Shardy too,
-            except below 1.11.0.
-        legalize: Whether constructs without a form in VHLO are rewritten, as far as possible.
-        expand: Which features newer than the target are rewritten into older ones, with the same results.
-        allow_relaxed: Those that may be rewritten with something given up.
-        allow_signature_change: Whether that may change the types of arguments and results.
-
-    Returns:
-        The artifact, with warnings of features that readers of the target may reject, and notes of the rewrites.
-
-    Raises:
-        UnsupportedFeatureError: If it contains something that no artifact can represent.
-        DowngradeError: If it needs a feature newer than the target version.
-        InvalidProgramError: If the program is not valid.
-        ValueError: If a feature to be expanded is unknown, or has no such expansion.
+    Shardings of several devices remain, too, as ops of Shardy, except below 1.11.0. The findings of the artifact are
+    warnings of features that readers of the target may reject, and notes of the rewrites.
     """
     expansions = expansion_policy(expand, allow_relaxed, allow_signature_change)
     # What is of Shardy goes the same way whether it comes in an artifact, a module or text.
@@ -102,24 +81,14 @@ def serialize_program(
 
 
 def newest_artifact(program: Program, *, allow_other_dialects: bool, legalize: bool = True) -> Artifact:
-    """Write ``program`` for the newest version of the provider's library, from which all versions can be checked.
-
-    Its findings are notes of the rewrites.
-
-    Raises:
-        UnsupportedFeatureError: If it contains something that no artifact can represent.
-        InvalidProgramError: If the program is not valid.
-    """
+    """All versions can be checked from the newest artifact; its findings are notes of the rewrites."""
     return _attempted(program, None, NO_EXPANSIONS, allow_other_dialects=allow_other_dialects, legalize=legalize)
 
 
 def _attempted(
     program: Program, target: Target | None, expansions: ExpansionPolicy, *, allow_other_dialects: bool, legalize: bool
 ) -> Artifact:
-    """Write ``program`` unchanged or, if it is rejected, legalized.
-
-    Most programs need no legalization, and checking whether they do takes as long as writing them.
-    """
+    """Most programs need no legalization, and checking whether they do takes as long as writing them."""
     with names_in_utf8(program.name):
         return _legalized(program, target, expansions, allow_other_dialects=allow_other_dialects, legalize=legalize)
 
@@ -156,14 +125,7 @@ def _legalized(
 
 
 def _with_shardings(program: Program, target: Target | None, expansions: ExpansionPolicy) -> Artifact | None:
-    """Write ``program`` with its shardings as ops of Shardy beside VHLO, as ``jax.export`` does.
-
-    Returns:
-        The artifact, with a note; ``None`` if something else than Shardy stands in the way.
-
-    Raises:
-        DowngradeError: If readers of the target know no other dialects.
-    """
+    """Shardings become ops of Shardy, as in ``jax.export``; ``None`` if something else stands in the way."""
     try:
         newest = _attempt(program, None, NO_EXPANSIONS, allow_other_dialects=True)
     except (_Refused, VhloToolsError):
@@ -181,10 +143,7 @@ def _with_shardings(program: Program, target: Target | None, expansions: Expansi
 
 
 def _let_go(refusal: _Refused) -> None:
-    """Release the rejected module, which may be large: the frames in the traceback of ``refusal`` refer to it.
-
-    MLIR's own error refers to it too, through locations; its diagnostics are in the failure created from it.
-    """
+    """Frames in the traceback, and MLIR's error by locations, keep the rejected module alive, which may be large."""
     each: BaseException | None = refusal
     while each is not None:
         clear_frames(each.__traceback__)
@@ -196,15 +155,7 @@ def _let_go(refusal: _Refused) -> None:
 def _attempt(
     program: Program, target: Target | None, expansions: ExpansionPolicy, *, allow_other_dialects: bool
 ) -> Artifact:
-    """Write ``program`` for a target, or for the newest version, with nothing rewritten but what is newer than it.
-
-    Its findings are notes of the expansions.
-
-    Raises:
-        _Refused: If it contains something that no artifact can represent.
-        DowngradeError: If it needs a feature newer than the target version.
-        InvalidProgramError: If the program is not valid.
-    """
+    """Nothing is rewritten but what is newer than the target; the findings are notes of these expansions."""
     provider, current = program.provider, program.provider.library.current
     version = target.version if target else current
     operation = program.load()
@@ -244,10 +195,9 @@ def _attempt(
 
 
 def _explainable(program: Program, refused: Version, *, allow_other_dialects: bool) -> Artifact:
-    """Write ``program`` at the newest version at which the specification can say why it cannot be at ``refused``.
+    """At the newest version of the library, or of the specification, if that is older and the program can be at it.
 
-    That is the newest of the library, except where the library is newer than the specification: then it is that of the
-    specification, if the program can be at it, because op versions that came later are unknown.
+    Op versions that are newer than the specification are unknown, so it could not say why.
     """
     known = newest_version()
     if refused.minor_release < known < program.provider.library.current.minor_release:
@@ -264,10 +214,10 @@ def _expanded(program: Program, version: Version, expansions: ExpansionPolicy) -
 
 
 def _written(provider: Provider, operation: ModuleOp, version: Version) -> bytes:
-    """Return ``operation`` as bytecode with the producer of a portable artifact.
+    """The bindings cannot set the producer, so the header is replaced.
 
-    The bindings cannot set the producer, so the header is replaced. Offsets in the format are relative, and only the
-    padding of aligned data, which artifacts of only VHLO do not contain, depends on the length of the header.
+    Offsets in the format are relative, and only the padding of aligned data, which artifacts of only VHLO do not
+    contain, depends on the length of the header.
     """
     # The pieces are released before the header is replaced, so that there are at most two copies of large constants.
     data = b"".join(provider.bytecode(operation, version))

@@ -1,4 +1,4 @@
-"""The model of ``dialect_specs/``: versions, releases, features, ops, enums and defaults as data.
+"""Model of ``dialect_specs/``: versions, releases, features, ops, enums and defaults as data.
 
 No version number is hard-coded here; adding VHLO 1.23 is an edit of the data.
 """

@@ -1,4 +1,4 @@
-"""Which releases read and ran expanded programs, from ``dialect_specs/vhlo/expansions_confirmed.toml``."""
+"""Releases that read and ran expanded programs, from ``dialect_specs/vhlo/expansions_confirmed.toml``."""
 
 from __future__ import annotations
 
@@ -18,21 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExpansionConfirmation:
-    """An expanded program that a release of jaxlib older than the feature read.
-
-    Attributes:
-        feature: The id of the feature.
-        effect: The effect of its expansion.
-        release: The version of jaxlib.
-        written: The version of StableHLO that the program was written for.
-        not_run: Why the release did not run it; ``None`` if it did, with the right results.
-    """
+    """An expanded program that a release of jaxlib older than the feature read."""
 
     feature: str
     effect: Effect
     release: str
-    written: Version
-    not_run: str | None = None
+    written: Version  # the version of StableHLO that the program was written for
+    not_run: str | None = None  # why it was not run; None if it ran with the right results
 
 
 _KINDS: Final[dict[str, Kind]] = {
@@ -43,7 +35,6 @@ _KINDS: Final[dict[str, Kind]] = {
 
 @cache
 def known_confirmations() -> tuple[ExpansionConfirmation, ...]:
-    """Return what releases made of expanded programs, in the order of the features."""
     return load_entries("vhlo/expansions_confirmed.toml", "confirmation", _to_confirmation)
 
 

@@ -34,7 +34,7 @@ _WORDS: Mapping[type, str] = {
 
 
 def dialect_specs() -> Traversable:
-    """Return the folder of the data: inside the package in a wheel, beside it in a checkout."""
+    """The data is inside the package in a wheel, and beside it in a checkout."""
     folder = _folder()
     if folder is not None:
         return folder
@@ -49,7 +49,7 @@ def dialect_specs() -> Traversable:
 
 @cache
 def _folder() -> Path | None:
-    """Return the folder of the data; ``None`` if it is not in files, as where a package is a ZIP file."""
+    """Return ``None`` if the data is not in files, as where the package is a ZIP file."""
     package = Path(__file__).parents[1]
     return next((each for each in (package / "dialect_specs", package.parent / "dialect_specs") if each.is_dir()), None)
 
@@ -61,7 +61,7 @@ def _known_tables() -> Tables:
 
 
 def files_in(folder: str, specs: Traversable | None = None) -> list[str]:
-    """Return the TOML files of ``folder``, a path inside ``dialect_specs/``, as paths inside it, sorted."""
+    """Return the sorted TOML files of ``folder`` as paths inside ``dialect_specs/``."""
     if specs is None and (known := [file for file in _known_tables() if file.rpartition("/")[0] == folder]):
         return known
     found = (specs or dialect_specs()).joinpath(*folder.split("/"))
@@ -71,17 +71,7 @@ def files_in(folder: str, specs: Traversable | None = None) -> list[str]:
 
 
 def read_entries(file: str, table: str, specs: Traversable | None = None) -> list[dict[str, Any]]:
-    """Return the entries of the array of tables ``table`` in ``file``.
-
-    Args:
-        file: A path inside ``dialect_specs/``.
-        table: The name of the array.
-        specs: A folder to read instead of ``dialect_specs/``, such as that of a fork. A file missing in this folder has
-            no entries.
-
-    Raises:
-        InvalidSpecificationError: If the file is not TOML with this array.
-    """
+    """Read the array of tables ``table``; a file that is missing in ``specs``, the folder of a fork, has no entries."""
     known = _known_tables().get(file) if specs is None else None
     if known is not None:
         return _entries(known, table, f"{_folder()}/{file}")
@@ -112,20 +102,11 @@ def _entries(tables: Mapping[str, Any], table: str, found: object) -> list[dict[
 def load_entries(
     file: str, table: str, convert: Callable[[dict[str, Any]], _T], specs: Traversable | None = None
 ) -> tuple[_T, ...]:
-    """Return the result of ``convert`` for each entry of the array of tables ``table`` in ``file``.
-
-    Raises:
-        InvalidSpecificationError: If an entry lacks a key, has an unknown key, or has a value of another kind.
-    """
     return tuple(convert_entry(file, table, entry, convert) for entry in read_entries(file, table, specs))
 
 
 def convert_entry(file: str, table: str, entry: dict[str, Any], convert: Callable[[dict[str, Any]], _T]) -> _T:
-    """Return the result of ``convert`` for an entry of the array of tables ``table`` in ``file``.
-
-    Raises:
-        InvalidSpecificationError: If the entry lacks a key, has an unknown key, or has a value of another kind.
-    """
+    """Convert an entry; a missing or unknown key, or a value of another kind, is an ``InvalidSpecificationError``."""
     try:
         return convert(entry)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -135,15 +116,7 @@ def convert_entry(file: str, table: str, entry: dict[str, Any], convert: Callabl
 
 
 def check_entry(entry: dict[str, Any], **kinds: Kind) -> None:
-    """Reject unknown keys and values of another kind.
-
-    Args:
-        entry: An entry of a file.
-        kinds: The kind of each key's value: ``[str]`` is a list of strings, ``{"": str}`` a table of strings.
-
-    Raises:
-        ValueError: If a key is unknown, or a value is not of its kind.
-    """
+    """Reject unknown keys and values of another kind: ``[str]`` is a list, ``{"": str}`` a table of strings."""
     for key, value in entry.items():
         if key not in kinds:
             raise ValueError(f"unknown key {key}: expected {', '.join(kinds)}")

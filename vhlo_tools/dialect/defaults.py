@@ -1,4 +1,4 @@
-"""The default values that steps between op versions set and compare with, from ``dialect_specs/vhlo/defaults.toml``."""
+"""Default values that steps between op versions set and compare with, from ``dialect_specs/vhlo/defaults.toml``."""
 
 from __future__ import annotations
 
@@ -23,39 +23,27 @@ Computation = Literal["no_padding"]
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """A value that an upgrade sets and a downgrade compares with, or the other way round.
-
-    Attributes:
-        id: A stable name.
-        text: The value as VHLO text prints it; ``None`` if it is computed.
-        value: The value as a structure, from which a writer of bytes builds it; ``None`` if it is computed.
-        equals: Which values a downgrade accepts as equal to it.
-        computed: How it is computed from the op; ``None`` if it is constant.
-        of: The operand from which it is computed.
-    """
+    """A value that an upgrade sets and a downgrade compares with, or the other way round."""
 
     id: str
-    text: str | None = None
-    value: Structure | None = field(default=None, hash=False)
-    equals: Equality = "same"
-    computed: Computation | None = None
-    of: str | None = None
+    text: str | None = None  # as VHLO text prints it; None if it is computed
+    value: Structure | None = field(default=None, hash=False)  # for writers of bytes; None if it is computed
+    equals: Equality = "same"  # the values that a downgrade accepts as equal
+    computed: Computation | None = None  # how it is computed from the op; None if it is constant
+    of: str | None = None  # the operand from which it is computed
 
 
 def load_defaults(specs: Traversable | None = None) -> tuple[Default, ...]:
-    """Return the defaults of the folder ``specs``; by default, of ``dialect_specs/``."""
     return load_entries("vhlo/defaults.toml", "default", _to_default, specs)
 
 
 @cache
 def known_defaults() -> tuple[Default, ...]:
-    """Return all defaults."""
     return load_defaults()
 
 
 @cache
 def known_default(identifier: str) -> Default:
-    """Return the default with the id ``identifier``, which must exist."""
     return next(default for default in known_defaults() if default.id == identifier)
 
 

@@ -1,4 +1,4 @@
-"""``vhlo spec show``: the description of a name in a specification, as plain data."""
+"""``vhlo spec show``: describe a name of a specification as plain data."""
 
 from __future__ import annotations
 
@@ -26,11 +26,7 @@ _PREFIXES = ("!vhlo.", "#vhlo.", "vhlo.", "stablehlo.")
 
 
 def describe(specs: Specification, name: str) -> tuple[Description, ...]:
-    """Return the descriptions in ``specs`` of everything called ``name``, with or without its version.
-
-    Raises:
-        UnknownTargetError: If nothing has this name.
-    """
+    """``name`` is with or without its version."""
     plain = next((name.removeprefix(prefix) for prefix in _PREFIXES if name.startswith(prefix)), name)
     found = tuple(_found(specs, plain))
     if not found:
@@ -42,7 +38,7 @@ def describe(specs: Specification, name: str) -> tuple[Description, ...]:
 
 
 def nearest(specs: Specification, name: str) -> str:
-    """Return a suggestion of the names closest to ``name``; empty if none is close."""
+    """Return the closest names as the end of an error message; empty if none is close."""
     names = {_stem(entry.name) for entry in specs.entries() if entry.kind not in ("constraint", "step")}
     # Imported here because few names are misspelt.
     from difflib import get_close_matches

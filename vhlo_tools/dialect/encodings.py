@@ -1,4 +1,4 @@
-"""The encodings of types and attributes in bytecode, from ``dialect_specs/<dialect>/{types,attributes}.toml``.
+"""Bytecode encodings of types and attributes, from ``dialect_specs/<dialect>/{types,attributes}.toml``.
 
 An encoding is a code and a list of fields; the codec in :mod:`vhlo_tools.bytecode` interprets them.
 """
@@ -27,7 +27,6 @@ _KINDS = (
 
 
 def known_dialects() -> tuple[str, ...]:
-    """Return the dialects whose encodings are specified."""
     return ("builtin", "vhlo")
 
 
@@ -82,40 +81,29 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A type or an attribute: its version range and its encodings.
+    """A type or an attribute: its version range and its encodings."""
 
-    Attributes:
-        name: Its name as printed, without its dialect.
-        encodings: Its encodings, by code.
-        bits: The width of its values in bits, for a numeric type.
-        min: The first version that has it; ``None`` outside of VHLO.
-        max: The last version that has it; ``None`` while it is current.
-        last_read: The last version whose readers accept programs that contain it, where StableHLO dropped it although
-            VHLO still has it; ``None`` if all readers accept it.
-    """
-
-    name: str
+    name: str  # as printed, without its dialect
     encodings: tuple[Encoding, ...]
-    bits: int | None = None
-    min: Version | None = None
-    max: Version | None = None
+    bits: int | None = None  # the width of values of a numeric type
+    min: Version | None = None  # None outside of VHLO
+    max: Version | None = None  # None while it is current
+    #: The last version whose readers accept programs that contain it, where StableHLO dropped it although VHLO still
+    #: has it; None if all readers accept it.
     last_read: Version | None = None
 
 
 def load_spellings(dialect: str, kind: EntryKind, specs: Traversable | None = None) -> tuple[Spelling, ...]:
-    """Return the types or the attributes of ``dialect`` in the folder ``specs``; by default, in ``dialect_specs/``."""
     return load_entries(f"{dialect}/{_FILES[kind]}", kind, _to_spelling, specs)
 
 
 @cache
 def spellings_of(dialect: str, kind: EntryKind) -> tuple[Spelling, ...]:
-    """Return the types or the attributes of ``dialect``, in the order of the data."""
     return load_spellings(dialect, kind)
 
 
 @cache
 def encodings_of(dialect: str, kind: EntryKind) -> dict[int, Encoding]:
-    """Return the encodings of the types or the attributes of ``dialect``, by code; empty for an unspecified dialect."""
     if dialect not in known_dialects():
         return {}
     return {each.code: each for spelling in spellings_of(dialect, kind) for each in spelling.encodings}
@@ -123,7 +111,7 @@ def encodings_of(dialect: str, kind: EntryKind) -> dict[int, Encoding]:
 
 @cache
 def foreign_encodings(dialect: str) -> dict[int, Encoding]:
-    """Return the attribute encodings of a dialect that is used beside VHLO, by code; empty for an unknown dialect.
+    """Return the attribute encodings, by code, of a dialect that is used beside VHLO.
 
     The conversions keep such attributes as bytes; a comparison of the attributes of two files must decode the bytes.
     """

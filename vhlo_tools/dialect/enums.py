@@ -1,4 +1,4 @@
-"""The enum attributes of VHLO, from ``dialect_specs/vhlo/enums.toml``."""
+"""Enum attributes of VHLO, from ``dialect_specs/vhlo/enums.toml``."""
 
 from __future__ import annotations
 
@@ -15,57 +15,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EnumCase:
-    """A case of an enum attribute.
-
-    Attributes:
-        name: Its name as printed: ``WEAKORDER``.
-        value: Its number in the bytecode.
-        min: The first version that has it, which may be later than that of its enum.
-    """
-
-    name: str
-    value: int
-    min: Version
+    name: str  # as printed: ``WEAKORDER``
+    value: int  # the number in the bytecode
+    min: Version  # may be later than that of its enum
 
 
 @dataclass(frozen=True, slots=True)
 class Enum:
-    """An enum attribute.
-
-    Attributes:
-        name: Its name, with its version: ``comparison_type_v1``.
-        min: The first version of VHLO that has it.
-        max: The last version that has it; ``None`` while it is current.
-        cases: Its cases, by ascending value.
-    """
-
-    name: str
+    name: str  # with its version: ``comparison_type_v1``
     min: Version
-    max: Version | None
-    cases: tuple[EnumCase, ...]
+    max: Version | None  # None while it is current
+    cases: tuple[EnumCase, ...]  # by ascending value
 
     def case(self, name: str) -> EnumCase | None:
-        """Return the case called ``name``, or ``None``."""
         return next((case for case in self.cases if case.name == name), None)
 
     def case_of(self, value: int) -> EnumCase | None:
-        """Return the case with the number ``value``, or ``None``."""
         return next((case for case in self.cases if case.value == value), None)
 
 
 def load_enums(specs: Traversable | None = None) -> tuple[Enum, ...]:
-    """Return the enums of the folder ``specs``; by default, of ``dialect_specs/``."""
     return load_entries("vhlo/enums.toml", "enum", _to_enum, specs)
 
 
 @cache
 def known_enums() -> tuple[Enum, ...]:
-    """Return all enums."""
     return load_enums()
 
 
 def find_enum(name: str) -> Enum | None:
-    """Return the enum called ``name``, such as ``comparison_type_v1``, or ``None`` if it is unknown."""
     return _by_name().get(name)
 
 

@@ -37,7 +37,7 @@ def _feature_missing(specs: Specification) -> Iterator[Complaint]:
 
 
 def _arrivals(specs: Specification) -> Iterator[tuple[str, str, str, Version]]:
-    """Yield what versions introduced: its file, its name, the name that a feature uses for it, and the version."""
+    """Yield each introduced entry: its file, its name, the name that a feature uses for it, and the version."""
     for op in specs.ops:
         yield file_of(op), op.versions[0].name, op.name, op.versions[0].min
     for file, spellings in (("types", specs.types), ("attributes", specs.attributes)):

@@ -1,4 +1,4 @@
-"""The features, which name what versions introduced, from ``dialect_specs/vhlo/features.toml``."""
+"""Features, which name what versions introduced, from ``dialect_specs/vhlo/features.toml``."""
 
 from __future__ import annotations
 
@@ -80,19 +80,16 @@ class Feature:
 
 
 def load_features(specs: Traversable | None = None) -> tuple[Feature, ...]:
-    """Return the features of the folder ``specs``; by default, of ``dialect_specs/``."""
     return load_entries("vhlo/features.toml", "feature", _to_feature, specs)
 
 
 @cache
 def known_features() -> tuple[Feature, ...]:
-    """Return every feature, oldest first."""
     return load_features()
 
 
 @cache
 def known_feature(identifier: str) -> Feature:
-    """Return the feature with the id ``identifier``, which must exist."""
     return next(feature for feature in known_features() if feature.id == identifier)
 
 

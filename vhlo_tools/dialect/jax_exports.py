@@ -1,4 +1,4 @@
-"""What each release of jax writes and reads of jax.export files, from ``dialect_specs/jax_export/``."""
+"""Parts of jax.export files that each release of jax writes and reads, from ``dialect_specs/jax_export/``."""
 
 from __future__ import annotations
 
@@ -42,23 +42,14 @@ class JaxRelease:
 
 @dataclass(frozen=True, slots=True)
 class JaxExportPart:
-    """A part of jax.export files that not every release reads.
-
-    Attributes:
-        id: Its id.
-        value: Its value, if releases differ in the values that they read: the name of a type, or a version.
-        title: What it is, in a few words.
-        step: What fails in a release that does not read it: to load the file, or to call the function.
-        since: The first release that reads it, if not every known one does.
-        until: The last release that reads it, if a later one refuses it.
-    """
+    """A part of jax.export files that not every release reads."""
 
     id: str
     title: str
-    step: Literal["load", "call"]
-    value: str = ""
-    since: str | None = None
-    until: str | None = None
+    step: Literal["load", "call"]  # what fails in a release that does not read it
+    value: str = ""  # a type or a version, if releases differ in the values that they read
+    since: str | None = None  # the first release that reads it; None if all known ones do
+    until: str | None = None  # the last release that reads it; None if no later one refuses it
 
 
 _RELEASE: dict[str, Kind] = {
@@ -75,13 +66,11 @@ _PART: dict[str, Kind] = {
 
 @cache
 def known_jax_releases(specs: Traversable | None = None) -> tuple[JaxRelease, ...]:
-    """Return the releases of jax, oldest first; by default those of ``dialect_specs/``."""
     return load_entries("jax_export/releases.toml", "release", _to_release, specs)
 
 
 @cache
 def known_jax_export_parts(specs: Traversable | None = None) -> tuple[JaxExportPart, ...]:
-    """Return the parts of jax.export files that not every release reads; by default those of ``dialect_specs/``."""
     return load_entries("jax_export/parts.toml", "part", _to_part, specs)
 
 

@@ -1,4 +1,4 @@
-"""``vhlo spec lint``: the rules inside a specification, and the add-only rule against its last release."""
+"""``vhlo spec lint``: rules inside a specification, and the add-only rule against its last release."""
 
 from __future__ import annotations
 
@@ -22,16 +22,7 @@ if TYPE_CHECKING:
 
 
 def lint(specs: Specification, against: str | None = None) -> tuple[Violation, ...]:
-    """Return the violations of rules in ``specs``, sorted by file.
-
-    Args:
-        specs: The specification to lint.
-        against: The baseline that must not change: a folder, or a git revision of the folder of ``specs``; by default
-            its last release, if it has one.
-
-    Raises:
-        InvalidSpecificationError: If ``against`` cannot be read.
-    """
+    """``against`` is a folder, or a git revision of the folder of ``specs``; by default its last release, if any."""
     inside = [
         Violation(rule.id, file, entry, message, rule.remedy)
         for rule in RULES
@@ -43,12 +34,11 @@ def lint(specs: Specification, against: str | None = None) -> tuple[Violation, .
 
 
 def has_release(specs: Specification) -> bool:
-    """Return whether the folder of ``specs`` contains the baseline of its last release."""
     return specs.folder.joinpath(RELEASED).is_file()
 
 
 def write_release(specs: Specification) -> Path:
-    """Record ``specs``, which must have no violation, as the last release of its folder; return the file written."""
+    """Record ``specs``, which must have no violation, as the last release of its folder."""
     path = Path(str(specs.folder)) / RELEASED
     write_atomically(path, [baseline_text(baseline_of(specs)).encode()], force=True)
     return path

@@ -1,4 +1,4 @@
-"""The ops of VHLO with all their versions, from ``dialect_specs/vhlo/ops/``, whose README defines every key."""
+"""Ops of VHLO with all their versions, from ``dialect_specs/vhlo/ops/``, whose README defines every key."""
 
 from __future__ import annotations
 
@@ -22,12 +22,7 @@ Predicate = Literal["same_element_types", "attributes_are_not", "operands_are_no
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """An operand, a result or a region of an op.
-
-    Attributes:
-        name: Its name.
-        variadic: Whether it is any number of values or regions instead of exactly one.
-    """
+    """An operand, a result or a region of an op."""
 
     name: str
     variadic: bool = False
@@ -38,29 +33,15 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class OpVersion:
-    """One version of an op.
-
-    Attributes:
-        op: The name of the op, without dialect and version: ``exponential``.
-        number: The number of this version, counted from 1.
-        min: The first version of VHLO that has it.
-        max: The last version that has it; ``None`` while it is current.
-        operands: Its operands, in order.
-        results: Its results, in order.
-        attributes: Its inherent attributes, all always present, in the order of a properties entry in the bytecode.
-        regions: Its regions, in order.
-        forgotten: Whether the library no longer knows it, although artifacts contain it.
-    """
-
-    op: str
-    number: int
+    op: str  # without dialect and version: ``exponential``
+    number: int  # from 1
     min: Version
-    max: Version | None
+    max: Version | None  # None while it is current
     operands: tuple[Slot, ...]
     results: tuple[Slot, ...]
-    attributes: tuple[str, ...]
+    attributes: tuple[str, ...]  # inherent, all always present, in the order of a properties entry in the bytecode
     regions: tuple[Slot, ...] = ()
-    forgotten: bool = False
+    forgotten: bool = False  # the library no longer knows it, although artifacts contain it
 
     @property
     def name(self) -> str:
@@ -68,17 +49,10 @@ class OpVersion:
         return f"{self.op}_v{self.number}"
 
     def is_in(self, version: Version) -> bool:
-        """Return whether ``version`` of VHLO has this op version."""
         return self.min <= version.minor_release and (self.max is None or version.minor_release <= self.max)
 
     def operand_slices(self, count: int) -> dict[str, slice]:
-        """Return, by name, the slice of each operand among ``count`` operands.
-
-        Several variadic operands of one op have equal numbers of values: VHLO stores no segment sizes.
-
-        Raises:
-            ValueError: If the op cannot have ``count`` operands.
-        """
+        """Several variadic operands of one op have equal numbers of values: VHLO stores no segment sizes."""
         variadic = sum(slot.variadic for slot in self.operands)
         rest = count - (len(self.operands) - variadic)
         if rest < 0 or (rest % variadic if variadic else rest):
@@ -93,99 +67,62 @@ class OpVersion:
 
 @dataclass(frozen=True, slots=True)
 class OpStep:
-    """The change between two neighbouring versions of an op, in both directions.
-
-    Attributes:
-        older: The number of the older version.
-        newer: The number of the newer version.
-        feature: The feature named by a refused downgrade; ``None`` if no downgrade can be refused.
-        added: Attributes of the newer version only, with the id of the default that an upgrade sets and that a
-            downgrade requires.
-        removed: Attributes of the older version only, with the id of the default that a downgrade sets.
-        single: The variadics that must have exactly one value in a downgrade.
-        empty: The variadic regions that must be empty in a downgrade.
-    """
+    """The change between two neighbouring versions of an op, in both directions."""
 
     older: int
     newer: int
-    feature: str | None = None
+    feature: str | None = None  # named by a refused downgrade; None if none can be refused
+    #: Attributes of the newer version only, with the id of the default that an upgrade sets and a downgrade requires.
     added: Mapping[str, str] = field(default_factory=dict, hash=False)
+    #: attributes of the older version, with the defaults that a downgrade sets
     removed: Mapping[str, str] = field(default_factory=dict, hash=False)
-    single: tuple[str, ...] = ()
-    empty: tuple[str, ...] = ()
+    single: tuple[str, ...] = ()  # variadics that must have exactly one value in a downgrade
+    empty: tuple[str, ...] = ()  # variadic regions that must be empty in a downgrade
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A form of an op that is refused below a version, although that version has the op.
-
-    Attributes:
-        feature: The id of its feature.
-        since: The first version that allows the form.
-        versions: The numbers of the op versions to which it applies.
-        requires: The predicate that must hold below ``since``.
-        operands: The operands that the predicate concerns.
-        attributes: The attributes that the predicate concerns.
-        kind: The kind of type or attribute that the predicate concerns.
-        value: The value that the predicate concerns.
-        types: The element types that the predicate concerns.
-        readers_accept_until: The last version whose readers accept the op nevertheless; ``None`` if none does.
-    """
+    """A form of an op that is refused below a version, although that version has the op."""
 
     feature: str
-    since: Version
-    versions: tuple[int, ...]
-    requires: Predicate
+    since: Version  # the first version that allows the form
+    versions: tuple[int, ...]  # the numbers of the op versions to which it applies
+    requires: Predicate  # must hold below ``since``; the fields below are what it concerns
     operands: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()
     kind: str | None = None
     value: Structure | None = field(default=None, hash=False)
-    types: tuple[str, ...] = ()
-    readers_accept_until: Version | None = None
+    types: tuple[str, ...] = ()  # element types
+    readers_accept_until: Version | None = None  # the last version whose readers accept it nevertheless
 
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """An op with all its versions.
-
-    Attributes:
-        name: Its name, without dialect and version.
-        family: The family, which is the stem of the name of its file.
-        versions: Its versions, oldest first.
-        steps: The steps between neighbouring versions, oldest first.
-        constraints: The forms that versions do not allow.
-    """
-
     name: str
-    family: str
+    family: str  # the stem of the name of its file
     versions: tuple[OpVersion, ...]
     steps: tuple[OpStep, ...] = ()
     constraints: tuple[Constraint, ...] = ()
 
     def at(self, version: Version) -> OpVersion | None:
-        """Return the version of the op in ``version`` of VHLO, or ``None`` if that version does not have the op."""
         return next((candidate for candidate in self.versions if candidate.is_in(version)), None)
 
 
 def load_ops(specs: Traversable | None = None) -> tuple[Op, ...]:
-    """Return the ops of the folder ``specs``, sorted by name; by default, of ``dialect_specs/``."""
     return _sorted(_convert(file, entry) for file, entry in _read_ops(specs))
 
 
 @cache
 def known_ops() -> tuple[Op, ...]:
-    """Return every op, sorted by name."""
     return _sorted(map(_known_op, range(len(_known_entries()))))
 
 
 def find_op(name: str) -> Op | None:
-    """Return the op called ``name``, such as ``exponential``, or ``None`` if it is unknown."""
     number = _known_numbers().get(name)
     return None if number is None else _known_op(number)
 
 
 def find_op_version(name: str) -> OpVersion | None:
-    """Return the op version called ``name`` in bytecode, such as ``exponential_v2``, or ``None`` if it is unknown."""
     found = _found.get(name)
     if found is None and (op := find_op(name.rpartition("_v")[0])) is not None:
         _found.update({version.name: version for version in op.versions})
@@ -229,7 +166,6 @@ def _known_op(number: int) -> Op:
 
 
 def _read_ops(specs: Traversable | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the entries of ops, each with its file."""
     for file in files_in("vhlo/ops", specs):
         yield from ((file, entry) for entry in read_entries(file, "op", specs))
 

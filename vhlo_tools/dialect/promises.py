@@ -1,4 +1,4 @@
-"""How long upstream promises compatibility for a file, from ``dialect_specs/promises.toml``."""
+"""Upstream's promises of compatibility for files, from ``dialect_specs/promises.toml``."""
 
 from __future__ import annotations
 
@@ -14,30 +14,21 @@ WindowName = Literal["backward", "forward", "jax-export"]
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """A promise of compatibility.
+    """A promise of compatibility: of new readers for old files, of new writers for old consumers, or of jax.export."""
 
-    Attributes:
-        window: What is promised: that new releases read old files (``backward``); that they can write files for old
-            consumers (``forward``); or that new releases of jax call old files (``jax-export``).
-        months: How far apart the writing and the reading release may have been made, in months.
-        source: The document that says so, with its repository and revision.
-        since: The first version of StableHLO for whose files it holds; ``None`` for files of any version.
-    """
-
-    window: WindowName
-    months: int
-    source: str
-    since: Version | None = None
+    window: WindowName  # ``backward``, ``forward`` or ``jax-export``
+    months: int  # how far apart the writing and the reading release may have been made
+    source: str  # the document, with its repository and revision
+    since: Version | None = None  # the first version of StableHLO that it covers; None if all
 
 
 @cache
 def known_promises() -> tuple[Promise, ...]:
-    """Return all promises; those of one window oldest first."""
     return load_entries("promises.toml", "promise", _to_promise)
 
 
 def promised(window: WindowName, version: Version) -> Promise | None:
-    """Return the promise of a window for files of a version; ``None`` if there was none yet."""
+    """Return the promise for files of ``version``; ``None`` if there was none yet."""
     held = [each for each in known_promises() if each.window == window]
     return next((each for each in reversed(held) if each.since is None or each.since <= version), None)
 

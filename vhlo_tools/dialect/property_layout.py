@@ -1,4 +1,4 @@
-"""The inherent attributes in the properties of ops, from ``dialect_specs/properties.toml`` and the ops of VHLO."""
+"""Inherent attributes in the properties of ops, from ``dialect_specs/properties.toml`` and the ops of VHLO."""
 
 from __future__ import annotations
 
@@ -10,19 +10,12 @@ from vhlo_tools.dialect.ops import find_op_version
 
 
 class PropertySlot(NamedTuple):
-    """An inherent attribute.
-
-    Attributes:
-        name: Its name.
-        optional: Whether it may be absent.
-    """
-
     name: str
     optional: bool
 
 
 def property_slots(op: str) -> tuple[PropertySlot, ...] | None:
-    """Return the inherent attributes of ``op``, a name with its dialect, in order; ``None`` if the op is unknown."""
+    """Return the slots of ``op``, a name with its dialect, in order; ``None`` if the op is unknown."""
     dialect, _, short = op.partition(".")
     if dialect != "vhlo":
         return _others().get(op)

@@ -1,4 +1,4 @@
-"""Baselines of released specifications, and the add-only rule: nothing that is released changes or disappears.
+"""Baselines of released specifications, and the add-only rule: no released entry changes or disappears.
 
 A baseline is a specification without its prose, as JSON. ``released.json`` in the folder of a specification is the
 baseline of its last release; any other folder, or a git revision of the same folder, can serve as a baseline as well.
@@ -37,7 +37,6 @@ _REMEDY = "released entries must not change: revert the change, and add a new ve
 
 
 def baseline_of(specs: Specification) -> Baseline:
-    """Return the baseline of ``specs``."""
     return {
         "version": {str(each.version): {"bytecode": each.bytecode} for each in specs.versions},
         "op": {name: _op_version(version) for name, version in specs.op_versions.items()},
@@ -71,7 +70,7 @@ def baseline_of(specs: Specification) -> Baseline:
 
 
 def baseline_text(baseline: Baseline) -> str:
-    """Return ``baseline`` as JSON with one line per entry, so that its changes are easy to read."""
+    """One line per entry, so that diffs are easy to read."""
     kinds = []
     for kind, entries in baseline.items():
         lines = ",\n".join(f"    {json.dumps(name)}: {json.dumps(facts)}" for name, facts in entries.items())
@@ -80,11 +79,6 @@ def baseline_text(baseline: Baseline) -> str:
 
 
 def read_released(specs: Traversable) -> Baseline | None:
-    """Return the baseline of the last release of the folder ``specs``, if it has one.
-
-    Raises:
-        InvalidSpecificationError: If the file cannot be read.
-    """
     file = specs.joinpath(RELEASED)
     if not file.is_file():
         return None
@@ -100,11 +94,7 @@ def read_released(specs: Traversable) -> Baseline | None:
 
 
 def read_baseline(against: str, specs: Traversable) -> Baseline:
-    """Return the baseline that ``against`` names: a folder, or a git revision of the folder ``specs``.
-
-    Raises:
-        InvalidSpecificationError: If ``against`` is neither.
-    """
+    """``against`` is a folder, or a git revision of the folder ``specs``."""
     if Path(against).is_dir():
         return baseline_of(load_specification(Path(against)))
     with TemporaryDirectory() as folder:
@@ -138,7 +128,7 @@ def _git(folder: Path, *arguments: str) -> bytes:
 
 
 def broken_promises(specs: Specification, released: Baseline) -> Iterator[Violation]:
-    """Yield a violation for each change or removal of what is ``released``, and addition to a released version."""
+    """Yield a violation for each change or removal of a released entry, and each addition to a released version."""
     present, files = baseline_of(specs), _files(specs)
     versions = [Version(version) for version in released.get("version", ())]
     newest = max(versions, default=None)

@@ -52,13 +52,11 @@ _KINDS |= {"date": date, "probed": bool}
 
 
 def load_releases(specs: Traversable | None = None) -> tuple[Release, ...]:
-    """Return the releases of the folder ``specs``; by default, of ``dialect_specs/``."""
     return load_entries("releases.toml", "release", _to_release, specs)
 
 
 @cache
 def known_releases() -> tuple[Release, ...]:
-    """Return every release, grouped by package and oldest first."""
     return load_releases()
 
 

@@ -27,15 +27,6 @@ _Check = Callable[[Specification], Iterator[Complaint]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A lint rule.
-
-    Attributes:
-        id: A stable name.
-        requires: Its requirement.
-        remedy: What to do about a violation.
-        check: The function that yields the violations.
-    """
-
     id: str
     requires: str
     remedy: str
@@ -44,18 +35,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation of a rule.
-
-    Attributes:
-        rule: The id of the rule.
-        file: The file, as a path inside the folder of the specification.
-        entry: The entry in the file.
-        message: What was found.
-        remedy: What to do.
-    """
-
     rule: str
-    file: str
+    file: str  # a path inside the folder of the specification
     entry: str
     message: str
     remedy: str
@@ -68,8 +49,6 @@ RULES: list[Rule] = []
 
 
 def rule(identifier: str, requires: str, remedy: str) -> Callable[[_Check], _Check]:
-    """Return a decorator that registers a function as the check of a rule."""
-
     def register(check: _Check) -> _Check:
         RULES.append(Rule(identifier, requires, remedy, check))
         return check
@@ -84,7 +63,6 @@ def follows(newer: Version, older: Version) -> bool:
 
 
 def file_of(op: Op) -> str:
-    """Return the file that contains ``op``."""
     return f"vhlo/ops/{op.family}.toml"
 
 
@@ -140,7 +118,7 @@ def _name_unique(specs: Specification) -> Iterator[Complaint]:
 
 
 def _names_in(version: OpVersion) -> tuple[tuple[str, ...], ...]:
-    """Return the names of the operands, results, regions and attributes of an op version, one tuple for each kind."""
+    """Return the names of the operands, results, regions and attributes, one tuple for each kind."""
     slots = (version.operands, version.results, version.regions)
     return (*(tuple(slot.name for slot in each) for each in slots), version.attributes)
 

@@ -22,7 +22,7 @@ _TENSOR: Structure = {"type": "tensor_v1", "shape": [1, 2, 3, 4], "element": {"t
 
 
 def sample(specs: Specification, version: OpVersion) -> OpStructure:
-    """Return an op of ``version`` that every step accepts.
+    """Build an op of ``version`` that every step accepts.
 
     Attributes that no step names are strings, and all values have one type, because the meaning of ops is unspecified.
     """
@@ -49,12 +49,9 @@ def sample(specs: Specification, version: OpVersion) -> OpStructure:
 
 
 def sample_structure(specs: Specification, kind: EntryKind, name: str) -> Structure:
-    """Return the minimal value of the type, or attribute of the kind, ``name`` that its encoding permits.
+    """Build the minimal type or attribute that the encoding permits.
 
-    A type without parameters is the element type of a tensor, as in programs, if the specification has tensors.
-
-    Raises:
-        KeyError: If there is no such type or attribute.
+    A type without parameters becomes the element type of a tensor, as in programs, if the specification has tensors.
     """
     encoding = specs.kinds[kind][name].encodings[0]
     structure: dict[str, object] = {kind: name}
@@ -67,12 +64,9 @@ def sample_structure(specs: Specification, kind: EntryKind, name: str) -> Struct
 
 
 def sample_holding(specs: Specification, held: Structure, *versions: Version) -> OpStructure:
-    """Return an op that contains ``held``, a type of its operands or an attribute, and is the same in all ``versions``.
+    """Build an op that contains ``held`` and is the same in all ``versions``.
 
     The op is as old as VHLO and has no constraints, so that only ``held`` can exclude it from a version.
-
-    Raises:
-        LookupError: If there is no such op.
     """
     is_type = "attribute" not in held
     fitting = [

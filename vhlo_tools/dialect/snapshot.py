@@ -1,4 +1,4 @@
-"""The files of ``dialect_specs/`` as they were parsed before: to parse them all takes as long as the rest of a command.
+"""Cache of the parsed files of ``dialect_specs/``: parsing them all takes as long as the rest of a command.
 
 A snapshot is the source of a Python module, with the tables and a digest of the files that they were parsed from. The
 build of a wheel makes one (``scripts/build_hook.py``), which is installed as any module is. A checkout, whose files
@@ -29,9 +29,9 @@ _DIGEST: Final = 8
 
 
 def read_tables(folder: Path) -> Tables:
-    """Return the tables of all files in our own ``folder``, from a snapshot of what they are now; empty without one.
+    """Return the tables of our own ``folder`` from a current snapshot, or nothing.
 
-    A checkout without one makes it, unless Python is told to keep nothing (``PYTHONDONTWRITEBYTECODE``).
+    A checkout without a snapshot makes it, unless Python is told to keep nothing (``PYTHONDONTWRITEBYTECODE``).
     """
     files = files_below(folder)
     digest = digest_of(files)
@@ -62,7 +62,7 @@ def read_tables(folder: Path) -> Tables:
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
-    """Return the contents of the TOML files in ``folder`` and below, by their paths inside it, sorted."""
+    """Paths are inside ``folder``, and sorted."""
     return dict(sorted(_files_below(folder, "")))
 
 
@@ -76,16 +76,11 @@ def _files_below(folder: Path, within: str) -> Iterator[tuple[str, bytes]]:
 
 
 def digest_of(files: Mapping[str, bytes]) -> bytes:
-    """Return what a snapshot knows its files by: the digest by which Python knows the sources of what it compiled."""
+    """The same digest by which Python knows the sources of compiled modules."""
     return source_hash(b"".join(b"%s\0%d\0%s" % (path.encode(), len(data), data) for path, data in files.items()))
 
 
 def snapshot_source(files: Mapping[str, bytes]) -> str:
-    """Return the snapshot of files as the source of a module.
-
-    Raises:
-        ValueError: If a file is not TOML.
-    """
     # Imported here because a snapshot is made once.
     from vhlo_tools.documents import read_toml
 
@@ -95,7 +90,7 @@ def snapshot_source(files: Mapping[str, bytes]) -> str:
 
 
 def kept_place() -> Path | None:
-    """Return the file that a checkout's snapshot is kept in; ``None`` where Python keeps nothing that it compiles."""
+    """Return the file of a checkout's snapshot; ``None`` where Python keeps nothing that it compiles."""
     with suppress(NotImplementedError):
         # Not with the suffix by which Python would take it for the module.
         return Path(cache_from_source(str(Path(__file__).with_name(f"{SHIPPED}.py")))).with_suffix(".kept")
@@ -109,7 +104,7 @@ def _tables(code: Any) -> Tables:
 
 
 def _keep(place: Path, data: bytes) -> None:
-    """Write what is kept, if it can be: to be without it is slower, and no error."""
+    """A failure to write is no error: work without a snapshot is only slower."""
     written = place.with_name(f"{place.name}.{os.getpid()}")
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)

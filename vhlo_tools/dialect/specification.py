@@ -1,4 +1,4 @@
-"""The contents of one folder of specifications as one object: our folder, or that of a fork of VHLO."""
+"""Contents of one folder of specifications as one object: our folder, or that of a fork of VHLO."""
 
 from __future__ import annotations
 
@@ -36,64 +36,39 @@ _FILES = ("versions.toml", "vhlo/types.toml", "vhlo/attributes.toml", "vhlo/enum
 
 @dataclass(frozen=True, slots=True)
 class SpecificationEntry:
-    """One entry of a specification, and its version range.
-
-    Attributes:
-        kind: ``op``, ``type``, ``attribute``, ``enum``, ``case``, ``constraint``, ``step``, ``feature``, ``encoding``,
-            ``default`` or ``version``.
-        name: Its name, with its version if it has one.
-        min: The first version of VHLO that has it; for a constraint, the first that refuses.
-        max: The last version of VHLO that has it; ``None`` while it is current.
-    """
-
+    #: ``op``, ``type``, ``attribute``, ``enum``, ``case``, ``constraint``, ``step``, ``feature``, ``encoding``,
+    #: ``default`` or ``version``
     kind: str
-    name: str
-    min: Version
-    max: Version | None
+    name: str  # with its version if it has one
+    min: Version  # for a constraint, the first version that refuses
+    max: Version | None  # None while it is current
 
 
 # Not slotted: cached properties keep their results in __dict__.
 @dataclass(frozen=True)
 class Specification:
-    """The contents of a folder of specifications.
-
-    Attributes:
-        folder: The folder.
-        versions: The versions of StableHLO, oldest first.
-        ops: The ops with their versions, steps and constraints, by name.
-        types: The types of VHLO.
-        attributes: The attributes of VHLO.
-        builtin_types: The types of MLIR itself that artifacts contain.
-        builtin_attributes: The attributes of MLIR itself.
-        enums: The enum attributes with their cases.
-        features: The features, oldest first; those of the kinds in :data:`ENCODING_KINDS` are the encoding rules.
-        defaults: The values that steps set and compare with.
-    """
-
     folder: Traversable
-    versions: tuple[VersionEntry, ...]
+    versions: tuple[VersionEntry, ...]  # oldest first
     ops: tuple[Op, ...]
     types: tuple[Spelling, ...]
     attributes: tuple[Spelling, ...]
-    builtin_types: tuple[Spelling, ...]
+    builtin_types: tuple[Spelling, ...]  # types of MLIR itself that artifacts contain
     builtin_attributes: tuple[Spelling, ...]
     enums: tuple[Enum, ...]
-    features: tuple[Feature, ...]
+    features: tuple[Feature, ...]  # oldest first; the kinds in ENCODING_KINDS are encoding rules
     defaults: tuple[Default, ...]
 
     @property
     def newest(self) -> Version:
-        """The newest version."""
         return self.versions[-1].version
 
     @cached_property
     def op_versions(self) -> Mapping[str, OpVersion]:
-        """Every op version, by its name in bytecode."""
+        """Keys are the names in bytecode."""
         return {version.name: version for op in self.ops for version in op.versions}
 
     @cached_property
     def kinds(self) -> Mapping[str, Mapping[str, Spelling]]:
-        """The attributes (``attribute``) and types (``type``) of which structures can be, by name."""
         return {
             "attribute": {spelling.name: spelling for spelling in self.attributes},
             "type": {spelling.name: spelling for spelling in self.types},
@@ -108,35 +83,29 @@ class Specification:
         return {enum.name: enum for enum in self.enums}
 
     def op(self, name: str) -> Op | None:
-        """Return the op called ``name``, without version, or ``None``."""
         return self._ops.get(name)
 
     def enum(self, name: str) -> Enum | None:
-        """Return the enum called ``name``, or ``None``."""
         return self._enums.get(name)
 
     def feature(self, identifier: str | None) -> Feature | None:
-        """Return the feature with the id ``identifier``, or ``None``."""
         return next((feature for feature in self.features if feature.id == identifier), None)
 
     def default(self, identifier: str) -> Default | None:
-        """Return the default with the id ``identifier``, or ``None``."""
         return next((default for default in self.defaults if default.id == identifier), None)
 
     def features_of(self, name: str) -> tuple[Feature, ...]:
-        """Return the features that name ``name``: an op without its version, or a type, attribute or enum with it."""
+        """``name`` is an op without its version, or a type, attribute or enum with it."""
         return tuple(feature for feature in self.features if name in feature.ops or name in feature.names)
 
     def before(self, version: Version) -> Version | None:
-        """Return the last version before ``version``, or ``None``."""
         return max((entry.version for entry in self.versions if entry.version < version), default=None)
 
     def after(self, version: Version) -> Version | None:
-        """Return the first version after ``version``, or ``None``."""
         return min((entry.version for entry in self.versions if entry.version > version), default=None)
 
     def steps(self) -> Iterator[tuple[Op, OpStep, OpVersion, OpVersion]]:
-        """Yield every step both of whose versions exist, with its op and the two versions."""
+        """Yield every step both of whose versions exist, with its op, the older and the newer version."""
         for op in self.ops:
             by_number = {version.number: version for version in op.versions}
             for step in op.steps:
@@ -144,7 +113,7 @@ class Specification:
                     yield op, step, by_number[step.older], by_number[step.newer]
 
     def constraints(self) -> Iterator[tuple[str, Op, Constraint]]:
-        """Yield every constraint as a name (its op and its feature), its op, and the constraint."""
+        """Yield a name (op and feature), the op and the constraint."""
         for op in self.ops:
             seen: dict[str, int] = {}
             for constraint in op.constraints:
@@ -153,7 +122,6 @@ class Specification:
                 yield f"{op.name}.{constraint.feature}{nth}", op, constraint
 
     def entries(self) -> Iterator[SpecificationEntry]:
-        """Yield all entries, kind by kind."""
         for version in self.op_versions.values():
             yield SpecificationEntry("op", version.name, version.min, version.max)
         for kind, spellings in (("type", self.types), ("attribute", self.attributes)):
@@ -182,18 +150,13 @@ class Specification:
 
 
 def defaults_of(step: OpStep) -> set[str]:
-    """Return the ids of the defaults that ``step`` sets or compares with."""
     return {*step.added.values(), *step.removed.values()}
 
 
 def load_specification(folder: Path | Traversable | None = None) -> Specification:
-    """Return the specification in ``folder``; by default, ours.
+    """Load the specification in ``folder``, of which any file may be missing; by default, ours.
 
-    The folder has the layout of ``dialect_specs/``, and any file may be missing. Without ``versions.toml`` the versions
-    are the known versions of StableHLO.
-
-    Raises:
-        InvalidSpecificationError: If there is no such folder, it contains no specification, or a file cannot be read.
+    Without ``versions.toml`` the versions are the known versions of StableHLO.
     """
     specs = folder or dialect_specs()
     if not any(specs.joinpath(*file.split("/")).is_file() for file in _FILES) and not files_in("vhlo/ops", specs):
@@ -237,7 +200,7 @@ class _KnownSpecification(Specification):
         return Specification(**parts) if parts else super().__new__(cls)
 
     def __init__(self) -> None:
-        """Make nothing yet."""
+        """Make nothing yet: each part is made when it is first asked for."""
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._PARTS:
@@ -258,14 +221,13 @@ class _KnownSpecification(Specification):
 
 @cache
 def known_specification() -> Specification:
-    """Return our specification; each of its files is read only once per process."""
     return _KnownSpecification()
 
 
 def structures_in(value: Any) -> Iterator[Mapping[str, Any]]:
     """Yield every attribute and type in a structure as in ``defaults.toml``, outer before inner.
 
-    One that is shared is yielded once: those of a file, written out, may be exponentially many.
+    A shared one is yielded once: those of a file, written out, may be exponentially many.
     """
     pending, seen = [value], set[int]()
     while pending:

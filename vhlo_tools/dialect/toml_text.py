@@ -13,12 +13,11 @@ _TABLES: Final = frozenset({"version", "step", "constraint", "encoding", "expans
 
 
 def document_text(table: str, entries: Sequence[Mapping[str, Any]]) -> str:
-    """Return ``entries`` as the array of tables ``table``, with a blank line between two of them."""
+    """A blank line separates two entries."""
     return "\n".join(entry_text(table, entry) for entry in entries)
 
 
 def entry_text(table: str, entry: Mapping[str, Any]) -> str:
-    """Return one entry of the array of tables ``table``."""
     return "".join(_lines(table, entry))
 
 
@@ -40,7 +39,6 @@ def _cases(values: Sequence[Any]) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return a value: a string, a number, a date, true or false, or a list or a table of values."""
     match value:
         case bool():
             return str(value).lower()

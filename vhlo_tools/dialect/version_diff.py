@@ -1,4 +1,4 @@
-"""``vhlo spec diff``: the changes between two versions, as a changelog.
+"""``vhlo spec diff``: changes between two versions, as a changelog.
 
 The changes are derived from the version ranges of the entries, not recorded a second time.
 """
@@ -32,30 +32,17 @@ _REVERSED: dict[Action, Action] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change between two neighbouring versions.
-
-    Attributes:
-        version: The newer of the two.
-        action: What happened to the entry. In a diff from newer to older, the effect of going back.
-        kind: ``op``, ``op version``, ``type``, ``attribute``, ``enum``, ``case``, ``constraint``, ``encoding`` or
-            ``bytecode``.
-        name: Its name.
-        detail: Further details; may be empty.
-    """
-
-    version: Version
-    action: Action
+    version: Version  # the newer of the two
+    action: Action  # in a diff from newer to older, the effect of going back
+    #: ``op``, ``op version``, ``type``, ``attribute``, ``enum``, ``case``, ``constraint``, ``encoding`` or
+    #: ``bytecode``
     kind: str
     name: str
     detail: str = ""
 
 
 def diff(specs: Specification, start: Version, end: Version) -> tuple[Change, ...]:
-    """Return the changes from ``start`` to ``end``, version by version in that direction.
-
-    Raises:
-        UnknownTargetError: If one of the two is not a version of ``specs``.
-    """
+    """Return the changes version by version, in the direction from ``start`` to ``end``."""
     known = [entry.version for entry in specs.versions]
     for version in (start, end):
         if version.minor_release not in known:
@@ -82,7 +69,7 @@ def _reversed_detail(change: Change) -> str:
 
 
 def _changes(specs: Specification) -> Iterator[Change]:
-    """Yield all changes, including those of the first version, kind by kind."""
+    """The changes of the first version are included."""
     for op in specs.ops:
         yield from _changes_of(specs, op)
     for kind, spellings in (("type", specs.types), ("attribute", specs.attributes), ("enum", specs.enums)):
@@ -118,7 +105,6 @@ def _changes_of(specs: Specification, op: Op) -> Iterator[Change]:
 
 
 def what_differs(older: OpVersion, newer: OpVersion, step: OpStep | None = None) -> Iterator[str]:
-    """Yield a short description of each difference of ``newer`` from ``older``."""
     defaults = {**step.added, **step.removed} if step else {}
     for name in newer.attributes:
         if name not in older.attributes:

@@ -27,51 +27,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OpStructure:
-    """An op of a program.
-
-    Attributes:
-        name: The name of its op version, without dialect: ``my_op_v1``.
-        attributes: Its inherent attributes, by name.
-        operands: The types of its operands.
-        results: The types of its results.
-        regions: The number of its regions.
-    """
-
-    name: str
+    name: str  # of its op version, without dialect: ``my_op_v1``
     attributes: Mapping[str, Structure] = field(default_factory=dict, hash=False)
-    operands: tuple[Structure, ...] = field(default=(), hash=False)
-    results: tuple[Structure, ...] = field(default=(), hash=False)
-    regions: int = 0
+    operands: tuple[Structure, ...] = field(default=(), hash=False)  # types
+    results: tuple[Structure, ...] = field(default=(), hash=False)  # types
+    regions: int = 0  # their number
 
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """A reason why an op cannot be in some versions.
+    """A reason why an op cannot be in some versions."""
 
-    Attributes:
-        feature: The id of the feature, or the name of the op if it is not a feature.
-        kind: The kind of the feature.
-        reason: What was found, as the end of a sentence that begins with the op.
-        since: The first version that allows it.
-        floor: The first version that refuses it; in older versions it no longer occurs.
-        readers_accept_until: The last version whose readers accept the op unchanged nevertheless, if there is one.
-    """
-
-    feature: str
+    feature: str  # its id, or the name of the op if it is no feature
     kind: FindingKind
-    reason: str
-    since: Version
-    floor: Version
-    readers_accept_until: Version | None = None
+    reason: str  # the end of a sentence that begins with the op
+    since: Version  # the first version that allows it
+    floor: Version  # the first version that refuses it; in older versions it no longer occurs
+    readers_accept_until: Version | None = None  # the last version whose readers accept it unchanged
 
 
 def blockers(operation: OpStructure, specs: Specification | None = None) -> Iterator[Blocker]:
     """Yield what in the versions, steps and constraints of its op excludes ``operation`` from older versions.
 
     The types, attributes and cases in the op are not checked; :func:`obstacles` checks them for one version.
-
-    Raises:
-        InvalidProgramError: If the specification has no such op.
     """
     specs = specs or known_specification()
     op, version = _checked(operation, specs)
@@ -114,13 +92,6 @@ def floor_of(version: OpVersion, attribute: str, specs: Specification | None = N
 
 
 def upgrade(operation: OpStructure, to: Version, specs: Specification | None = None) -> OpStructure:
-    """Return ``operation`` as of version ``to``, which is its own or a newer version.
-
-    Raises:
-        InvalidProgramError: If the specification has no such op.
-        UnsupportedFeatureError: If ``to`` no longer has the op.
-        ValueError: If ``to`` is older than the version of the op.
-    """
     specs = specs or known_specification()
     op, version = _checked(operation, specs)
     if to.minor_release < version.min:
@@ -136,13 +107,7 @@ def upgrade(operation: OpStructure, to: Version, specs: Specification | None = N
 
 
 def downgrade(operation: OpStructure, to: Version, specs: Specification | None = None) -> OpStructure:
-    """Return ``operation`` as of version ``to``, which is its own or an older version.
-
-    Raises:
-        DowngradeError: If the op cannot be in ``to``. The findings name the features at fault, with reasons.
-        InvalidProgramError: If the specification has no such op.
-        ValueError: If ``to`` is newer than the version of the op.
-    """
+    """A ``DowngradeError`` has findings that name the features at fault, with reasons."""
     specs = specs or known_specification()
     op, version = _checked(operation, specs)
     if version.max is not None and to.minor_release > version.max:
@@ -238,7 +203,6 @@ def _changed(
     op: Op,
     specs: Specification,
 ) -> OpStructure:
-    """Return ``operation`` converted to ``version``, a neighbour of its own version."""
     values = {name: value for name, value in operation.attributes.items() if name not in dropped}
     values |= {name: _value(_default(specs, default), operation, specs) for name, default in gained.items()}
     ordered = {name: values[name] for name in version.attributes}
@@ -286,7 +250,7 @@ def _guards(operation: OpStructure, step: OpStep, newer: OpVersion, specs: Speci
 
 
 def matches(default: Default, value: Structure) -> bool:
-    """Return whether a downgrade accepts ``value`` as equal to ``default``, by the rules in ``defaults.toml``."""
+    """The rules of equality are those in ``defaults.toml``."""
     if default.value is None:
         return False
     if default.equals == "no_elements":
@@ -295,10 +259,9 @@ def matches(default: Default, value: Structure) -> bool:
 
 
 def _same(one: Any, other: Any, *, zeros: bool = False) -> bool:
-    """Return whether two structures are equal.
+    """Compare two structures; unlike ``==``, 0.0 is not -0.0 (unless ``zeros``), True is not 1, and NaN equals NaN.
 
-    Unlike ``==``, this distinguishes 0.0 from -0.0 (unless ``zeros``) and True from 1, but not lists from tuples; a NaN
-    is equal to another. Parts that a structure shares are compared once: written out, they may be exponentially many.
+    A list equals a tuple. Shared parts are compared once: written out, they may be exponentially many.
     """
     pending, seen = [(one, other)], set[tuple[int, int]]()
     while pending:

@@ -1,4 +1,4 @@
-"""The minor versions of StableHLO, from ``dialect_specs/versions.toml``."""
+"""Minor versions of StableHLO, from ``dialect_specs/versions.toml``."""
 
 from __future__ import annotations
 
@@ -17,59 +17,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VersionEntry:
-    """One minor version of StableHLO.
-
-    Attributes:
-        version: The version, with patch 0.
-        date: Its date.
-        dated_by: The source of the date: upstream's ``tag``, its ``commit``, or the first ``release`` with the version.
-        bytecode: The version of MLIR bytecode in which its artifacts are written, 0 to 6.
-        brought: What it introduced, in a sentence.
-        reads: The newest version of MLIR bytecode that its consumers read, where it differs from ``bytecode``.
-    """
-
-    version: Version
+    version: Version  # with patch 0
     date: date
-    dated_by: str
-    bytecode: int
-    brought: str
-    reads: int | None = None
+    dated_by: str  # upstream's ``tag``, its ``commit``, or the first ``release`` with the version
+    bytecode: int  # the version of MLIR bytecode in which its artifacts are written, 0 to 6
+    brought: str  # in a sentence
+    reads: int | None = None  # the newest bytecode version that its consumers read, where it differs
 
 
 def load_versions(specs: Traversable | None = None) -> tuple[VersionEntry, ...]:
-    """Return the minor versions of the folder ``specs``; by default, of ``dialect_specs/``."""
     return load_entries("versions.toml", "version", _to_entry, specs)
 
 
 @cache
 def known_versions() -> tuple[VersionEntry, ...]:
-    """Return every minor version, oldest first."""
     return load_versions()
 
 
 def minimum_version() -> Version:
-    """Return the oldest version with compatibility guarantees."""
+    """The oldest version with compatibility guarantees."""
     return known_versions()[0].version
 
 
 def newest_version() -> Version:
-    """Return the newest minor version in the data; the installed library may be older or newer."""
+    """The installed library may be older or newer."""
     return known_versions()[-1].version
 
 
 def is_newer_than_data(version: Version) -> bool:
-    """Return whether the data end before ``version``, so that only the library can say what is in it."""
+    """The data end before such a version, so that only the library can say what is in it."""
     return version.minor_release > newest_version()
 
 
 def bytecode_version_of(version: Version) -> int:
-    """Return the version of MLIR bytecode in which artifacts of ``version`` are written.
-
-    For a version newer than the data, this is that of the newest version in the data.
-
-    Raises:
-        UnknownTargetError: If ``version`` is older than the first version in the data.
-    """
+    """A version newer than the data is written as the newest version in the data."""
     for entry in reversed(known_versions()):
         if entry.version <= version:
             return entry.bytecode

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def life_text(low: Version | None, high: Version | None) -> str:
-    """Return a range of versions as text: ``0.9.0 to 1.4.0``, ``1.5.0 to current``."""
+    """Format a range of versions: ``0.9.0 to 1.4.0``, ``1.5.0 to current``."""
     return f"{low} to {high or 'current'}"
 
 
 def joined(names: Sequence[str], word: str = "and") -> str:
-    """Return names as a list in a sentence: ``a, b and c``."""
+    """Format a list in a sentence: ``a, b and c``."""
     return f"{', '.join(names[:-1])} {word} {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def structure_text(value: Structure) -> str:
-    """Return a structure as short text: the case of an enum, the type of a type attribute, or all of it as JSON."""
+    """Return the case of an enum, the type of a type attribute, or all of it as JSON."""
     if "case" in value:
         return str(value["case"])
     if set(value) == {"attribute", "type"}:
@@ -36,7 +36,6 @@ def structure_text(value: Structure) -> str:
 
 
 def constraint_text(constraint: Constraint) -> str:
-    """Return a description of what a constraint refuses."""
     if constraint.requires == "same_element_types":
         return "operands and results of different element types"
     if constraint.requires == "operands_do_not_mix":
@@ -48,7 +47,7 @@ def constraint_text(constraint: Constraint) -> str:
 
 
 def step_texts(step: OpStep) -> Iterator[tuple[str, str, bool]]:
-    """Yield the parts of a step: the direction, the text, and whether the part is a guard, which can refuse."""
+    """Yield the direction, the text, and whether the part is a guard, which can refuse."""
     for name, default in step.added.items():
         yield "upgrade", f"{name} is set to {default}", False
     for name in step.removed:

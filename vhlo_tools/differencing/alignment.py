@@ -1,8 +1,8 @@
-"""Alignment of two sequences by the shortest edit script.
+"""Align two sequences by the shortest edit script.
 
 Source: E. W. Myers, «An O(ND) Difference Algorithm and Its Variations», 1986. Its time grows with the number of edits
-and not with the square of the length, like that of :mod:`difflib` if few elements are unique: a program consists of
-the same few ops many times over.
+and not with the square of the length, like that of :mod:`difflib` if few elements are unique: a program consists of the
+same few ops many times over.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _back(history: list[dict[int, int]], x: int, y: int) -> Pairs:
 
 
 def common_prefix(one: array[int], other: array[int]) -> int:
-    """Return the number of elements with which both begin, found by comparing slices as wholes."""
+    """Compare slices as wholes, for speed."""
     same, size = 0, min(len(one), len(other))
     step = size
     while step:
@@ -97,17 +97,11 @@ def common_prefix(one: array[int], other: array[int]) -> int:
 
 @dataclass(slots=True)
 class Script:
-    """The alignment of the ops of two blocks.
+    """The alignment of the ops of two blocks."""
 
-    Attributes:
-        same: The number of ops with which both begin, and which are equal, operands included.
-        pairs: The positions of corresponding ops behind these.
-        unlike: Ranges with too few matches for an alignment.
-    """
-
-    same: int = 0
-    pairs: Pairs = field(default_factory=list)
-    unlike: list[tuple[range, range]] = field(default_factory=list)
+    same: int = 0  # the number of ops with which both begin, equal with their operands
+    pairs: Pairs = field(default_factory=list)  # positions of corresponding ops behind these
+    unlike: list[tuple[range, range]] = field(default_factory=list)  # ranges with too few matches for an alignment
 
     def merged(self, size_a: int, size_b: int) -> Iterator[tuple[int | range | None, int | range | None]]:
         """Yield positions behind :attr:`same` in order: a pair of ops, an op of one side, or two unaligned ranges."""
@@ -128,7 +122,7 @@ class Script:
 
 
 def paired(one: Sequence[int], other: Sequence[int]) -> Pairs:
-    """Return the corresponding positions of two lists: by position if their lengths are equal, else by equality."""
+    """Pair positions by their order if the lengths are equal, else by equality of elements."""
     if len(one) == len(other):
         return [(i, i) for i in range(len(one))]
     return align(one, other) or []

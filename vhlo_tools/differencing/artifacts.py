@@ -1,4 +1,4 @@
-"""Comparison of two artifacts, from their bytes alone.
+"""Compare two artifacts, from their bytes alone.
 
 The meaning of the bytes is compared, independent of the layout of the tables. The order of functions has no meaning.
 """
@@ -19,17 +19,9 @@ _MODULE: Final = "builtin.module"
 
 
 def diff_artifacts(before: Artifact, after: Artifact, *, locations: bool = False) -> list[Difference]:
-    """Return the differences of two artifacts, kind by kind; empty if they have the same meaning.
+    """Return the differences, kind by kind; empty if both have the same meaning.
 
     Ops are compared in their versions: between artifacts of different versions, ops changed by a version differ.
-
-    Args:
-        before: The first.
-        after: The second.
-        locations: Whether source locations are compared.
-
-    Raises:
-        MalformedArtifactError: If one of them is damaged.
     """
     found: list[Difference] = []
     if before.version != after.version:
@@ -89,7 +81,7 @@ class _ProgramDiff:
         FunctionDiff(self._a, self._b, self._ops, self._found.append).functions(body_a, body_b)
 
     def _module(self, side: Side, block: Block) -> Operation | None:
-        """Return the module in ``block`` if it is the only op and has one block without arguments, else ``None``."""
+        """Return the module if it is the only op of ``block`` and has one block without arguments, else ``None``."""
         ops = block.operations
         if len(ops) != 1 or side.name(ops[0]) != _MODULE:
             return None

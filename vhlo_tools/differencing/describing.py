@@ -25,10 +25,7 @@ _NAMES_SHOWN: Final = 4
 class Describer:
     """Describer of ops, attributes and types of one file.
 
-    Args:
-        numbering: The contents of the file.
-        digests: Whether to tell large constants apart by digests, for which they are read; their sizes are shown
-            without.
+    ``digests`` tells large constants apart by digests, for which they are read; without, their sizes are shown.
     """
 
     def __init__(self, numbering: FileNumbering, *, digests: bool = True) -> None:
@@ -44,7 +41,7 @@ class Describer:
         return cls(FileNumbering(file, ValueNumbering()), digests=False)
 
     def type(self, index: int) -> str:
-        """Return a type in StableHLO syntax, or in VHLO syntax if that has no short form."""
+        """Use StableHLO syntax, or VHLO syntax if that has no short form."""
         # Signatures contain the same types many times.
         found = self._types.get(index)
         if found is None:
@@ -58,28 +55,26 @@ class Describer:
         return self._printer.type(index)
 
     def types(self, indices: Iterable[int]) -> str:
-        """Return a list of types."""
         return f"({', '.join(map(self.type, indices))})"
 
     def location(self, index: int | None) -> str:
-        """Return a location as MLIR prints it."""
+        """Format a location as MLIR prints it."""
         return "unknown" if index is None else shortened(self._printer.location(index))
 
     def attribute(self, index: int) -> str:
-        """Return an attribute; large ones by their digest."""
+        """Large attributes are shown by their digest."""
         return shortened(self._attribute(index, 0))
 
     def kind(self, index: int) -> str:
-        """Return the display name of the kind of an attribute."""
         return entry_name(self._file, "attribute", self._file.attributes[index])
 
     def op(self, op: Operation) -> str:
-        """Return an op by its name in programs, with the types of its results."""
+        """Use the name in programs, with the types of the results."""
         name = program_name(self._numbering.names[op.name])
         return shortened(f"{name} : {', '.join(map(self.type, op.results))}" if op.results else name)
 
     def properties(self, op: Operation | Head) -> str | None:
-        """Return properties of an unknown form as hexadecimal digits."""
+        """Format properties of an unknown form as hexadecimal digits."""
         own = self._numbering.opaque_properties(op)
         return None if own is None else shortened(f"0x{own.hex()}")
 
@@ -114,7 +109,7 @@ class Describer:
         return _bare(self._printer.attribute(index))
 
     def _fields(self, value: Value, depth: int) -> str:
-        """Return an attribute of another dialect by its fields."""
+        """Format an attribute of another dialect by its fields."""
         parts = []
         for field, content in zip(value.encoding.fields, value.fields, strict=True):
             if content is None:
@@ -130,7 +125,7 @@ class Describer:
         return f"{value.name}<{', '.join(parts)}>"
 
     def _joined(self, items: Iterable[tuple[str, int]], depth: int) -> str:
-        """Return attributes with their names, as many as can be shown."""
+        """Format attributes with their names, as many as can be shown."""
         parts: list[str] = []
         size = 0
         for name, index in items:
@@ -168,7 +163,7 @@ def shortened(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Return an attribute of VHLO without the redundant prefix of its dialect."""
+    """Remove the redundant prefix of the dialect from an attribute of VHLO."""
     if text.startswith("#vhlo<") and text.endswith(">"):
         return text.removeprefix("#vhlo<").removesuffix(">").partition(" ")[2]
     for name, mark in _MARKS.items():

@@ -1,4 +1,4 @@
-"""The data class of a difference between two programs."""
+"""Data class of a difference between two programs."""
 
 from __future__ import annotations
 

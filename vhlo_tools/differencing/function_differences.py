@@ -1,4 +1,4 @@
-"""Comparison of the functions of two programs: their presence, signatures, attributes and ops."""
+"""Compare the functions of two programs: their presence, signatures, attributes and ops."""
 
 from __future__ import annotations
 
@@ -25,25 +25,14 @@ _Signature = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def is_function(side: Side, op: Operation) -> bool:
-    """Return whether ``op`` is a function."""
     return side.name(op).startswith(_FUNCTION)
 
 
 def kind_of(name: str, otherwise: DifferenceKind) -> DifferenceKind:
-    """Return the kind of a difference in the attribute ``name``."""
     return _ALIASING.get(name, otherwise)
 
 
 class FunctionDiff:
-    """Comparison of functions.
-
-    Args:
-        before: The first program.
-        after: The second.
-        ops: The comparison of their ops.
-        report: Called with each difference.
-    """
-
     def __init__(self, before: Side, after: Side, ops: OpDiff, report: Callable[[Difference], None]) -> None:
         self._a = before
         self._b = after
@@ -51,7 +40,7 @@ class FunctionDiff:
         self._report = report
 
     def functions(self, one: Block, other: Block) -> None:
-        """Compare the functions of two modules by name, and renamed functions by their contents."""
+        """Compare functions of equal names, and renamed functions by their contents."""
         held_a, held_b = _by_name(self._a, one), _by_name(self._b, other)
         renamed = self._renamed(held_a, held_b)
         taken = set(renamed.values())
@@ -162,7 +151,7 @@ def _by_name(side: Side, block: Block) -> dict[str, Operation]:
 
 
 def _signature(side: Side, held: Mapping[str, int]) -> _Signature | None:
-    """Return the types of arguments and results; ``None`` if the function has no function type."""
+    """Return ``None`` if the function has no function type."""
     return function_types(side.numbering.file, held.get("function_type"))
 
 

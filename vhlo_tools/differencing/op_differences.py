@@ -1,4 +1,4 @@
-"""Comparison of the ops of two regions.
+"""Compare the ops of two regions.
 
 Ops are paired in two steps: first those that are equal except for operands and locations, and between these, those of
 the same name. The identity of values follows: two operands are equal if they are defined by paired ops or paired block
@@ -26,18 +26,12 @@ _MOST_SINGLE: Final = 1000
 
 
 class Side:
-    """One of the two programs.
-
-    Args:
-        numbering: Its contents.
-    """
-
     def __init__(self, numbering: FileNumbering) -> None:
         self.numbering = numbering
         self.describe: Describer = Describer(numbering)
 
     def name(self, op: Operation | Head) -> str:
-        """Return the name of an op with its dialect and version."""
+        """The name has its dialect and version."""
         return self.numbering.names[op.name]
 
 
@@ -71,15 +65,6 @@ class Starts:
 
 
 class OpDiff:
-    """Comparison of regions.
-
-    Args:
-        before: The first program.
-        after: The second.
-        report: Called with each difference.
-        locations: Whether to compare the locations of ops and block arguments.
-    """
-
     def __init__(
         self, before: Side, after: Side, report: Callable[[Difference], None], *, locations: bool = False
     ) -> None:
@@ -114,7 +99,6 @@ class OpDiff:
         kind_of: Callable[[str], DifferenceKind],
         skipped: frozenset[str] = frozenset(),
     ) -> None:
-        """Compare the attributes of two ops by name, except those in ``skipped``."""
         a, b = self._a.numbering, self._b.numbering
         if a.attributes_key(one) == b.attributes_key(other):
             return
@@ -126,7 +110,7 @@ class OpDiff:
             self._say(kind_of(""), f"{path} properties", *texts)
 
     def attribute(self, kind: DifferenceKind, path: str, one: int | None, other: int | None, name: str = "") -> None:
-        """Compare two attributes, one of which may be absent."""
+        """One of the two attributes may be absent."""
         a, b = self._a, self._b
         if one is None or other is None:
             before = None if one is None else a.describe.attribute(one)
@@ -149,7 +133,6 @@ class OpDiff:
         return pairs
 
     def op_location(self, path: str, one: Operation, other: Operation) -> None:
-        """Compare the locations of two ops, if locations are compared."""
         if self._locations:
             self._location(path, one.location, other.location)
 
@@ -167,7 +150,7 @@ class OpDiff:
         self._report(Difference(kind, path, before, after))
 
     def _location(self, path: str, one: int | None, other: int | None) -> None:
-        """Compare two locations; an unknown location may be written or omitted."""
+        """An unknown location may be written or omitted."""
         before = "unknown" if one is None else self._a.numbering.attribute(one)
         after = "unknown" if other is None else self._b.numbering.attribute(other)
         if before != after:
@@ -346,6 +329,6 @@ class OpDiff:
         return f"({', '.join(self._label(tokens[number]) for number in operands)})"
 
     def _label(self, token: int) -> str:
-        """Return the label of a value: the op that defines it, with its position."""
+        """The label is the op that defines the value, with its position."""
         starts = self._starts[bisect_right(self._starts, token, key=lambda each: each.arguments) - 1]
         return starts.label(token)

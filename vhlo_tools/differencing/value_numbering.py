@@ -52,7 +52,6 @@ class ValueNumbering:
         self._digests: dict[tuple[int, bytes, bytes], dict[str, int]] = {}
 
     def of(self, key: Hashable) -> int:
-        """Return the number of ``key``."""
         return self._of.setdefault(key, len(self._of))
 
     def of_blob(self, data: View) -> Hashable:
@@ -75,14 +74,9 @@ class ValueNumbering:
 
 
 class FileNumbering:
-    """The contents of one file, by numbers.
+    """The contents of one file, by numbers that are shared with the other file.
 
-    Args:
-        file: The file.
-        numbers: The numbers, shared with the other file.
-
-    Attributes:
-        renamed: The numbers of function names that differ in the other file, with the number to use for both.
+    ``renamed`` has the numbers of function names that differ in the other file, with the number to use for both.
     """
 
     def __init__(self, file: File, numbers: ValueNumbering) -> None:
@@ -103,11 +97,10 @@ class FileNumbering:
     # Attributes and types
 
     def attribute(self, index: int) -> int:
-        """Return the number of an attribute; locations are attributes."""
+        """Locations are attributes."""
         return self._entry("attribute", index)
 
     def type(self, index: int) -> int:
-        """Return the number of a type."""
         return self._entry("type", index)
 
     def string(self, text: bytes) -> int:
@@ -132,7 +125,7 @@ class FileNumbering:
         return found
 
     def decode(self, kind: EntryKind, index: int) -> Value | None:
-        """Return a decoded attribute or type, also an attribute of a specified dialect beside VHLO."""
+        """Decode also an attribute of a specified dialect beside VHLO."""
         value = self.file.decode(kind, index)
         entry = (self.file.attributes if kind == "attribute" else self.file.types)[index]
         foreign = foreign_encodings(self.file.dialect(entry.dialect)) if value is None and kind == "attribute" else None
@@ -234,7 +227,7 @@ class FileNumbering:
     # Ops
 
     def attributes_of(self, op: Operation | Head) -> Mapping[str, int]:
-        """Return the attributes of an op by name, including those in its properties."""
+        """Attributes in the properties of the op are included."""
         key = (op.name, op.properties, op.attributes)
         if key not in self._attributes:
             self._attributes[key] = {**self._foreign_properties(op), **attributes_of(self.file, op)}
@@ -254,19 +247,17 @@ class FileNumbering:
             return {}
 
     def opaque_properties(self, op: Operation | Head) -> bytes | None:
-        """Return the properties of an op of another dialect in an unknown form, or ``None``."""
+        """Return the properties of an op of another dialect in an unknown form."""
         foreign = op.properties is not None and self.names[op.name].partition(".")[0] not in _KNOWN
         if not foreign or self._foreign_properties(op):
             return None
         return bytes(self.file.properties[op.properties or 0].data)
 
     def opaque_key(self, op: Operation | Head) -> Hashable:
-        """Return a key for the properties of :meth:`opaque_properties`."""
         own = self.opaque_properties(op)
         return None if own is None else self._of_own_making(view(own))
 
     def types(self, indices: tuple[int, ...]) -> Hashable:
-        """Return a key for a list of types."""
         if indices not in self._types:
             self._types[indices] = tuple(map(self.type, indices))
         found: Hashable = self._types[indices]
@@ -285,7 +276,7 @@ class FileNumbering:
         return self.renamed.get(number, number)
 
     def attributes_key(self, op: Operation | Head, *, blind: bool = False) -> int:
-        """Return the number of all attributes of an op; if ``blind``, without the names of functions that it calls."""
+        """Return one number for all attributes; if ``blind``, without the names of functions that the op calls."""
         key = (op.name, op.properties, op.attributes, blind)
         if key not in self._attribute_keys:
             held = self.attributes_of(op).items()
@@ -307,7 +298,7 @@ class FileNumbering:
         return self.numbers.of((name, attributes, self.types(head.results), head.operands, extra.successors, inner))
 
     def block(self, block: Block, *, blind: bool = False) -> array[int]:
-        """Return the numbers of the ops of a block, computed once: blocks live as long as their file."""
+        """The numbers are computed once: blocks live as long as their file."""
         key = (id(block), blind)
         if key not in self._blocks:
             rows = block.rows

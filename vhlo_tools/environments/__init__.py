@@ -1,4 +1,4 @@
-"""Real releases of packages in environments of their own, and processes there that read, write and run artifacts."""
+"""Released packages in environments of their own, and processes there that read, write and run artifacts."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What making environments would download, asked of the package index before anything is."""
+"""Download size of an environment, from a dry-run resolution."""
 
 from __future__ import annotations
 
@@ -23,28 +23,13 @@ _OLDEST_PYTHON: Final = (3, 8)
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What an environment needs.
-
-    Attributes:
-        release: The release.
-        size: The bytes of all its wheels, of which uv may have some already; 0 if the environment is made, ``None`` if
-            the index does not say.
-    """
-
     release: PackageRelease
+    #: Bytes of all wheels, of which uv may have some already; 0 if the environment is made, None if the index does not
+    #: say.
     size: int | None
 
 
 def download_of(requirement: str) -> Download:
-    """Return what making the environment of a release would download.
-
-    Args:
-        requirement: The release, such as ``jaxlib==0.4.31``.
-
-    Raises:
-        ReleaseEnvironmentError: The index cannot be reached, or does not have the release for a Python of this machine.
-        MissingExtraError: There is no uv.
-    """
     release = PackageRelease.parse(requirement)
     if made_environment(release):
         return Download(release, 0)
@@ -53,12 +38,7 @@ def download_of(requirement: str) -> Download:
 
 
 def released_on(requirement: str) -> date | None:
-    """Return the day on which the package index got the first wheel of a release; ``None`` if it does not say.
-
-    Raises:
-        ReleaseEnvironmentError: As :func:`download_of`.
-        MissingExtraError: As :func:`download_of`.
-    """
+    """Return the day of the first wheel of a release on the package index; ``None`` if the index does not say."""
     release = PackageRelease.parse(requirement)
     packages, _ = _resolved(release)
     wanted = release.kind.installed or release.package
@@ -68,21 +48,13 @@ def released_on(requirement: str) -> date | None:
 
 
 def oldest_python(requirement: str) -> tuple[int, int]:
-    """Return the oldest Python of this machine that a release has wheels for.
-
-    Raises:
-        ReleaseEnvironmentError: As :func:`download_of`.
-        MissingExtraError: As :func:`download_of`.
-    """
+    """Return the oldest Python of this machine that a release has wheels for."""
     release = PackageRelease.parse(requirement)
     return _resolved(release, oldest=True)[1]
 
 
 def _resolved(release: PackageRelease, *, oldest: bool = False) -> tuple[list[dict[str, Any]], tuple[int, int]]:
-    """Return the packages that a release needs, and the newest Python of this machine for which there are such.
-
-    Or the oldest.
-    """
+    """Return the packages that a release needs, and the newest (or oldest) Python of this machine that has them."""
     refusal: UnfitInterpreterError | None = None
     for version in sorted(find_interpreters(_OLDEST_PYTHON), reverse=not oldest):
         try:

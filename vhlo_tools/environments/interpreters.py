@@ -1,4 +1,4 @@
-"""The CPython interpreters of this machine that can make environments, found by their command names.
+"""CPython interpreters of this machine that can make environments, found by their command names.
 
 A command may exist and still not run: pyenv puts a stand-in on the PATH for every version it has, which only runs where
 that version is selected. Then pyenv is asked for the version itself; uv, which looks on the PATH only, misses it.
@@ -25,7 +25,7 @@ print(sys.implementation.name, sys.version_info[0], sys.version_info[1], os.path
 
 @cache
 def find_interpreters(at_least: Version = (3, 11)) -> Mapping[Version, Path]:
-    """Return an interpreter for every version of CPython from ``at_least`` on, newest first."""
+    """Return an interpreter for every version from ``at_least`` on, newest first."""
     found: dict[Version, Path] = {}
     for command in _plain_commands(at_least):
         for version, path in _probe([command], {}):
@@ -37,7 +37,6 @@ def find_interpreters(at_least: Version = (3, 11)) -> Mapping[Version, Path]:
 
 
 def _plain_commands(at_least: Version) -> Iterator[str]:
-    """Yield the commands on the PATH that may be a Python of ``at_least`` or newer."""
     names = ["python3", *(f"python3.{minor}" for minor in range(at_least[1], _NEWEST_MINOR + 1))]
     return filter(None, map(shutil.which, names))
 

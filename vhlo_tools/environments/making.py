@@ -1,4 +1,4 @@
-"""Environments that hold one release, made once and kept in the user's cache; from then on no network is needed."""
+"""Environments that hold one release, made once and kept in the user's cache; later uses need no network."""
 
 from __future__ import annotations
 
@@ -24,29 +24,16 @@ _COMPANIONS_FILE: Final = "companions.txt"
 Say = Callable[[str], None]
 
 
-def silent(line: str) -> None:
-    """Say nothing."""
+def silent(line: str) -> None: ...
 
 
 def environments_folder() -> Path:
-    """Return the folder of all environments: ``$VHLO_TOOLS_CACHE/environments``, or in the user's cache folder."""
+    """``$VHLO_TOOLS_CACHE/environments``, or in the user's cache folder."""
     return cache_folder() / "environments"
 
 
 def environment(requirement: str, say: Say = silent) -> Path:
-    """Return the Python of an environment that holds a release, made now if it was not made before.
-
-    It is made with the newest CPython of this machine that the release has wheels for.
-
-    Args:
-        requirement: The release, such as ``jaxlib==0.4.31``.
-        say: Is told what is made.
-
-    Raises:
-        ReleaseEnvironmentError: The release has no wheel for a Python of this machine, or cannot be had, or the cache
-            cannot be written.
-        MissingExtraError: It must be made, and there is no uv.
-    """
+    """Return the Python of the environment of a release, made now if necessary, with the newest CPython that fits."""
     release = PackageRelease.parse(requirement)
     if made := made_environment(release):
         return made
@@ -66,7 +53,7 @@ def environment(requirement: str, say: Say = silent) -> Path:
 
 
 def made_environment(release: PackageRelease) -> Path | None:
-    """Return the Python of the release's environment, the newest one first, or ``None`` if none was made.
+    """Return the Python of the newest environment of the release; ``None`` if none was made.
 
     An environment whose interpreter was removed from the machine does not count, nor one made before the release had
     the companions that it has now.
@@ -90,7 +77,7 @@ def _companions_in(environment: Path) -> list[str]:
 
 
 def _make(release: PackageRelease, folder: Path, say: Say) -> Path:
-    """Make the environment with the newest interpreter that has wheels for it; the resolver says which."""
+    """Make the environment with the newest interpreter that has wheels for it, as the resolver decides."""
     interpreters = find_interpreters(_OLDEST_PYTHON)
     reasons = []
     for (major, minor), interpreter in interpreters.items():
@@ -114,7 +101,7 @@ def _make(release: PackageRelease, folder: Path, say: Say) -> Path:
 
 
 def _fill(place: Path, release: PackageRelease, interpreter: Path) -> None:
-    """Make an environment in ``place``, install the release from wheels and see that it can be imported."""
+    """Install the release from wheels, and check that it can be imported."""
     python = place / "bin" / "python"
     run_uv("venv", "--quiet", "--relocatable", "--python", str(interpreter), str(place), folder=place.parent)
     overrides = place / "overrides.txt"
@@ -135,7 +122,7 @@ def _remove(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a lock between processes; the file stays, for removing it would let two in."""
+    """Hold a lock between processes; the file stays, because removing it would let two in."""
     try:
         import fcntl
     except ImportError:

@@ -1,4 +1,4 @@
-"""The packages whose releases read or write artifacts, and what an environment of one needs."""
+"""Packages whose releases read or write artifacts, and the needs of an environment of each."""
 
 from __future__ import annotations
 
@@ -11,24 +11,12 @@ from vhlo_tools.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What an environment of a release of a package needs.
-
-    Attributes:
-        check: Python code that runs in every whole environment.
-        server: The script of ``inside/`` that reads, writes and runs artifacts there.
-        writes: Whether it can write artifacts.
-        installed: The package to install in its place, of the same version: a build of it for a machine without GPU.
-        companions: Requirements that the release does not have itself, and this project has of it; ``{version}``
-            stands for its version.
-        not_needed: Large requirements of the release that nothing here touches.
-    """
-
-    check: str
-    server: str = ""
-    writes: bool = True
-    installed: str = ""
-    companions: tuple[str, ...] = ()
-    not_needed: tuple[str, ...] = ()
+    check: str  # Python code that runs in every whole environment
+    server: str = ""  # the script of ``inside/`` that serves requests there
+    writes: bool = True  # it can write artifacts
+    installed: str = ""  # the package to install in its place, of the same version: a build for machines without GPU
+    companions: tuple[str, ...] = ()  # requirements of this project beside it; ``{version}`` is its version
+    not_needed: tuple[str, ...] = ()  # large requirements that nothing here touches
 
 
 _TENSORFLOW = "from tensorflow.compiler.mlir.stablehlo import stablehlo"

@@ -1,6 +1,6 @@
 """A warm process in the environment of a release, which reads, writes and runs artifacts one after the other.
 
-Nothing that an artifact does to the release ends the caller: what the process dies of is an answer, and the next
+Nothing that an artifact does to the release ends the caller: the death of the process is an answer, and the next
 request starts another.
 """
 
@@ -51,43 +51,22 @@ _INSIDE: Final = Path(__file__).parent / "inside"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a release answered.
-
-    Attributes:
-        failed: What it failed at; ``None`` if it did what was asked.
-        words: What it said, or what its process died of.
-        value: The value of the answer.
-        parts: The bytes that it gave.
-        seconds: How long it took.
-    """
-
-    failed: Step | None = None
-    words: str = ""
+    failed: Step | None = None  # None if it did what was asked
+    words: str = ""  # the message, or the cause of death of the process
     value: Any = None
-    parts: tuple[bytes, ...] = ()
+    parts: tuple[bytes, ...] = ()  # the bytes that it gave
     seconds: float = 0.0
 
     @property
     def succeeded(self) -> bool:
-        """Whether the release did what was asked."""
         return self.failed is None
 
 
 class ReleaseProcess:
     """The process of a release, started by its first request, as a context manager.
 
-    Requests of several threads wait for each other. The process, and whatever it started, ends with this one, even if
-    that is killed.
-
-    Args:
-        release: The release, such as ``jaxlib==0.4.31``.
-        say: Is told if an environment is made.
-        timeout: The limit of one request in seconds.
-        memory: The bytes of memory that the process may fill.
-
-    Raises:
-        ReleaseEnvironmentError: The release cannot be had, or is of a package that reads no artifacts.
-        MissingExtraError: Its environment must be made, and there is no uv.
+    Requests of several threads wait for each other. The process, and its children, end with this one, even if that is
+    killed. ``timeout`` is seconds per request, ``memory`` the bytes that the process may fill.
     """
 
     def __init__(self, release: str, say: Say = silent, *, timeout: float = _SECONDS, memory: int = _MEMORY) -> None:
@@ -103,11 +82,7 @@ class ReleaseProcess:
         self._stopped = False
 
     def describe(self) -> dict[str, Any]:
-        """Return the versions of the packages, and the StableHLO versions that the release says it has.
-
-        Raises:
-            ReleaseEnvironmentError: If it cannot say.
-        """
+        """Return the versions of the packages, and the StableHLO versions that the release says it has."""
         answer = self.ask("describe")
         if not answer.succeeded:
             raise ReleaseEnvironmentError(f"{self.release} does not start: {answer.words}")
@@ -117,29 +92,19 @@ class ReleaseProcess:
         return found
 
     def read(self, artifact: bytes, *, text: bool = False) -> Answer:
-        """Read an artifact; the value is its program as text, if that is asked for and the release can give it."""
+        """The value is the program as text, if requested and the release can give it."""
         return self.ask("read", artifact, text=text)
 
     def write(self, programs: Sequence[bytes], target: str, kind: Literal["text", "artifact"]) -> Answer:
-        """Write a program for a StableHLO version; the one part of the answer is the artifact.
-
-        Args:
-            programs: Spellings of the program, of which the first is taken that the release reads.
-            target: The version.
-            kind: What they are.
-        """
+        """Write the first of the spellings ``programs`` that the release reads; the artifact is the one part."""
         return self.ask("write", *programs, target=target, kind=kind)
 
     def run(self, artifact: bytes, inputs: bytes, **options: object) -> Answer:
-        """Run an artifact; the one part of the answer is an archive of arrays, as are the inputs (``arrays.py``)."""
+        """The inputs, and the one part of the answer, are archives of arrays (``arrays.py``)."""
         return self.ask("run", artifact, inputs, **options)
 
     def ask(self, function: str, *parts: bytes, **options: object) -> Answer:
-        """Ask for a function of the scripts in ``inside/``.
-
-        Raises:
-            ReleaseEnvironmentError: If the process was stopped.
-        """
+        """Call a function of the scripts in ``inside/``."""
         with self._asking:
             answer = self._asked(function, parts, options)
         if self._stopped:
@@ -147,7 +112,7 @@ class ReleaseProcess:
         return answer
 
     def stop(self) -> None:
-        """End the process from another thread than the one that asks, which then gets an error; nothing starts anew."""
+        """End the process from another thread; a caller of :meth:`ask` gets an error, and nothing starts anew."""
         self._stopped = True
         if (child := self._child) is not None:
             _kill(child)
@@ -192,7 +157,6 @@ class ReleaseProcess:
         return Answer(None, "", said.get("value"), tuple(found), seconds)
 
     def close(self) -> None:
-        """End the process, and what it started, if there is one."""
         if self._child is not None:
             _kill(self._child)
             self._child.wait()
@@ -233,12 +197,7 @@ class ReleaseProcess:
         return self._child
 
     def _answer(self, child: subprocess.Popen[bytes], deadline: float) -> tuple[dict[str, Any], list[bytes]]:
-        """Return an answer, checked as what comes from a process that ran anything.
-
-        Raises:
-            TimeoutError: If it does not come.
-            ValueError: If it is none; the end of the process is such an answer.
-        """
+        """Return an answer, checked as untrusted; the end of the process is a ``ValueError``."""
         assert child.stdout is not None
         handle = child.stdout.fileno()
         buffered = bytearray()
@@ -264,7 +223,7 @@ class ReleaseProcess:
         return said, found
 
     def _death(self, child: subprocess.Popen[bytes]) -> str:
-        """Return what the process died of, and its last words."""
+        """Return the cause of death of the process, and its last words."""
         if child.poll() is None and _lingers(child):
             child.kill()
         code = child.wait()
@@ -275,16 +234,16 @@ class ReleaseProcess:
         return _short(f"{words}: {last}" if last else words)
 
     def _forget_printed(self) -> None:
-        """Empty the file of what was printed, which would grow with every request.
+        """Empty the file of the output, which would grow with every request.
 
-        Its position is that of the process too, which shares it.
+        Its position is shared with the process.
         """
         if self._errors is not None:
             self._errors.seek(0)
             self._errors.truncate()
 
     def _printed(self) -> list[str]:
-        """Return the end of what was printed since the request, without moving the position."""
+        """Return the end of the output since the request, without moving the position, which the process shares."""
         if self._errors is None:
             return []
         handle = self._errors.fileno()
@@ -297,7 +256,7 @@ _TELLING: Final = re.compile(r"error|fatal|abort|terminate|check failed|assert|L
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """Kill a process and what it started: compilers run linkers, and IREE a compiler."""
+    """Kill a process and its children: compilers run linkers, and IREE a compiler."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
 
@@ -336,6 +295,6 @@ def _received(handle: int, deadline: float) -> bytes:
 
 
 def _short(words: str) -> str:
-    """Return the words of a release, fit for a terminal and of a readable length."""
+    """Make the words of a release printable and short."""
     line = printable(" ".join(words.split()))
     return line if len(line) <= _WORDS else f"{line[: _WORDS - 3]}..."

@@ -18,23 +18,12 @@ _FIRST_JAXLIB_FOR_NUMPY_2: Final = Version("0.4.26")
 
 @dataclass(frozen=True, slots=True)
 class PackageRelease:
-    """A package at one release.
-
-    Attributes:
-        package: The name in its canonical form, such as ``torch-mlir``.
-        version: The version of the release.
-    """
-
-    package: str
+    package: str  # in canonical form, such as ``torch-mlir``
     version: Version
 
     @classmethod
     def parse(cls, text: str) -> PackageRelease:
-        """Parse a requirement of exactly one release, such as ``jaxlib==0.4.31``.
-
-        Raises:
-            ReleaseEnvironmentError: If it is none.
-        """
+        """Parse a requirement of exactly one release, such as ``jaxlib==0.4.31``."""
         try:
             requirement = Requirement(text)
             (specifier,) = requirement.specifier
@@ -46,11 +35,7 @@ class PackageRelease:
 
     @classmethod
     def of_reader(cls, text: str) -> PackageRelease:
-        """Parse a release of a package that reads artifacts: nothing else is worth an environment for them.
-
-        Raises:
-            ReleaseEnvironmentError: If it is none.
-        """
+        """Accept only packages that read artifacts: nothing else is worth an environment for them."""
         release = cls.parse(text)
         if not release.kind.server:
             known = ", ".join(name for name, package in PACKAGES.items() if package.server)
@@ -62,7 +47,6 @@ class PackageRelease:
 
     @property
     def kind(self) -> Package:
-        """What its environment needs."""
         return PACKAGES.get(self.package, Package(""))
 
     @property
@@ -72,15 +56,15 @@ class PackageRelease:
 
     @property
     def companions(self) -> list[str]:
-        """Requirements that it is used with, and does not have itself."""
+        """Requirements of its use that its own metadata lacks."""
         return [each.format(version=self.version) for each in self.kind.companions]
 
     def requirements(self) -> list[str]:
-        """Return what to install: the release, and bounds that its own metadata lacks."""
+        """Return the release to install, and bounds that its own metadata lacks."""
         installed = f"{self.kind.installed or self.package}=={self.version}"
         old = self.package in {"jax", "jaxlib"} and self.version < _FIRST_JAXLIB_FOR_NUMPY_2
         return [installed, *self.companions, *(["numpy<2"] if old else [])]
 
     def overrides(self) -> str:
-        """Return requirements that replace those of the packages' metadata: what is not needed is never wanted."""
+        """Return requirements that replace those of the packages' metadata, so that unneeded ones are not installed."""
         return "".join(f'{name}; python_version < "3"\n' for name in self.kind.not_needed)

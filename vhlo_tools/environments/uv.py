@@ -24,13 +24,7 @@ class UnfitInterpreterError(ReleaseEnvironmentError):
 
 
 def run_uv(*arguments: str, folder: Path) -> str:
-    """Run uv in ``folder`` and return its output.
-
-    Raises:
-        MissingExtraError: If there is no uv.
-        UnfitInterpreterError: If the requirements cannot be met for the interpreter.
-        ReleaseEnvironmentError: If it fails for another reason, with its own last words.
-    """
+    """Run uv and return its output; unsatisfiable requirements are an ``UnfitInterpreterError``."""
     command = [_program(), "--no-progress", "--color", "never", *arguments]
     result = subprocess.run(command, cwd=folder, capture_output=True, env=_settings(), check=False)
     if result.returncode:
@@ -46,7 +40,7 @@ def clean_environment() -> dict[str, str]:
 
 
 def last_lines(output: bytes) -> str:
-    """Return the end of a program's output, where it says what went wrong."""
+    """Return the end of a program's output, which has the error."""
     return "\n".join(output.decode(errors="replace").strip().splitlines()[-12:])
 
 

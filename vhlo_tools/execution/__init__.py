@@ -1,4 +1,4 @@
-"""Evaluation of programs on numpy arrays, by StableHLO's reference interpreter or by XLA, with or without donation."""
+"""Evaluation of programs on numpy arrays by the engines reference, xla and iree, with or without donation."""
 
 from typing import TYPE_CHECKING
 

@@ -35,18 +35,7 @@ def choose_executable(
     in_process: bool = False,
     timeout: float | None = None,
 ) -> Executable:
-    """Load a program for the engine that suits it.
-
-    Args:
-        program: The program.
-        handlers: The handlers of custom calls, by target.
-        in_process: Whether XLA runs in this process, which it can crash.
-        timeout: The limit in seconds of the preparation, and of runs without one of their own.
-
-    Raises:
-        EngineError: If no engine can run the program, with the reasons of both.
-        VhloToolsError: As :class:`Executable` does.
-    """
+    """``timeout`` limits the preparation, and is the default of runs. With ``in_process``, XLA can crash this one."""
     module = valid_module(program)
     main_of(module, program.name)
     seconds = estimated_steps(module) / _STEPS_A_SECOND
@@ -70,13 +59,7 @@ def choose_executable(
 
 
 def _refusal(program: Program, module: Module, handlers: Mapping[str, Handler] | None) -> str | None:
-    """Return why the reference interpreter cannot run a program, as far as is known without inputs.
-
-    Args:
-        program: The program.
-        module: The module of the program.
-        handlers: The handlers of custom calls.
-    """
+    """The reason as far as it is known without inputs."""
     provider, name = program.provider, program.name
     if has_host_ops(provider, module):
         targets = (each.attributes["call_target_name"].value for each in provider.walk(module) if _is_call(each))
@@ -96,13 +79,7 @@ def _refusal(program: Program, module: Module, handlers: Mapping[str, Handler] |
 
 
 def refusal_here(bytecode: memoryview, provider: str, name: str) -> str | None:
-    """Return why the reference interpreter cannot run a program, after rewriting it in this process.
-
-    Args:
-        bytecode: The program.
-        provider: The import prefix of the bindings.
-        name: The name of the program in messages.
-    """
+    """Called in a child process, because rewriting may crash."""
     program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
     bindings = program.provider
     module = bindings.as_module(program.load())

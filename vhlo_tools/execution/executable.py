@@ -136,7 +136,6 @@ class Executable:
 
     @property
     def _results(self) -> tuple[Shape, ...]:
-        """The shapes of the results of ``main``."""
         result = self.signature.result
         # A function has one result for each element of XLA's tuple, unless its only result is a tuple.
         one = not isinstance(result, Tuple) or self.signature.results == 1
@@ -204,7 +203,7 @@ class Executable:
         return Execution(self.nested(results), report())
 
     def _are_exact(self, inputs: Sequence[Any]) -> bool:
-        """Return whether the inputs are arrays that the engine accepts without conversion."""
+        """The condition of the fast path: no input needs conversion."""
         if len(inputs) != len(self._exact):
             return False
         # A loop, because a generator would need a tenth of the time of a small run.
@@ -218,7 +217,6 @@ class Executable:
     def _run(
         self, inputs: Sequence[Any], donate: Donate, timeout: float | None, probe: Probe | None
     ) -> tuple[list[Buffer | None], Callable[[], RunReport]]:
-        """Return the results of a run, and a function that returns its report."""
         taken = self._taken(inputs, self._donated(donate))
         plan = plan_donation(taken, self.aliases, self._outputs)
         aliased = {each.input for each in plan}
@@ -272,7 +270,6 @@ class Executable:
         return nested_values(iter(leaves), self._results)
 
     def _donated(self, donate: Donate) -> set[tuple[int, ShapeIndex]]:
-        """Return the leaves of the inputs that ``donate`` lists."""
         parameters = self._config.signature.parameters
         donated = set()
         for each in donate:
@@ -287,7 +284,6 @@ class Executable:
         return donated
 
     def _taken(self, inputs: Sequence[Any], donated: set[tuple[int, ShapeIndex]]) -> list[Input]:
-        """Return the leaves of the inputs, converted to the types of the arguments."""
         parameters = self._config.signature.parameters
         if len(inputs) != len(parameters):
             raise InvalidInputError(f"{self.name} requires {len(parameters)} inputs, got {len(inputs)}")
@@ -318,7 +314,7 @@ class Executable:
 
 
 def _input(number: int, index: ShapeIndex, value: Any, donated: bool, type_: ValueType, which: str) -> Input:
-    """Return a leaf of the inputs, with no other reference to its memory."""
+    """The buffer has no other reference to its memory."""
     if not isinstance(type_, ArgumentType):
         as_arrays(value, type_, which)
         return Input(number, index, None)
@@ -336,7 +332,6 @@ def _input(number: int, index: ShapeIndex, value: Any, donated: bool, type_: Val
 
 
 def _unfit(buffer: Buffer) -> str | None:
-    """Return why the memory of a buffer cannot be written over."""
     memory = buffer.memory
     if memory is None:
         return None
@@ -349,7 +344,7 @@ def _unfit(buffer: Buffer) -> str | None:
 
 
 def _level_of_caller() -> int:
-    """Return the stack level, counted from the calling function, of the first function outside of the toolkit."""
+    """Stack level of the first function outside of the toolkit, counted from the calling function."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("vhlo_tools."):
         level, frame = level + 1, frame.f_back

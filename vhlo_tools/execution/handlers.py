@@ -43,17 +43,10 @@ Handler = Callable[..., Any]
 
 
 def handler_advice(target: str) -> str:
-    """Return how to give a handler for a target, in Python and on the command line."""
     return f"a handler for it (--handler {target}=MODULE:FUNCTION, handlers={{{target!r}: function}})"
 
 
 def call_of(op: Operation) -> CustomCall:
-    """Return a ``stablehlo.custom_call`` as passed to a handler.
-
-    Raises:
-        EngineError: If a result has a type that numpy cannot represent.
-        InvalidProgramError: If it contains text that is not UTF-8.
-    """
     with names_in_utf8("a custom call"):
         attributes = dict(named_attributes(op.attributes))
         return CustomCall(
@@ -65,7 +58,6 @@ def call_of(op: Operation) -> CustomCall:
 
 
 def _tensors(type_: ValueType) -> Iterator[ArgumentType]:
-    """Yield the types of the tensors that values of a type consist of."""
     if isinstance(type_, ArgumentType):
         yield type_
     elif not isinstance(type_, TokenType):
@@ -74,15 +66,7 @@ def _tensors(type_: ValueType) -> Iterator[ArgumentType]:
 
 
 def checked_results(call: CustomCall, returned: Any) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return the result of a handler as one contiguous array for each result.
-
-    Args:
-        call: The call.
-        returned: The value that the handler returned. Python numbers get the type of the result.
-
-    Raises:
-        EngineError: If the number, the types or the shapes of the results differ from those of the call.
-    """
+    """Python numbers get the type of the result."""
     if not call.results and returned is None:
         return ()
     values = tuple(returned) if isinstance(returned, tuple | list) else (returned,)
@@ -100,7 +84,6 @@ def checked_results(call: CustomCall, returned: Any) -> tuple[np.ndarray[Any, An
 
 
 def plain_attribute(attribute: Any) -> Any:
-    """Return an attribute as a plain value, as in :attr:`CustomCall.attributes`."""
     read = _READ.get(class_of(attribute))
     if read is not None:
         return read(attribute)

@@ -44,38 +44,21 @@ DomainKind = Literal["any", "shift", "nonzero", "positive", "above-one", "unit",
 
 @dataclass(frozen=True, slots=True)
 class OpTraits:
-    """Facts about an op.
-
-    Attributes:
-        reference: How the engine reference runs the op.
-        reference_gap: The reason why that engine does not run the op, if it is not just that the op is missing.
-        xla_gap: The reason why the engine xla cannot run the op on a CPU; ``None`` if it can.
-        rewritings: The sets of patterns that include one for the op.
-        control_flow: Whether its regions are blocks that run in sequence, not functions of elements.
-        may_hold_host_ops: Whether the op is stepped through if its regions or its callee contain ops that are.
-        groups: The attribute that specifies the groups of devices; ``None`` if the op has none.
-        one_axis: Whether groups are along replicas or along partitions, and never along both.
-        quantized: The effect on quantized elements.
-        combines: Whether the op is elementwise on two operands of the type of the result: a reduction with it is
-            computed on whole tensors.
-        cost: What determines the number of its steps.
-        domains: The values that its operands may have, by operand number; ``None`` for any operand.
-        keeps_domain: Whether values in the domain of the result are in that of the operands.
-    """
-
     reference: ReferenceSupport = "evaluated"
-    reference_gap: str | None = None
-    xla_gap: str | None = None
-    rewritings: tuple[Rewriting, ...] = ()
-    control_flow: bool = False
-    may_hold_host_ops: bool = False
-    groups: GroupsAttribute | None = None
-    one_axis: bool = False
-    quantized: Quantized = "computed"
+    reference_gap: str | None = None  # why the engine reference does not run the op, if it is not just missing there
+    xla_gap: str | None = None  # why the engine xla cannot run the op on a CPU; None if it can
+    rewritings: tuple[Rewriting, ...] = ()  # sets of patterns that include one for the op
+    control_flow: bool = False  # its regions are blocks that run in sequence, not functions of elements
+    may_hold_host_ops: bool = False  # it is stepped through if its regions or its callee contain ops that are
+    groups: GroupsAttribute | None = None  # attribute that specifies the groups of devices
+    one_axis: bool = False  # groups are along replicas or along partitions, never along both
+    quantized: Quantized = "computed"  # effect on quantized elements
+    #: elementwise on two operands of the type of the result: a reduction with it is computed on whole tensors
     combines: bool = False
-    cost: Cost = "results"
+    cost: Cost = "results"  # what determines the number of its steps
+    #: values that operands may have, by operand number; None for any operand
     domains: Mapping[int | None, DomainKind] = field(default_factory=dict)
-    keeps_domain: bool = False
+    keeps_domain: bool = False  # values in the domain of the result are in that of the operands
 
 
 _RNG: Final = "its results are implementation-defined; the engine xla can run it, and rng_bit_generator runs here"
@@ -247,11 +230,6 @@ OP_TRAITS: Final[Mapping[str, OpTraits]] = {
 
 
 def ops_where(holds: Callable[[OpTraits], bool]) -> frozenset[str]:
-    """Return the names, with their dialects, of the ops whose traits satisfy a condition.
-
-    Args:
-        holds: The condition.
-    """
     return frozenset(name for name, traits in OP_TRAITS.items() if holds(traits))
 
 

@@ -8,12 +8,10 @@ from vhlo_tools.program import place_of
 
 
 def described(op: Operation, name: str) -> str:
-    """Return an op of the program ``name`` with its location, for messages."""
     return f"{_place(op, name)}: {op.name}"
 
 
 def refusal(op: Operation, name: str, reason: str, engine: str = "the reference interpreter") -> EngineError:
-    """Return the error for an ``op`` of the program ``name`` that an engine cannot run."""
     return EngineError(f"{_place(op, name)}: {engine} cannot run {op.name}: {reason}")
 
 

@@ -11,46 +11,17 @@ from vhlo_tools.execution.reference.isolated import limits_of
 
 
 class LoadedProgram(Protocol):
-    """A compiled program."""
-
     def call(self, inputs: Sequence[Any], timeout: float | None) -> list[Any]:
-        """Run the program on arrays of the host, and return such arrays, read-only.
-
-        With several devices, the inputs and the results are sequences of the arrays of each device.
-
-        Raises:
-            XlaFailure: If execution fails.
-            EngineCrashError: If XLA crashes its process.
-            EngineTimeoutError: If the run exceeds the time limit.
-        """
+        """Arrays of the host, results read-only; with several devices, a sequence of arrays for each."""
 
     def execute(self, arguments: Sequence[Placed], timeout: float | None) -> Executed:
-        """Run the program on one device, and leave the results there.
-
-        Raises:
-            XlaFailure: If execution fails.
-            BufferDeletedError: If an argument is on the device of a child process that has ended.
-            EngineCrashError: If XLA crashes its process.
-            EngineTimeoutError: If the run exceeds the time limit.
-        """
+        """Runs on one device, where results stay; arguments of an ended child are a :class:`BufferDeletedError`."""
 
 
 def load(
     source: XlaSource, callbacks: Sequence[Any], *, in_process: bool, timeout: float | None = None
 ) -> LoadedProgram:
-    """Compile a program.
-
-    Args:
-        source: The program.
-        callbacks: The functions that compute its custom calls.
-        in_process: Whether to compile and run it in this process.
-        timeout: The limit in seconds in a child process.
-
-    Raises:
-        XlaFailure: If XLA rejects the program.
-        EngineCrashError: If XLA crashes its process.
-        EngineTimeoutError: If compilation exceeds the time limit.
-    """
+    """``timeout`` applies only to a child process."""
     if in_process:
         return _Local(compiled(source, callbacks))
     program = _Isolated(source, callbacks)
@@ -99,7 +70,6 @@ class _Isolated:
             raise self._named(error) from error
 
     def _named(self, error: EngineCrashError | EngineTimeoutError) -> EngineCrashError | EngineTimeoutError:
-        """Return the error with the name of the program."""
         if isinstance(error, EngineTimeoutError):
             return EngineTimeoutError(
                 f"{self._name}: XLA: {error}: increase the time limit (timeout=, --timeout)",

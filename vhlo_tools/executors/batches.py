@@ -20,13 +20,9 @@ _SHARES: Final = 4
 def in_batches(
     items: Iterable[_T], workers: Workers, *, size_of: Callable[[_T], int], found: Callable[[], int]
 ) -> Iterator[list[_T]]:
-    """Yield items in batches, in order.
+    """Yield items in batches; a small number of files is distributed over all processes too.
 
-    Args:
-        items: The items, which may still be looked for while the first batches are worked on.
-        workers: Who works on them: a small number of files is distributed over all processes too.
-        size_of: Returns the bytes to read for an item.
-        found: Returns how many items have been found so far.
+    ``found`` returns how many items were found so far, because items may come in while the first batches are worked on.
     """
     batch: list[_T] = []
     size = 0

@@ -31,15 +31,7 @@ _ANSWERED: Final = 10.0
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Yield a client of a scheduler, a ``distributed.Client``; it is closed afterwards.
-
-    Args:
-        address: The address of the scheduler, such as ``tcp://scheduler:8786``.
-
-    Raises:
-        MissingExtraError: If the package ``distributed`` is not installed.
-        WorkerError: If no scheduler answers.
-    """
+    """Yield a ``distributed.Client`` of a scheduler at an address such as ``tcp://scheduler:8786``."""
     try:
         from distributed import Client
     except ImportError as error:
@@ -60,7 +52,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def is_client(executor: object) -> bool:
-    """Return whether an object is a client of a Dask cluster; Dask is not imported for it."""
+    """Dask is not imported for this."""
     return any(
         each.__name__ == "Client" and each.__module__.partition(".")[0] == "distributed"
         for each in type(executor).__mro__
@@ -68,11 +60,7 @@ def is_client(executor: object) -> bool:
 
 
 class Cluster:
-    """A Dask cluster as an executor.
-
-    Args:
-        client: A ``distributed.Client``; the caller remains its owner.
-    """
+    """A Dask cluster as an executor; the caller remains the owner of the ``distributed.Client``."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -82,14 +70,14 @@ class Cluster:
 
     @property
     def threads(self) -> int:
-        """The number of threads of all workers at present, at least one."""
+        """Number of threads of all workers at present, at least one."""
         if time.monotonic() - self._asked > _ASKED:
             self._threads = max(1, sum(self._client.nthreads().values()))
             self._asked = time.monotonic()
         return self._threads
 
     def submit(self, function: Callable[_P, _T], *arguments: _P.args, **options: _P.kwargs) -> Future[_T]:
-        """Submit a call; its future raises :class:`BrokenExecutor` if all workers that were given it have died."""
+        """The future raises :class:`BrokenExecutor` if all workers that were given the call have died."""
         answer: Future[_T] = Future()
         from distributed.protocol.pickle import dumps
 
@@ -128,7 +116,7 @@ class Cluster:
 
 @cache
 def _release() -> str:
-    """Return the release of this package, and the newest version that it knows, which differs between checkouts."""
+    """Return the release of this package and its newest known version, which differs between checkouts."""
     try:
         release = version("vhlo-tools")
     except PackageNotFoundError:
@@ -137,7 +125,7 @@ def _release() -> str:
 
 
 def _called(expected: str, packed: bytes) -> Any:
-    """Call a function on a worker, whose package must be that of the client: what it was given it understands."""
+    """Run on a worker, whose package must be that of the client to understand the call."""
     found = _release()
     if found != expected:
         raise WorkerError(

@@ -1,4 +1,4 @@
-"""Results in the order of what was worked on, although batches are completed in any order."""
+"""Ordered map over batches that finish out of order."""
 
 from __future__ import annotations
 
@@ -46,17 +46,8 @@ def work_in_order(
 ) -> Iterator[tuple[_T, _R | None]]:
     """Call ``function`` with every batch, and yield each item with its result, in the order of the items.
 
-    No more than :func:`waiting_results` items are begun and not yielded, so that memory does not grow while one takes
-    long. An item that crashes its process twice while alone has ``None``: see
-    :func:`~vhlo_tools.executors.scheduling.work_through`.
-
-    Args:
-        workers: The workers.
-        function: Returns a result for each item of a batch.
-        batches: The batches.
-
-    Raises:
-        WorkerError: If the processes crash and cannot be replaced.
+    At most :func:`waiting_results` items are begun and not yielded, so memory does not grow while one takes long.
+    ``None`` is the result of a crash, as in :func:`~vhlo_tools.executors.scheduling.work_through`.
     """
     limit = waiting_results(workers)
     done: dict[int, tuple[_T, _R | None]] = {}

@@ -29,20 +29,9 @@ def work_through(
 ) -> Iterator[tuple[Sequence[_T], Sequence[_R] | None]]:
     """Call ``function`` with every batch, and yield each batch with its results on completion.
 
-    If a process crashes, the items in progress are retried one by one: an item that crashes a process twice while alone
-    is yielded alone, with ``None``. A single crash may have another cause, such as a lack of memory of the system. On a
-    cluster only the items of the batch that was lost are retried, beside the other batches.
-
-    Args:
-        workers: The workers.
-        function: Returns a result for each item of a batch.
-        batches: The batches.
-        lost: Is called with the items whose processes crashed, before they are retried or given up.
-        check: Is called every second while no batch is completed; its error ends the work.
-        may_begin: Returns whether another batch may be begun while others are in progress.
-
-    Raises:
-        WorkerError: If the processes crash and cannot be replaced.
+    After a crash, the items in progress are retried one by one; one that crashes twice while alone has ``None``. A
+    single crash may have another cause, such as a lack of memory. On a cluster only the items of the lost batch are
+    retried. ``lost`` gets the items of crashed processes; ``check`` is called every second without a completed batch.
     """
     yield from _Execution(workers, function, iter(batches), lost, check, may_begin).run()
 
@@ -120,7 +109,7 @@ class _Execution(Generic[_T, _R]):
         return deque(each for each in ended if each in self._pending)
 
     def _divided(self, lost: list[Sequence[_T]]) -> Iterator[tuple[Sequence[_T], None]]:
-        """Retry each item of the batches that were lost by itself; yield those that were by themselves already."""
+        """Retry each item of lost batches alone; yield those that were alone already."""
         self._tell(lost)
         for batch in lost:
             if len(batch) == 1:
@@ -133,7 +122,7 @@ class _Execution(Generic[_T, _R]):
             self._lost([item for batch in lost for item in batch])
 
     def _fill(self) -> list[Sequence[_T]]:
-        """Submit batches up to the limit, and return those that could not be submitted because a process crashed."""
+        """Return batches that could not be submitted because a process crashed."""
         if self._suspects:
             # Alone, to identify the item that crashes its process.
             return [] if self._pending else self._submit(self._suspects.popleft())
@@ -143,7 +132,6 @@ class _Execution(Generic[_T, _R]):
         return []
 
     def _next(self) -> Sequence[_T] | None:
-        """Return the batch to begin now, if there is one."""
         if self._again:
             return self._again.popleft()
         return next(self._batches, None) if not self._pending or self._may_begin() else None
@@ -159,7 +147,7 @@ class _Execution(Generic[_T, _R]):
         return []
 
     def _saved(self, lost: list[Sequence[_T]]) -> Iterator[tuple[Sequence[_T], Sequence[_R]]]:
-        """Yield the results of batches in progress that had completed, and add the other batches to ``lost``."""
+        """Yield results of completed batches, and add the others to ``lost``."""
         for future, batch in self._pending.items():
             try:
                 results = future.result()

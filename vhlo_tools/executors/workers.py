@@ -32,11 +32,9 @@ _AHEAD = 3
 
 
 class Workers:
-    """The executor of the work on files, as a context manager: leaving it by an error ends the work at once.
+    """Executor of the work on files, as a context manager: leaving it by an error ends the work at once.
 
-    Args:
-        executor: Any executor, or the client of a Dask cluster; the caller remains its owner.
-        jobs: Without an executor, the number of child processes; ``None`` to process files one by one in this process.
+    The caller remains the owner of ``executor``. ``jobs`` of ``None`` means one file at a time in this process.
     """
 
     def __init__(self, executor: AnyExecutor | None = None, jobs: int | None = None) -> None:
@@ -48,7 +46,7 @@ class Workers:
 
     @property
     def count(self) -> int:
-        """The number of files that are processed concurrently, as far as known."""
+        """Number of files that are processed concurrently, as far as known."""
         if self._cluster is not None:
             return self._cluster.threads
         if self._given is not None:
@@ -57,26 +55,20 @@ class Workers:
 
     @property
     def window(self) -> int:
-        """The number of batches to keep in progress."""
+        """Number of batches to keep in progress."""
         return 1 if self._given is None and self._jobs is None else _AHEAD * self.count
 
     @property
     def isolates(self) -> bool:
-        """Whether a process that crashes ends its own batch only, which was then tried several times."""
+        """Whether a crash ends only the batch of its process, which was then tried several times."""
         return self._cluster is not None
 
     @property
     def renewable(self) -> bool:
-        """Whether processes that have crashed can be replaced."""
+        """Whether crashed processes can be replaced."""
         return self._given is None
 
     def submit(self, function: Callable[_P, _T], *arguments: _P.args, **options: _P.kwargs) -> Future[_T]:
-        """Submit a call of ``function``.
-
-        Raises:
-            BrokenExecutor: If the processes have crashed.
-            WorkerError: If no process can be started.
-        """
         if self._given is not None:
             submitted: Future[_T] = self._given.submit(function, *arguments, **options)
             return submitted

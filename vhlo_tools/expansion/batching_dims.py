@@ -37,7 +37,7 @@ from vhlo_tools.rewriting import (
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the parts of the dimension numbers are called, and the number of the operand with the indices."""
+    """Names of the parts of the dimension numbers."""
 
     kind: str
     attribute: str
@@ -48,11 +48,10 @@ class _Names:
     index_map: str
 
     def numbers(self, op: Any) -> dict[str, list[int]]:
-        """Return the numbers of all parts."""
         return dimension_numbers(op.attributes[self.attribute])
 
     def written(self, numbers: Mapping[str, Sequence[int]]) -> str:
-        """Return dimension numbers without batching dimensions as text of MLIR."""
+        """Without batching dimensions."""
         kept = (self.window, self.collapsed, self.index_map, "index_vector_dim")
         return dimension_numbers_text(self.kind, {name: numbers.get(name, ()) for name in kept})
 
@@ -78,12 +77,7 @@ _SCATTER: Final = _Names(
 
 
 def _expanding(names: _Names, indices_at: Callable[[int], int]) -> Build:
-    """Return the pattern for an op.
-
-    Args:
-        names: What the parts of its dimension numbers are called.
-        indices_at: Returns the number of the operand with the indices from the number of operands.
-    """
+    """``indices_at`` returns the number of the operand with the indices from the number of operands."""
 
     def expand(rewriter: Rewriter) -> Sequence[Any] | None:
         op = rewriter.op
@@ -120,7 +114,7 @@ def _expanding(names: _Names, indices_at: Callable[[int], int]) -> Build:
 
 
 def _wide_enough(rewriter: Rewriter, element: Any, counts: Sequence[int | None]) -> Any:
-    """Return a type of indices that has the values of ``element``, and the numbers up to ``counts``."""
+    """A type that has the values of ``element``, and the numbers up to ``counts``."""
     greatest = max((2**62 if count is None else count for count in counts), default=0)
     digits = element.width if element.is_unsigned else element.width - 1
     if greatest < 2**digits or element.width == DIMENSION_BITS:
@@ -130,7 +124,7 @@ def _wide_enough(rewriter: Rewriter, element: Any, counts: Sequence[int | None])
 
 
 def _with_positions(rewriter: Rewriter, indices: Any, vector: int, dimensions: Sequence[int]) -> Any:
-    """Return index vectors, along the dimension ``vector``, with their positions along ``dimensions`` in front."""
+    """Positions along ``dimensions`` come in front of the index vectors, which are along the dimension ``vector``."""
     shape = list(rewriter.shape(indices.type))
     element = indices.type.element_type
     is_scalar = vector == len(shape)
@@ -159,7 +153,6 @@ def _iota(rewriter: Rewriter, type_: Any, dimension: int, counts: Sequence[Any] 
 
 
 def _are_still_sorted(dimensions: Sequence[int], vector: int, index_map: Sequence[int]) -> bool:
-    """Return whether sorted indices remain sorted with the positions along ``dimensions`` in front."""
     places = [each - (each > vector) for each in dimensions]
     return places == list(range(len(places))) and list(index_map) == sorted(index_map)
 

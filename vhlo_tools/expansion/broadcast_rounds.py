@@ -23,7 +23,7 @@ from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
 
 def permuted(rewriter: Rewriter, value: Any, pairs: Sequence[tuple[int, int]]) -> Any:
-    """Return a value sent from sources to targets; zeros on devices that are no target."""
+    """Zeros on devices that are no target."""
     held = with_channel(rewriter)
     return rewriter.make(
         "stablehlo.collective_permute", [value], value.type, source_target_pairs=rewriter.rows(pairs), **held

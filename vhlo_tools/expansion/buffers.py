@@ -57,11 +57,7 @@ def _is_buffer(value: Any) -> bool:
 
 
 def _connected(op: Any) -> list[Any]:
-    """Return the custom calls that buffers connect with ``op``, and itself.
-
-    Raises:
-        MatchFailure: If something else uses a buffer.
-    """
+    """The custom calls that buffers connect with ``op``, and itself; nothing else may use the buffers."""
     found, pending = [], [op]
     while pending:
         each = pending.pop()
@@ -84,11 +80,7 @@ def _neighbours(op: Any) -> Iterator[Any]:
 
 
 def _check(rewriter: Rewriter, op: Any) -> None:
-    """Check a custom call that has buffers.
-
-    Raises:
-        MatchFailure: If it cannot have tensors in their place.
-    """
+    """Raises :class:`MatchFailure` unless tensors can take the place of the buffers of a custom call."""
     target = _target(op)
     types = [_tensor(rewriter, value.type) for value in (*op.operands, *op.results)]
     if target == "CreateBuffer":
@@ -113,11 +105,6 @@ def _check(rewriter: Rewriter, op: Any) -> None:
 
 
 def _tensor(rewriter: Rewriter, type_: Any) -> Any:
-    """Return the tensor type for a buffer type; any other type as it is.
-
-    Raises:
-        MatchFailure: If the buffer has a layout or a memory space, or is within a tuple.
-    """
     text = str(type_)
     if _BUFFER not in text:
         return type_

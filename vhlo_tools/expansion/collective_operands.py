@@ -21,7 +21,6 @@ OF_ALL_RESULTS: Final = ("mhlo.sharding", "sdy.sharding")
 
 
 def one_for_each(rewriter: Rewriter) -> Sequence[Any] | None:
-    """Return the results of copies of the op, one for each operand; ``None`` if it has one operand."""
     op = rewriter.op
     if len(op.operands) == 1:
         return None

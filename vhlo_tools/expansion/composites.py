@@ -18,7 +18,6 @@ from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
 
 def composite(rewriter: Rewriter) -> Sequence[Any]:
-    """Replace a composite by a call of its decomposition."""
     op = rewriter.op
     types = [result.type for result in op.results]
     callee = op.attributes["decomposition"]
@@ -28,7 +27,7 @@ def composite(rewriter: Rewriter) -> Sequence[Any]:
 
 
 def _check_callee(rewriter: Rewriter, name: str, takes: Sequence[Any], gives: Sequence[Any]) -> None:
-    """Check what the verifier of the module checks: a module that a caller built may not have been verified."""
+    """A module that a caller built may not have been verified."""
     function = rewriter.function(name)
     if function is None:
         raise MatchFailure(f"the module has no function @{name}, which is the decomposition")
@@ -43,7 +42,7 @@ def _shown(types: Sequence[Any]) -> str:
 
 
 def _identity(op: Any) -> list[str]:
-    """Return what a call lacks: by what consumers recognize a composite, where it is not the default."""
+    """Attributes by which consumers recognize a composite, where they are not the default."""
     held = [f"name {op.attributes['name'].value}"]
     held += ["version"] if "version" in op.attributes and op.attributes["version"].value else []
     held += [name for name in ("composite_attributes",) if name in op.attributes and len(op.attributes[name])]

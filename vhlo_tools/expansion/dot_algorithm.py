@@ -70,21 +70,12 @@ _FLOATS: Final = ("f16", "bf16", "f32", "f64")
 
 @dataclass(frozen=True, slots=True)
 class _Algorithm:
-    """The algorithm of a dot_general.
-
-    Attributes:
-        precisions: The precision types of both operands, as MLIR text.
-        accumulation: The accumulation type.
-        products: The number of primitive operations.
-    """
-
-    precisions: tuple[str, str]
+    precisions: tuple[str, str]  # of both operands, as MLIR text
     accumulation: str
-    products: int
+    products: int  # number of primitive operations
 
 
 def algorithm_of(rewriter: Rewriter) -> _Algorithm | None:
-    """Return the algorithm of the op, if it has one."""
     attributes = rewriter.op.attributes
     if "algorithm" not in attributes:
         return None
@@ -94,17 +85,11 @@ def algorithm_of(rewriter: Rewriter) -> _Algorithm | None:
 
 
 def without_algorithm(rewriter: Rewriter) -> Sequence[Any]:
-    """Build the op without its algorithm."""
     types = [result.type for result in rewriter.op.results]
     return rewriter.make_like(rewriter.operands(), types, algorithm=None)
 
 
 def expanded_algorithm(rewriter: Rewriter, algorithm: _Algorithm) -> Sequence[Any]:
-    """Build the algorithm of the op from older ops.
-
-    Raises:
-        MatchFailure: If its meaning is not known, for these types.
-    """
     type_ = rewriter.op.results[0].type
     for each in (*(value.type for value in rewriter.op.operands), type_):
         if not _is_float(rewriter, each):
@@ -132,7 +117,7 @@ def _is_float(rewriter: Rewriter, type_: Any) -> bool:
 
 
 def _rounded(rewriter: Rewriter, value: Any, precision: str) -> Any:
-    """Return a value rounded to a precision type, in a type that a plain dot_general multiplies."""
+    """In a type that a plain dot_general multiplies."""
     if precision == "tf32":
         return _reduced(rewriter, rewriter.convert(value, rewriter.type("f32")), 8, _MANTISSA_BITS[precision])
     if precision == "bf16" and str(value.type.element_type) == "f32":
@@ -145,7 +130,7 @@ def _rounded(rewriter: Rewriter, value: Any, precision: str) -> Any:
 
 
 def _rounded_to_young(rewriter: Rewriter, value: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Return a value rounded to a type of the IEEE kind that is newer than the algorithms, in a wider type."""
+    """Rounds to a type of the IEEE kind that is newer than the algorithms, in a wider type."""
     if str(value.type.element_type) != "f64":
         value = rewriter.convert(value, rewriter.type("f32"))
     smallest = 2.0 ** (2 - 2 ** (exponent_bits - 1))
@@ -166,7 +151,7 @@ def _rounded_to_young(rewriter: Rewriter, value: Any, exponent_bits: int, mantis
 
 
 def _reduced(rewriter: Rewriter, value: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """Return a value rounded to fewer bits, in its own type."""
+    """The value keeps its type."""
     held = {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
     return rewriter.make(
         "stablehlo.reduce_precision",
@@ -177,7 +162,6 @@ def _reduced(rewriter: Rewriter, value: Any, exponent_bits: int, mantissa_bits: 
 
 
 def _dot(rewriter: Rewriter, values: Sequence[Any], accumulation: str) -> Any:
-    """Return the plain dot_general of values, with a result of the accumulation type."""
     result = rewriter.op.results[0].type
     type_ = rewriter.tensor(rewriter.shape(result), rewriter.type(accumulation), result.encoding)
     highest = "#stablehlo<precision HIGHEST>"
@@ -188,7 +172,6 @@ def _dot(rewriter: Rewriter, values: Sequence[Any], accumulation: str) -> Any:
 
 
 def _of_components(rewriter: Rewriter, values: Sequence[Any], precision: str, products: int) -> Any:
-    """Return the sum of the products of components, in f32."""
     count = _COMPONENTS[products]
     left, right = (_components(rewriter, value, precision, count) for value in values)
     sums = []
@@ -205,7 +188,7 @@ def _of_components(rewriter: Rewriter, values: Sequence[Any], precision: str, pr
 
 
 def _components(rewriter: Rewriter, value: Any, precision: str, count: int) -> list[Any]:
-    """Return the components of a value, the greatest first."""
+    """The greatest component comes first."""
     rest, found = rewriter.convert(value, rewriter.type("f32")), []
     for _ in range(count):
         found.append(_reduced(rewriter, rest, 8, _MANTISSA_BITS[precision]))

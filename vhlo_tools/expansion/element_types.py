@@ -28,60 +28,37 @@ from vhlo_tools.rewriting import Rewriter, Tensor, apply_patterns, patterns_of, 
 
 @dataclass(frozen=True, slots=True)
 class HeldType:
-    """How a module holds the values of a narrow element type.
-
-    Attributes:
-        element: The narrow type.
-        numpy: Its numpy type.
-        held: The type that holds its values.
-        rounded: Makes results of an op, which are of the type ``held``, values of the narrow type again.
-        converted: Converts a tensor of any other type, as a conversion to the narrow type does.
-        stored: The type of integers that store its values in the signature of a public function.
-        encoded: Returns the integers that store held values.
-        decoded: Returns the held values that integers store.
-        feed: How to make these integers of an array of the narrow type, in numpy.
-        read: How to make an array of the narrow type of these integers, in numpy.
-    """
+    """A narrow element type, and the wider type that holds its values."""
 
     element: str
     numpy: Any
     held: str
-    rounded: Callable[[Tensor], Tensor]
+    rounded: Callable[[Tensor], Tensor]  # makes results in the type ``held`` values of the narrow type again
+    #: converts a tensor of any other type, as a conversion to the narrow type does
     converted: Callable[[Tensor], Tensor]
-    stored: str
-    encoded: Callable[[Tensor], Tensor]
-    decoded: Callable[[Tensor], Tensor]
-    feed: str
-    read: str
+    stored: str  # type of integers that store the values in the signature of a public function
+    encoded: Callable[[Tensor], Tensor]  # integers that store held values
+    decoded: Callable[[Tensor], Tensor]  # held values that integers store
+    feed: str  # how to make these integers of an array of the narrow type, in numpy
+    read: str  # how to make an array of the narrow type of these integers, in numpy
 
 
 @dataclass(frozen=True, slots=True)
 class Narrow:
-    """The operands and the results of an op that were of a narrow type.
+    """The operands and the results of an op that were of a narrow type."""
 
-    Attributes:
-        operands: For each operand, how it is held; ``None`` if it was of another type.
-        results: The same for each result.
-    """
-
-    operands: tuple[HeldType | None, ...]
+    operands: tuple[HeldType | None, ...]  # how each is held; None if it was of another type
     results: tuple[HeldType | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What becomes of an op that has operands or results of a narrow type, or arguments of its regions.
+    """How an op is rewritten that has operands, results or arguments of its regions of a narrow type."""
 
-    Attributes:
-        build: Builds the values that replace its results, from operands that are held; ``None`` if only the types of
-            the op change. Results have the types that hold them.
-        check: Returns why the op cannot be rewritten; ``None`` if it can.
-        body_remains: Whether ops in its regions only change their types.
-    """
-
+    #: builds results in held types, from operands that are held; None if only types change
     build: Callable[[Rewriter, Narrow], Sequence[Any]] | None = None
-    check: Callable[[Operation, Narrow], str | None] | None = None
-    body_remains: bool = False
+    check: Callable[[Operation, Narrow], str | None] | None = None  # why the op cannot be rewritten; None if it can
+    body_remains: bool = False  # ops in its regions only change their types
 
 
 #: The rules by the names of ops of StableHLO.
@@ -123,7 +100,6 @@ class _Signature:
 
 
 def rounded(rewriter: Rewriter, values: Sequence[Any], narrow: Narrow) -> list[Any]:
-    """Return the results of an op, as values of the narrow types that they are of."""
     return [
         kind.rounded(Tensor(rewriter, value)).value if kind else value
         for value, kind in zip(values, narrow.results, strict=True)
@@ -131,13 +107,12 @@ def rounded(rewriter: Rewriter, values: Sequence[Any], narrow: Narrow) -> list[A
 
 
 def computed(rewriter: Rewriter, narrow: Narrow) -> list[Any]:
-    """Build the op itself on held values, and round its results."""
+    """The op itself on held values, with its results rounded."""
     op = rewriter.op
     return rounded(rewriter, rewriter.make_like(list(op.operands), [each.type for each in op.results]), narrow)
 
 
 def constant(rewriter: Rewriter, narrow: Narrow) -> list[Any]:
-    """Build the constant of the same numbers."""
     (kind,) = narrow.results
     assert kind is not None
     type_ = rewriter.op.results[0].type
@@ -149,33 +124,23 @@ _NUMPY: Final = {"i8": np.int8, "ui8": np.uint8, "f32": np.float32, "f64": np.fl
 
 
 def change_elements(whole: WholeModule, kinds: Iterable[HeldType], rules: Rules) -> None:
-    """Hold all values of narrow element types in wider ones, in place.
-
-    Nothing is changed if the module has no such values, or if an op or a function is refused.
-
-    Args:
-        whole: The module.
-        kinds: The narrow types.
-        rules: The rules for ops that compute on them, or in another way than others.
-    """
+    """Changes nothing if the module has no such values, or if an op or a function is refused."""
     types = _Types({kind.element: kind for kind in kinds})
     if any(map(types.mentions, whole.types())):
         _Change(whole, types, {**_RULES, **rules}).run()
 
 
 class _Types:
-    """The types that hold values of narrow types."""
-
     def __init__(self, kinds: Mapping[str, HeldType]) -> None:
         self._kinds = kinds
         self._found: dict[Any, tuple[HeldType | None, str]] = {}
 
     def kind(self, type_: Any) -> HeldType | None:
-        """Return how values of a type are held; ``None`` if it is no tensor of a narrow type."""
+        """``None`` if the type is no tensor of a narrow type."""
         return self._look_up(type_)[0]
 
     def mentions(self, type_: Any) -> str:
-        """Return the narrow type of which a type is, or which it mentions; an empty string if there is none."""
+        """The narrow type that a type is, or mentions; an empty string if there is none."""
         return self._look_up(type_)[1]
 
     def _look_up(self, type_: Any) -> tuple[HeldType | None, str]:
@@ -205,7 +170,7 @@ class _Change:
         self._refused = False
 
     def run(self) -> None:
-        """Check all ops, and change them if none is refused."""
+        """Nothing is changed if any op is refused."""
         provider, module = self._whole.provider, self._whole.module
         remaining: set[Any] = set()
         for op in provider.walk(module):
@@ -237,7 +202,6 @@ class _Change:
         self._whole.refuse(op, reason)
 
     def _read(self, op: Operation) -> Rule:
-        """Note the rule for an op, if it has values of narrow types."""
         values = [*op.operands, *values_of(op)]
         mentioned = next(filter(None, (self._types.mentions(value.type) for value in values)), "")
         if not mentioned:
@@ -256,7 +220,6 @@ class _Change:
     def _reason(
         self, op: Operation, rule: Rule | None, narrow: Narrow, element: str, values: Sequence[Any]
     ) -> str | None:
-        """Return why an op cannot have held values."""
         name = str(op.name)
         if rule is None:
             why = _OTHERS.get(name, "no rule says how to compute it on wider values of {element}")
@@ -277,7 +240,7 @@ class _Change:
         return isinstance(type_, ir.RankedTensorType) and self._types.kind(type_) is not None and not type_.encoding
 
     def _read_function(self, function: Operation) -> None:
-        """Note how the signature of a function changes that others may call."""
+        """For functions that others may call."""
         of_function = function.attributes["function_type"].value
         listed = (list(of_function.inputs), list(of_function.results))
         mentioned = [(type_, "argument", at) for at, type_ in enumerate(listed[0]) if self._types.mentions(type_)]
@@ -302,7 +265,7 @@ class _Change:
     # The changes
 
     def _note_types(self) -> None:
-        """Note the ops of which only the types change; the others are noted as they are rewritten."""
+        """Only the types of these ops change; the others are noted as they are rewritten."""
         for op, rule, narrow in self._plan:
             kinds = dict.fromkeys(kind for kind in narrow.results if kind)
             if rule.build is None and kinds:
@@ -333,7 +296,7 @@ class _Change:
         return rewriter.tensor(rewriter.shape(type_), rewriter.type(kind.stored))
 
     def _call(self, rewriter: Rewriter, signature: _Signature) -> list[Any]:
-        """Store what a function takes whose signature changes, and read what it gives."""
+        """Encodes the operands of a function whose signature changes, and decodes its results."""
         op = rewriter.op
         types = [
             self._stored(rewriter, result.type, kind) if kind else result.type

@@ -24,51 +24,24 @@ _TABLES: Final = {"exact": "EXACT", "relaxed": "RELAXED"}
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An op that uses a feature, and to which an expansion of the feature does not apply.
-
-    Attributes:
-        feature: The id of the feature.
-        location: The location of the op in the user's source; ``None`` if the reason is the same for all ops.
-        reason: Why it does not apply.
-    """
+    """An op that uses a feature, and to which an expansion of the feature does not apply."""
 
     feature: str
-    location: SourceLocation | None
+    location: SourceLocation | None  # in the user's source; None if the reason is the same for all ops
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """What became of a module.
-
-    Attributes:
-        notes: A note for each op that was rewritten.
-        refusals: The ops that were not, although they use the feature of an expansion, and the features that have
-            none, whether the module uses them or not.
-    """
-
     notes: tuple[Finding, ...]
+    #: ops that remain despite an expansion, and features that have none, whether the module uses them or not
     refusals: tuple[Refusal, ...]
 
 
 def expand_module(
     provider: Provider, module: ModuleOp, target: Version, policy: ExpansionPolicy, name: str
 ) -> Expanded:
-    """Rewrite the ops of ``module`` that use features newer than ``target``, in place, where an expansion applies.
-
-    Newer features come first, so that an expansion may leave a feature that another expansion rewrites. All other ops
-    remain as they are.
-
-    Args:
-        provider: The bindings.
-        module: A module of StableHLO.
-        target: The version whose features may remain.
-        policy: The expansions that are allowed.
-        name: The name of the program in messages.
-
-    Raises:
-        DowngradeError: If what an expansion of the whole module made is not valid.
-    """
+    """Rewrites in place, newer features first, so that an expansion may leave a feature to another expansion."""
     notes: list[Finding] = []
     refusals = _inexpressible(target)
     names = _names(provider, module)
@@ -92,7 +65,7 @@ def expand_module(
 
 
 def _inexpressible(target: Version) -> list[Refusal]:
-    """Return the reasons why features have no expansion; they are shown where a program uses the features."""
+    """The reasons are shown where a program uses the features."""
     newer = [feature for feature in known_features() if feature.introduced > target.minor_release]
     return [Refusal(feature.id, None, feature.inexpressible) for feature in newer if feature.inexpressible]
 
@@ -129,8 +102,6 @@ def _types(provider: Provider, module: ModuleOp) -> frozenset[Any]:
 
 
 class _ExpansionNotes(Notes):
-    """Notes of the ops that one expansion rewrites."""
-
     def __init__(self, program: str, feature: Feature, expansion: Expansion, target: Version) -> None:
         super().__init__(program)
         self._feature = feature

@@ -33,31 +33,17 @@ from vhlo_tools.rewriting import Rewriter, Tensor, select
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of narrow floats.
-
-    Attributes:
-        numpy: The numpy type.
-        bits: The number of bits.
-        mantissa: The number of bits of the mantissa.
-        bias: What is added to exponents.
-        greatest: The greatest number.
-        beyond: What is beyond it.
-        not_a_number: The bits of a NaN; ``None`` if there is none, and zeros with a sign are in its place.
-        signed_zero: Whether zeros have a sign.
-    """
-
     numpy: Any
     bits: int
-    mantissa: int
-    bias: int
+    mantissa: int  # number of its bits
+    bias: int  # added to exponents
     greatest: float
-    beyond: Literal["infinity", "nan", "greatest"]
-    not_a_number: int | None
+    beyond: Literal["infinity", "nan", "greatest"]  # what numbers beyond the greatest become
+    not_a_number: int | None  # bits of a NaN; None if there is none, and zeros with a sign are in its place
     signed_zero: bool = True
 
     @property
     def least_normal(self) -> float:
-        """The least normal number."""
         return 2.0 ** (1 - self.bias)
 
     @property
@@ -87,7 +73,7 @@ _SCALES_BIAS: Final = 127
 
 
 def rounded_to(value: Tensor, format_: Format) -> Tensor:
-    """Return numbers of f32 or f64 rounded to a format, in their own type."""
+    """The numbers are of f32 or f64, and remain of that type."""
     exponent_bits = 11 if value.element == value.rewriter.type("f64") else 8
     normal = _reduced(value, exponent_bits, format_.mantissa)
     subnormal = (value * (1 / format_.least)).apply("round_nearest_even") * format_.least
@@ -110,7 +96,7 @@ def _reduced(value: Tensor, exponent_bits: int, mantissa_bits: int) -> Tensor:
 
 
 def encoded(value: Tensor, format_: Format) -> Tensor:
-    """Return the bits of numbers of a format, which are held in f32, as ui8."""
+    """The numbers are held in f32; the bits are ui8."""
     rewriter = value.rewriter
     size = value.apply("abs")
     bits = value.bits(rewriter.integer(32, unsigned=True))
@@ -130,13 +116,13 @@ def encoded(value: Tensor, format_: Format) -> Tensor:
 
 
 def decoded(bits: Tensor, format_: Format) -> Tensor:
-    """Return the numbers of a format, held in f32, that ui8 encode; upper bits that it lacks are ignored."""
+    """Upper bits that the format lacks are ignored; the numbers are held in f32."""
     numbers = np.arange(1 << format_.bits, dtype=np.uint8).view(format_.numpy).astype(np.float32)
     return _looked_up(bits & ((1 << format_.bits) - 1) if format_.bits < 8 else bits, numbers)
 
 
 def scale_of(value: Tensor) -> Tensor:
-    """Return numbers of f64 rounded to powers of two of :data:`SCALES`."""
+    """Numbers of f64 become powers of two of :data:`SCALES`."""
     rewriter = value.rewriter
     bits = value.bits(rewriter.integer(64, unsigned=True))
     half = 1 << (_F64_MANTISSA - 1)
@@ -147,7 +133,6 @@ def scale_of(value: Tensor) -> Tensor:
 
 
 def scale_bits(value: Tensor) -> Tensor:
-    """Return the bits of powers of two of :data:`SCALES`, held in f64, as ui8."""
     rewriter = value.rewriter
     bits = value.bits(rewriter.integer(64, unsigned=True)) >> _F64_MANTISSA
     code = select(value.compare("NE", value), 255, bits - (_F64_BIAS - _SCALES_BIAS))
@@ -155,12 +140,10 @@ def scale_bits(value: Tensor) -> Tensor:
 
 
 def scale_decoded(bits: Tensor) -> Tensor:
-    """Return the powers of two of :data:`SCALES`, held in f64, that ui8 encode."""
     return _looked_up(bits, np.arange(256, dtype=np.uint8).view(SCALES_NUMPY).astype(np.float64))
 
 
 def _looked_up(bits: Tensor, numbers: np.ndarray[Any, Any]) -> Tensor:
-    """Return the numbers at indices in a table."""
     rewriter: Rewriter = bits.rewriter
     element = rewriter.type(f"f{numbers.dtype.itemsize * 8}")
     table = rewriter.dense(rewriter.tensor(numbers.shape, element), numbers)

@@ -24,13 +24,7 @@ from vhlo_tools.rewriting import Build, MatchFailure, Rewriter
 
 
 def _converted(rewriter: Rewriter, groups: int, indices: int = 0) -> Sequence[Any] | None:
-    """Build the op with its operands converted to the element types of its results.
-
-    Args:
-        rewriter: The rewriter.
-        groups: How many operands there are for each result.
-        indices: How many operands between the first group and the others are none of the kind.
-    """
+    """There are ``groups`` operands for each result; ``indices`` operands after the first group are not converted."""
     types = [result.type for result in rewriter.op.results]
     operands, count = rewriter.operands(), len(types)
     if not _is_mixed(operands, types):
@@ -55,7 +49,7 @@ def _is_mixed(operands: Sequence[Any], types: Sequence[Any]) -> bool:
 
 
 def _check(rewriter: Rewriter, *types: Any) -> None:
-    """Raise unless the types are those of tensors that convert can convert."""
+    """Raises :class:`MatchFailure` unless convert can convert tensors of the types."""
     for type_ in types:
         if not rewriter.is_tensor(type_):
             raise MatchFailure(f"{type_}, whose rank is only known at run time")
@@ -64,7 +58,7 @@ def _check(rewriter: Rewriter, *types: Any) -> None:
 
 
 def _pairs(rewriter: Rewriter) -> Sequence[Any] | None:
-    """Inputs, then an initial value for each."""
+    """Operands: inputs, then an initial value for each."""
     return _converted(rewriter, 2)
 
 
@@ -73,12 +67,12 @@ def _alone(rewriter: Rewriter) -> Sequence[Any] | None:
 
 
 def _scatter(rewriter: Rewriter) -> Sequence[Any] | None:
-    """Inputs, then the indices, then updates for each input."""
+    """Operands: inputs, then the indices, then updates for each input."""
     return _converted(rewriter, 2, indices=1)
 
 
 def _select_and_scatter(rewriter: Rewriter) -> Sequence[Any] | None:
-    """The operand, the source that is scattered, and the initial value."""
+    """Operands: the operand, the source that is scattered, and the initial value."""
     narrow, wide = rewriter.op.operands[0].type, rewriter.op.results[0].type
     if not _is_mixed([rewriter.op.operands[0]], [wide]):
         return None
@@ -93,7 +87,6 @@ def _select_and_scatter(rewriter: Rewriter) -> Sequence[Any] | None:
 
 
 def _holds(wide: Any, narrow: Any) -> bool:
-    """Return whether a promoted type has every value of the narrower one."""
     bits = [getattr(getattr(each, "element_type", each), "width", 0) for each in (wide, narrow)]
     return bits[0] > bits[1] and (str(wide), str(narrow)) != ("f16", "f8E8M0FNU")
 

@@ -1,4 +1,4 @@
-"""Constants of element types that numpy arrays cannot be made of in the bindings, read from their printed form.
+"""Constants of element types that the bindings cannot give as numpy arrays, read from their printed form.
 
 MLIR prints at most a hundred elements as numbers, floats that are not finite as their bits, and more elements as a
 string of bytes, one for each element. A splat is printed as its one element.
@@ -18,12 +18,7 @@ _NUMBER: Final = re.compile(r"[-+.0-9a-zA-Z]+")
 
 
 def elements_of_constant(attribute: Any, kind: Any) -> np.ndarray[Any, Any]:
-    """Return the elements of a dense attribute, one after another; the one element of a splat.
-
-    Args:
-        attribute: The attribute, of an element type of at most 8 bits.
-        kind: The numpy type of its elements.
-    """
+    """Elements have at most 8 bits; of a splat, only the one element is returned."""
     # The type follows after the last colon.
     text = str(attribute).rpartition(" : ")[0]
     if found := _BYTES.fullmatch(text):

@@ -65,7 +65,7 @@ _FEED: Final = "array.view(np.uint8)"
 
 
 def _as_wide(value: Tensor, least: str) -> Tensor:
-    """Return numbers in ``least``, or in f64 if they are of it, with the same values as far as the type has them."""
+    """In ``least``, or in f64 if they are of it, with the same values as far as the type has them."""
     rewriter = value.rewriter
     real = value.part("real")
     return real if str(real.element) == "f64" else real.convert(rewriter.type(least))
@@ -146,7 +146,7 @@ _EIGHT_BITS: Final = frozenset({"i8", "ui8", "f8E4M3FN", "f8E5M2", *(name for na
 
 
 def _product(rewriter: Rewriter, narrow: Narrow) -> Sequence[Any]:
-    """Build a sum of products whose operands have the type of its result."""
+    """The operands get the type of the result."""
     lhs, rhs, *others = rewriter.op.operands
     type_ = rewriter.op.results[0].type
     element = type_.element_type
@@ -219,7 +219,7 @@ _BOTH: Final[Rules] = {
 
 
 def _left(names: Sequence[str], reason: str) -> Rules:
-    """Return rules that leave ops to the relaxed expansion."""
+    """Leaves the ops to the relaxed expansion."""
     return _named(names, Rule(check=lambda op, narrow: reason))
 
 
@@ -240,12 +240,10 @@ _RELAXED: Final[Rules] = {
 
 
 def exactly(*elements: str) -> ModuleExpansion:
-    """Return the exact expansion of types."""
     return partial(_change, elements=elements, rules=_EXACT)
 
 
 def relaxed(*elements: str) -> ModuleExpansion:
-    """Return the relaxed expansion of types."""
     return partial(_change, elements=elements, rules=_RELAXED)
 
 

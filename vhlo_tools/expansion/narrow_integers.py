@@ -106,7 +106,7 @@ def _convert(rewriter: Rewriter, narrow: Narrow) -> Sequence[Any]:
 
 
 def _of_bits(compute: Callable[..., Tensor]) -> Rule:
-    """Return the rule for an op that sees the bits of its first operand without those that the sign fills up."""
+    """For an op that sees the bits of its first operand without those that the sign fills up."""
 
     def build(rewriter: Rewriter, narrow: Narrow) -> Sequence[Any]:
         first, *others = _operands(rewriter)
@@ -166,5 +166,4 @@ _RULES: Final[Rules] = {
 
 
 def EXACT(whole: WholeModule) -> None:  # noqa: N802 - the name by which expansions are found
-    """Hold 2-bit integers in 8-bit ones."""
     change_elements(whole, _TYPES, _RULES)

@@ -87,11 +87,7 @@ _Compute = Callable[[Rewriter, list[Any], list[Quantization | None], list[Quanti
 
 
 def _expanding(compute: _Compute) -> Build:
-    """Return the pattern for ops with per-axis quantized operands or results, which ``compute`` replaces.
-
-    It is called with the operands, of integers where these are per-axis quantized, and the quantization of operands and
-    results.
-    """
+    """``compute`` gets operands, as integers if per-axis quantized, and the quantization of operands and results."""
 
     def expand(rewriter: Rewriter) -> Sequence[Any] | None:
         op = rewriter.op
@@ -132,7 +128,7 @@ def _integers(rewriter: Rewriter, value: Any) -> Any:
 
 
 def _stored(rewriter: Rewriter, type_: Any, quantization: Quantization | None) -> Any:
-    """Return the type of the integers for a per-axis quantized type; any other type as it is."""
+    """A type that is not per-axis quantized is returned as it is."""
     if quantization is None or quantization.axis is None:
         return type_
     return rewriter.tensor(rewriter.shape(type_), rewriter.type(quantization.storage))
@@ -172,7 +168,7 @@ def _compute(
 
 
 def _numbers(rewriter: Rewriter, value: Any, quantization: Quantization | None) -> Any:
-    """Return the numbers that a quantized tensor, or the integers of one, represent; any other value as it is."""
+    """The numbers of a quantized tensor, or of the integers of one; any other value as it is."""
     if quantization is None:
         return value
     if quantization.axis is not None:
@@ -182,7 +178,7 @@ def _numbers(rewriter: Rewriter, value: Any, quantization: Quantization | None) 
 
 
 def _of_numbers(rewriter: Rewriter, numbers: Any, type_: Any, quantization: Quantization | None) -> Any:
-    """Return numbers as integers for a per-axis quantized type, as a quantized tensor for another one."""
+    """Integers for a per-axis quantized type, a quantized tensor for another quantized one."""
     if quantization is None:
         return numbers
     if quantization.axis is not None:

@@ -1,4 +1,4 @@
-"""Whether all devices reach an op, the same number of times.
+"""Check that all devices reach an op, the same number of times.
 
 A collective needs the devices of its groups only. An expansion that puts exchanges among all devices in its place
 applies if all of them get there: where the op is in a branch or a loop, its condition must be equal on all devices.
@@ -39,11 +39,6 @@ _OF_DEVICE: Final = frozenset(
 
 
 def require_all_devices(rewriter: Rewriter) -> None:
-    """Raise an error if not all devices may reach the rewriter's op.
-
-    Raises:
-        MatchFailure: If it is in a branch or a loop whose condition may differ between devices.
-    """
     _require(rewriter, rewriter.op.operation, frozenset())
 
 
@@ -73,7 +68,7 @@ def _check(name: str, condition: Any) -> None:
 
 
 def _is_uniform(value: Any, assumed: set[Any]) -> bool:
-    """Return whether a value is computed from constants alone, if the values in ``assumed`` are."""
+    """Computed from constants alone, if the values in ``assumed`` are."""
     if value in assumed:
         return True
     assumed.add(value)
@@ -95,6 +90,6 @@ def _condition(loop: Any) -> Any:
 
 
 def _is_carried(loop: Any, number: int, assumed: set[Any]) -> bool:
-    """Return whether a value that a loop carries is uniform before it, and after each of its steps."""
+    """Uniform before the loop, and after each of its steps."""
     after = list(loop.regions[1].blocks[0].operations)[-1].operands[number]
     return _is_uniform(loop.operands[number], assumed) and _is_uniform(after, assumed)

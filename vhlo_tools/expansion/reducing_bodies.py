@@ -13,7 +13,7 @@ _COMBINING: Final = frozenset(
 
 
 def single_op(op: Operation) -> str:
-    """Return the name of the op that the region of a reduction consists of; an empty string if it is another one."""
+    """An empty string if the region is not a single op."""
     block = op.regions[0].blocks[0]
     ops = list(block.operations)
     if len(ops) != 2 or str(ops[0].operation.name) not in _COMBINING:

@@ -39,14 +39,13 @@ _OPS: Final = (
 
 
 def asked_accuracy(rewriter: Rewriter) -> str | None:
-    """Return the accuracy that the op asks for, as text; ``None`` if it asks for none."""
+    """``None`` if the op asks for none, as by ``DEFAULT``."""
     attributes = rewriter.op.attributes
     text = str(attributes["result_accuracy"]) if "result_accuracy" in attributes else ""
     return text if "<HIGHEST>" in text or "<TOLERANCE>" in text else None
 
 
 def without_accuracy(rewriter: Rewriter) -> Sequence[Any] | None:
-    """Build the op without the attribute, if it asks for an accuracy."""
     if asked_accuracy(rewriter) is None:
         return None
     types = [result.type for result in rewriter.op.results]

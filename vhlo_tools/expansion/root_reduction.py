@@ -65,7 +65,7 @@ def _is_of_devices(rewriter: Rewriter) -> bool:
 
 
 def _complete(rewriter: Rewriter, groups: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the groups, and each id that belongs to none as a group of its own."""
+    """Each id that belongs to no group becomes a group of its own."""
     held = rewriter.module().attributes
     names = ("mhlo.num_replicas", "mhlo.num_partitions") if _is_of_devices(rewriter) else ("mhlo.num_replicas",)
     counts = [int(held[name].value) if name in held else 0 for name in names]
@@ -75,7 +75,7 @@ def _complete(rewriter: Rewriter, groups: Sequence[tuple[int, ...]]) -> list[tup
 
 
 def _position(rewriter: Rewriter, groups: Sequence[tuple[int, ...]], complete: Sequence[tuple[int, ...]]) -> Any:
-    """Return the position of a device in its group, a scalar ``i32``; -1 if it belongs to none."""
+    """A scalar ``i32``; -1 if the device belongs to no group."""
     own = Tensor(rewriter, identity(rewriter, "replica"))
     positions = {each: at for group in groups for at, each in enumerate(group)}
     of_32 = rewriter.integer(32)
@@ -93,7 +93,7 @@ def _position(rewriter: Rewriter, groups: Sequence[tuple[int, ...]], complete: S
 
 
 def _greatest(rewriter: Rewriter, value: Tensor, complete: Sequence[tuple[int, ...]]) -> Tensor:
-    """Return the greatest value of all devices."""
+    """The greatest value of all devices."""
     everyone = sorted(each for group in complete for each in group)
     scalar = value.type
     (greatest,) = rewriter.make_with_bodies(

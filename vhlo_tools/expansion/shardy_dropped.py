@@ -55,7 +55,7 @@ def _drop(whole: WholeModule) -> None:
 
 
 def _reasons(op: Operation) -> Iterator[str]:
-    """Yield why the program would compute something else without Shardy."""
+    """The reasons why the program would compute something else without Shardy."""
     name = str(op.name)
     if name in _OF_DEVICES:
         yield f"{name} is for several devices, and without shardings the program is for one"
@@ -70,7 +70,6 @@ def _reasons(op: Operation) -> Iterator[str]:
 
 
 def _has_parts(op: Operation) -> bool:
-    """Return whether the body of a manual computation takes or returns parts of values."""
     block = op.regions[0].blocks[0]
     *_, end = block.operations
     sides = ((op.operands, block.arguments), (op.results, end.operation.operands))
@@ -78,7 +77,6 @@ def _has_parts(op: Operation) -> bool:
 
 
 def _texts(op: Operation) -> Iterator[str]:
-    """Yield the attributes of Shardy of an op, as MLIR prints them."""
     if is_of_shardy(op):
         yield from (str(each) for _, each in named_attributes(op.attributes))
     yield from (str(each.value) for each in shardy_attributes(op))

@@ -84,7 +84,7 @@ def _to_round_trip(whole: WholeModule) -> None:
 
 
 def _reasons(op: Operation, target: Version) -> Iterator[str]:
-    """Yield why an op or its attributes have no such form, or none that consumers of ``target`` know."""
+    """The reasons why an op or its attributes have no such form, or none that consumers of ``target`` know."""
     name, mixed = str(op.name), known_feature("mixed_dialects")
     exact = mixed.expansion("exact")
     if exact and target < exact.to:
@@ -109,7 +109,7 @@ def _reasons(op: Operation, target: Version) -> Iterator[str]:
 
 
 def _is_nested(op: Operation) -> bool:
-    """Return whether an op is within a manual computation."""
+    """Whether the op is within a manual computation."""
     parent = op.operation.parent
     while parent is not None and str(parent.name) != "sdy.manual_computation":
         parent = parent.operation.parent
@@ -121,19 +121,12 @@ def _symbol(function: Operation) -> str:
 
 
 def _shardings(op: Operation) -> Iterator[Any]:
-    """Yield all attributes with shardings of an op."""
     if is_of_shardy(op):
         yield from (each for name, each in named_attributes(op.attributes) if "sharding" in name)
     yield from (each.value for each in shardy_attributes(op) if each.name == "sdy.sharding")
 
 
 class _Writer:
-    """Writes the form into a module.
-
-    Args:
-        whole: The module.
-    """
-
     def __init__(self, whole: WholeModule) -> None:
         self._whole = whole
         self._ir = whole.provider.ir
@@ -148,7 +141,6 @@ class _Writer:
         }
 
     def write(self) -> None:
-        """Rewrite all that the module has of Shardy."""
         # Innermost ops first: bodies then have the names that XLA gives them.
         for op in self._whole.provider.walk(self._whole.module, innermost_first=True):
             self._annotated(op)
@@ -162,7 +154,7 @@ class _Writer:
             self._tell(self._whole.module, {"xla.sdy.meshes": f"{{{told}}}"})
 
     def _annotated(self, op: Operation) -> None:
-        """Rewrite the attributes of Shardy of an op of another dialect, of its arguments and of its results."""
+        """Rewrites attributes of an op of another dialect, of its arguments and of its results."""
         found = list(shardy_attributes(op))
         is_read = self._whole.target >= _RULES_SINCE
         for name in dict.fromkeys(each.name for each in found):
@@ -184,7 +176,7 @@ class _Writer:
             replace_shardy(self._whole.provider, op, each, changed)
 
     def _mark_result(self, function: Operation, number: int, sharding: str) -> None:
-        """Put the sharding of a function's result on a custom call in front of its end."""
+        """The custom call is in front of the function's end."""
         *_, end = function.regions[0].blocks[0].operations
         value = end.operation.operands[number]
         told = {_SHARDING: _of_one(sharding)}
@@ -231,7 +223,7 @@ class _Writer:
         return f"{_CUSTOM_CALL}, func.call"
 
     def _function(self, op: Operation) -> Any:
-        """Move the body of a manual computation to a function of its own, and return the function."""
+        """The function gets the body of the manual computation."""
         ir, block = self._ir, op.regions[0].blocks[0]
         *_, end = block.operations
         returned = list(end.operation.operands)
@@ -254,7 +246,7 @@ class _Writer:
     # What they are written with
 
     def _make(self, at: Any, name: str, operands: Sequence[Any], types: Sequence[Any], **attributes: Any) -> Any:
-        """Build an op in front of another one, with its location."""
+        """Builds the op in front of ``at``, with its location."""
         point = self._ir.InsertionPoint(at.operation)
         return self._ir.Operation.create(
             name,
@@ -275,7 +267,7 @@ class _Writer:
         *,
         effect: bool = True,
     ) -> Any:
-        """Build a custom call in front of another op; one with an effect is neither removed nor merged with another."""
+        """Builds the call in front of ``at``; one with an effect is neither removed nor merged with another."""
         attributes = {"has_side_effect": self._ir.BoolAttr.get(True)} if effect else {}
         name = self._ir.StringAttr.get(target)
         made = self._make(at, _CUSTOM_CALL, operands, types, call_target_name=name, **attributes)
@@ -283,7 +275,7 @@ class _Writer:
         return made
 
     def _replace(self, op: Any, values: Sequence[Any], heir: Any) -> str:
-        """Use values in the place of the results of an op, whose discardable attributes another op gets."""
+        """``heir`` gets the discardable attributes of the op."""
         for result, value in zip(op.operation.results, values, strict=True):
             result.replace_all_uses_with(value)
         for name, attribute in discardable(op.operation).items():
@@ -293,29 +285,27 @@ class _Writer:
         return str(heir.name)
 
     def _tell(self, op: Any, told: Mapping[str, str]) -> None:
-        """Add texts to the frontend attributes of an op."""
         op.operation.attributes[_FRONTEND] = self._told(op.operation.attributes, told)
 
     def _told(self, held: Any, told: Mapping[str, str]) -> Any:
-        """Return the frontend attributes among the attributes ``held`` with texts added to them."""
         texts = {name: self._ir.StringAttr.get(text) for name, text in told.items()}
         present = dict(named_attributes(held[_FRONTEND])) if _FRONTEND in held else {}
         return self._ir.DictAttr.get(present | texts)
 
 
 def _names() -> Iterator[str]:
-    """Yield names for functions with bodies; the first ones are those that XLA gives."""
+    """The first names are those that XLA gives."""
     yield _BODY
     yield from (f"{_BODY}_{number}" for number in count())
 
 
 def _texts(held: Any) -> Iterator[tuple[str, str]]:
-    """Yield the frontend attributes among the attributes ``held``, which are texts."""
-    yield from ((name, each.value) for name, each in named_attributes(held[_FRONTEND]) if _FRONTEND in held)
+    if _FRONTEND in held:
+        yield from ((name, each.value) for name, each in named_attributes(held[_FRONTEND]))
 
 
 def _of_one(sharding: str) -> str:
-    """Return the sharding of one value as those of all results of an op."""
+    """The sharding of one value, in the form for the results of an op."""
     return f"#sdy.sharding_per_value<[{sharding.removeprefix('#sdy.sharding')}]>"
 
 

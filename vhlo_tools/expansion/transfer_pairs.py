@@ -56,11 +56,6 @@ def _receive(rewriter: Rewriter) -> Sequence[Any] | None:
 
 
 def _receiver(rewriter: Rewriter) -> Any:
-    """Return the recv of what the rewriter's op sends.
-
-    Raises:
-        MatchFailure: If there is none, or none of this form.
-    """
     op = rewriter.op
     channel = channel_of(op)
     senders, receivers = (_transfers(rewriter, name) for name in ("stablehlo.send", "stablehlo.recv"))
@@ -84,7 +79,7 @@ def _receiver(rewriter: Rewriter) -> Any:
 
 
 def _transfers(rewriter: Rewriter, name: str) -> list[Any]:
-    """Return the ops of a name between devices on the channel of the rewriter's op."""
+    """Only transfers between devices, on the channel of the rewriter's op."""
     channel = channel_of(rewriter.op)
     return [each.operation for each in rewriter.ops(name) if channel_of(each) == channel and not _is_of_host(each)]
 

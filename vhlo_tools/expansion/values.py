@@ -9,12 +9,12 @@ from vhlo_tools.rewriting import Rewriter
 
 
 def elementwise(rewriter: Rewriter, name: str, *operands: Any) -> Any:
-    """Return the result of an elementwise op of StableHLO, whose type is that of its first operand."""
+    """The result has the type of the first operand."""
     return rewriter.make(f"stablehlo.{name}", operands, operands[0].type)
 
 
 def in_wider_float(rewriter: Rewriter, value: Any, compute: Callable[[Any], Any]) -> Any:
-    """Return ``compute`` of ``value``, computed in f32 if its type is a narrower float."""
+    """Computes in f32 if the type of the value is a narrower float."""
     element = value.type.element_type
     if getattr(element, "width", 32) >= 32:
         return compute(value)

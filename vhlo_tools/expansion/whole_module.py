@@ -1,4 +1,4 @@
-"""What an expansion gets that rewrites a whole module, because it changes more than the ops that use its feature."""
+"""Context of an expansion that rewrites a whole module, because it changes more than the ops with its feature."""
 
 from __future__ import annotations
 
@@ -15,29 +15,17 @@ from vhlo_tools.version import Version
 
 @dataclass(frozen=True, slots=True)
 class WholeModule:
-    """A module that an expansion rewrites in place.
-
-    Attributes:
-        provider: The bindings.
-        module: A module of StableHLO.
-        target: The version whose features may remain.
-        policy: The expansions that are allowed.
-        notes: Takes a note for each op, type or attribute that was rewritten.
-        refused: Takes the location of a use that remains, if it has one, and the reason.
-        types: Returns the types that values of the module had before the first expansion of a whole module; it is
-            collected once.
-    """
-
     provider: Provider
     module: ModuleOp
-    target: Version
+    target: Version  # its features may remain
     policy: ExpansionPolicy
     notes: Notes
+    #: takes the location of a use that remains, if it has one, and the reason
     refused: Callable[[SourceLocation | None, str], None]
+    #: types of the values before the first expansion of a whole module, collected once
     types: Callable[[], frozenset[Any]]
 
     def refuse(self, op: Operation, reason: str) -> None:
-        """Record that the use of the feature by ``op`` remains, and why."""
         self.refused(source_of(op.location), reason)
 
 

@@ -1,4 +1,4 @@
-"""The constants of artifacts: listing, extraction, externalization and restoration, without MLIR or full copies."""
+"""Constants of artifacts: listing, extraction, externalization and restoration, without MLIR or full copies."""
 
 from typing import TYPE_CHECKING
 

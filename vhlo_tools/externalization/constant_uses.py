@@ -10,44 +10,26 @@ from vhlo_tools.records import dataclass
 
 @dataclass(slots=True)
 class FoundConstant:
-    """A constant op.
-
-    Attributes:
-        place: Its place in the program.
-        position: Its position: the numbers of region, block and op, from the top of the program inwards.
-        value: The index of the attribute that is its value.
-        plain: Whether it has no other attributes.
-        uses: The number of operands that use its result.
-    """
+    """A constant op."""
 
     place: Place
-    position: tuple[int, ...]
-    value: int
-    plain: bool
-    uses: int = 0
+    position: tuple[int, ...]  # numbers of region, block and op, from the top of the program inwards
+    value: int  # index of the attribute that is the value
+    plain: bool  # whether the op has no other attributes
+    uses: int = 0  # number of operands that use the result
 
 
 @dataclass(frozen=True, slots=True)
 class RegionOp:
-    """An op with regions.
-
-    Attributes:
-        place: Its place in the program.
-        position: Its position, in the form of :attr:`FoundConstant.position`.
-        reach: The number of values from outside that are in the scope of its regions.
-    """
+    """An op with regions."""
 
     place: Place
-    position: tuple[int, ...]
-    reach: int
+    position: tuple[int, ...]  # as in FoundConstant
+    reach: int  # number of values from outside that are in the scope of the regions
 
 
 def find_constants(file: File) -> tuple[list[FoundConstant], list[RegionOp]]:
-    """Return the constants of ``file``, and the ops with regions, in the order of the text.
-
-    Raises:
-        MalformedArtifactError: If it is damaged.
-    """
+    """Return the constants, and the ops with regions, in the order of the text."""
     survey = _UseSurvey(file)
     survey.region(Region([file.ir]), 0, [], (), None)
     return sorted(survey.found, key=lambda each: each.position), survey.holders
@@ -72,7 +54,7 @@ class _UseSurvey:
         around: tuple[int, ...],
         place: Place | None,
     ) -> None:
-        """Traverse a region with ``values`` in scope: for each, the constant whose result it is, if any."""
+        """Traverse a region; ``values`` are those in scope, each with the constant whose result it is, if any."""
         start = len(values)
         for index, block in enumerate(region.blocks):
             values += [None] * len(block.arguments)
@@ -92,7 +74,6 @@ class _UseSurvey:
     def results(
         self, block: Block, number: int, around: tuple[int, ...], place: Place | None
     ) -> Iterator[Sequence[FoundConstant | None]]:
-        """Yield the results of each op of a block."""
         for index, op in enumerate(block.operations):
             if op.name in self.names:
                 self.found.append(self.constant(Place(op, index, number, place), (*around, index)))

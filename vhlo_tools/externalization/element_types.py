@@ -1,4 +1,4 @@
-"""The names of element types in numpy and in safetensors."""
+"""Names of element types in numpy and in safetensors."""
 
 from __future__ import annotations
 
@@ -47,16 +47,12 @@ _VHLO_NAMES: Final = {"i1": "bool_v1", "tf32": "tf31_v1"}
 
 
 def numpy_name(element: str) -> str | None:
-    """Return the name of a StableHLO element type in numpy or ml_dtypes; ``None`` if they do not have it."""
+    """Return the name in numpy or ml_dtypes."""
     return _NAMES.get(element, (None, None))[0]
 
 
 def element_named(name: str) -> str:
-    """Return the element type with the name ``name`` in numpy or ml_dtypes.
-
-    Raises:
-        InvalidInputError: If there is none.
-    """
+    """Return the StableHLO type of a name in numpy or ml_dtypes."""
     for element, (each, _) in _NAMES.items():
         if each == name and element != "index":
             return element
@@ -64,12 +60,12 @@ def element_named(name: str) -> str:
 
 
 def safetensors_name(element: str) -> str | None:
-    """Return the name of an element type in safetensors; ``None`` if not all of its readers have it."""
+    """Return the name in safetensors; ``None`` if not all of its readers have it."""
     return _NAMES.get(element, (None, None))[1]
 
 
 def element_size(element: str) -> int | None:
-    """Return the size of an element in bytes; ``None`` for a type that constants cannot have."""
+    """Return the size in bytes; ``None`` for a type that constants cannot have."""
     if element.startswith("complex<"):
         element = element[len("complex<") : -1]
         part = None if element.startswith("complex<") else element_size(element)
@@ -80,7 +76,7 @@ def element_size(element: str) -> int | None:
 
 
 def structure_of(element: str) -> dict[str, object]:
-    """Return the VHLO type of ``element``, in the form of ``dialect_specs/vhlo/defaults.toml``."""
+    """Return the VHLO type, in the form of ``dialect_specs/vhlo/defaults.toml``."""
     if element.startswith("complex<"):
         return {"type": "complex_v1", "element": structure_of(element[len("complex<") : -1])}
     return {"type": _VHLO_NAMES.get(element, f"{element}_v1")}

@@ -69,17 +69,7 @@ class Externalized:
 
 
 def externalize(artifact: Artifact, *, min_size: int, function: str) -> Externalized:
-    """Convert the constants of a function to arguments.
-
-    Args:
-        artifact: The artifact, which is not changed.
-        min_size: The minimum size in bytes of a constant's elements.
-        function: The name of the function.
-
-    Raises:
-        InvalidInputError: If there is no such function, or other code depends on its arguments.
-        MalformedArtifactError: If the artifact is damaged.
-    """
+    """Convert the constants of a function with at least ``min_size`` bytes to arguments of a copy."""
     file = artifact.copy_of_file()
     constants, holders = find_constants(file)
     entry = edit_signature(file, holders, function)

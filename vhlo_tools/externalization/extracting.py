@@ -57,23 +57,10 @@ def extract(
     max_size: int = LARGEST_SUM,
     announce: Callable[[int, int], None] | None = None,
 ) -> list[Extracted]:
-    """Write the constants of ``artifact`` to ``output``.
+    """Write constants to a ``.safetensors`` file, a ``.npy`` file for one, or a folder for ``.npy`` files.
 
-    Args:
-        artifact: The artifact.
-        output: A ``.safetensors`` file for all constants, a ``.npy`` file for one, or else a folder for ``.npy`` files;
-            or the URL of such an object or folder.
-        only: The paths of the constants to write; by default all.
-        force: Whether existing files may be replaced.
-        max_size: The limit on the bytes of all constants that are written.
-        announce: Called before anything is written, with the number of constants and the sum of their bytes.
-
-    Raises:
-        InvalidInputError: If there is no such constant, or not exactly one for a ``.npy`` file; or if they are larger
-            than ``max_size``, or than the space left on the disk. Nothing is written.
-        MalformedArtifactError: If the artifact is damaged.
-        FileExistsError: If a file exists and ``force`` is not set.
-        OSError: If a file cannot be written.
+    ``only`` are paths of constants. ``announce`` gets their number and the sum of their bytes before anything is
+    written; more than ``max_size`` bytes, or than the disk has left, are an error.
     """
     constants, _ = find_constants(artifact.file)
     tensors = {path: tensor for path, _, tensor in named_constants(artifact.file, artifact.name, constants)}
@@ -109,7 +96,7 @@ def _write_files(tensors: Mapping[str, StoredTensor], files: Mapping[str, Place]
 
 
 def _reason(tensor: StoredTensor, *, is_one: bool) -> str | None:
-    """Return the reason why a tensor is not written, or ``None``."""
+    """Return the reason why a tensor is not written."""
     unknown = not is_one and numpy_name(tensor.element) is None
     return too_large(tensor) or (f"numpy does not support {tensor.element}" if unknown else None)
 
@@ -134,7 +121,7 @@ def _check_space(name: str, output: Place, total: int, max_size: int) -> None:
 
 
 def too_large(tensor: StoredTensor) -> str | None:
-    """Return the reason why the elements of ``tensor`` are too large to be written out, or ``None``."""
+    """Return the reason why elements are too large to be written out."""
     if tensor.form != "splat" or tensor.bytes <= LARGEST_SPLAT:
         return None
     return f"one element represents {tensor.bytes} bytes; at most {LARGEST_SPLAT} are expanded"
@@ -162,7 +149,6 @@ def _files(tensors: dict[str, StoredTensor], output: Place) -> dict[str, Place]:
 
 
 def _npy(tensor: StoredTensor) -> Iterator[Chunk]:
-    """Yield a ``.npy`` file."""
     import numpy as np
 
     name = numpy_name(tensor.element)

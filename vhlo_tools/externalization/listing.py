@@ -44,11 +44,7 @@ class Constant:
 
 
 def list_constants(artifact: Artifact, *, min_size: int = 0) -> list[Constant]:
-    """Return the constants of ``artifact`` of at least ``min_size`` bytes, in the order of its text.
-
-    Raises:
-        MalformedArtifactError: If it is damaged.
-    """
+    """In the order of the text."""
     with without_collection():
         return list(_listed(artifact, min_size))
 
@@ -80,7 +76,7 @@ def _listed(artifact: Artifact, min_size: int) -> Iterator[Constant]:
 def named_constants(
     file: File, name: str, constants: Iterable[FoundConstant]
 ) -> list[tuple[str, FoundConstant, StoredTensor]]:
-    """Return ``constants`` of ``file``, each with its path, made unique, and its value."""
+    """Return constants with unique paths and with values."""
     places, printer = Places(file, name), Printer(file)
     tensors: dict[int, StoredTensor] = {}
     taken: set[str] = set()

@@ -1,4 +1,4 @@
-"""The record in a file of weights of the constants from which they come, for restoration."""
+"""Record in a file of weights of the constants from which they come, for restoration."""
 
 from __future__ import annotations
 

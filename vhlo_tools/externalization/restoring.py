@@ -35,16 +35,7 @@ _CONSTANT: Final = "vhlo.constant_v1"
 
 
 def restore(artifact: Artifact, weights: TensorFile) -> Artifact:
-    """Restore the constants that :func:`vhlo_tools.externalization.externalize` converted to arguments.
-
-    Args:
-        artifact: The artifact without them.
-        weights: Their values, into which the result has views.
-
-    Raises:
-        InvalidInputError: If the values are damaged, or belong to another artifact.
-        MalformedArtifactError: If the artifact is damaged.
-    """
+    """Undo :func:`vhlo_tools.externalization.externalize`; the result has views into ``weights``."""
     record = Provenance.from_metadata(weights.metadata, weights.name)
     file = artifact.copy_of_file()
     entry = edit_signature(file, find_constants(file)[1], record.function)
@@ -84,11 +75,7 @@ def _check_arguments(file: File, entry: SignatureEditor, record: Provenance, nam
 
 
 def _value_of(moved: Moved, weights: TensorFile) -> View:
-    """Return the bytes of a value in its form in the artifact.
-
-    Raises:
-        InvalidInputError: If they differ from those that were externalized.
-    """
+    """Return a value in its form in the artifact; it must be equal to the externalized one."""
     found = weights.tensors.get(moved.tensor)
     if found is None:
         raise InvalidInputError(f"{weights.name} has no tensor {moved.tensor}")
@@ -196,7 +183,7 @@ def _insert(function: Operation, position: tuple[int, ...], op: Operation, what:
 
 
 def _name_of_constants(file: File, entry: SignatureEditor) -> int:
-    """Return the index of the op name of constants, which is added if the file no longer has it."""
+    """Return the op name of constants, which is added if the file no longer has it."""
     ops = file.dialects.ops
     for index in range(len(ops)):
         if file.op_name(index) == _CONSTANT:

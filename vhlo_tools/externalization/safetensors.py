@@ -28,21 +28,13 @@ _ELEMENT_TYPES: Final = "element_types"
 
 @dataclass(frozen=True, slots=True)
 class TensorFile:
-    """A file of tensors.
-
-    Attributes:
-        metadata: The metadata of the file.
-        tensors: The bytes of each tensor, by name.
-        name: Its name in messages.
-    """
-
     metadata: Mapping[str, str]
     tensors: Mapping[str, View]
     name: str
 
 
 def write_tensors(tensors: Mapping[str, StoredTensor], metadata: Mapping[str, str]) -> Iterator[Chunk]:
-    """Yield a file of ``tensors``, those with the widest elements first, so that all of them are aligned."""
+    """The widest elements come first, so that all tensors are aligned."""
     order = sorted(tensors.items(), key=lambda item: -item[1].size)
     plain = {name: tensor.element for name, tensor in order if safetensors_name(tensor.element) is None}
     if plain:
@@ -64,11 +56,6 @@ def write_tensors(tensors: Mapping[str, StoredTensor], metadata: Mapping[str, st
 
 
 def read_tensors(data: Chunk | bytearray, name: str) -> TensorFile:
-    """Return the tensors of a file.
-
-    Raises:
-        InvalidInputError: If it is not a safetensors file, or is damaged.
-    """
     whole = view(data)
     size = int.from_bytes(bytes(whole[:8]), "little") if len(whole) >= 8 else len(whole)
     if size > min(_LARGEST_HEADER, len(whole) - 8):

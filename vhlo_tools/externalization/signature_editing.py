@@ -37,41 +37,24 @@ _OF_ARGUMENTS: Final = (
 
 @dataclass(slots=True)
 class SignatureEditor:
-    """Editor of the arguments of a function without callers in its program.
-
-    Attributes:
-        file: The file.
-        tables: Its tables.
-        function: The function.
-        holder: The place of its op.
-        entry: The block of its arguments.
-    """
+    """Editor of the arguments of a function without callers in its program."""
 
     file: File
     tables: Tables
     function: EntryFunction
-    holder: RegionOp
-    entry: Block
+    holder: RegionOp  # place of the function's op
+    entry: Block  # block of the function's arguments
 
     @property
     def name(self) -> str:
-        """The name of the function."""
         return self.function.name
 
     @property
     def op(self) -> Operation:
-        """The op of the function."""
         return self.function.op
 
     def set_types(self, kept: int, added: Sequence[int]) -> set[int]:
-        """Set its argument types to those of the first ``kept`` arguments, followed by ``added``.
-
-        Returns:
-            The attributes that the op no longer has.
-
-        Raises:
-            MalformedArtifactError: If its attributes are damaged.
-        """
+        """Set the types to those of the first ``kept`` arguments and ``added``; return attributes that the op lost."""
         attributes = attributes_of(self.file, self.op)
         holder, kind = self._type(attributes)
         inputs, outputs = kind.fields
@@ -85,11 +68,7 @@ class SignatureEditor:
         return change_attributes(self.file, self.tables, self.op, changed)
 
     def check(self) -> None:
-        """Check that its type and argument attributes match its number of arguments.
-
-        Raises:
-            MalformedArtifactError: If they do not.
-        """
+        """Check that type and argument attributes match the number of arguments."""
         attributes = attributes_of(self.file, self.op)
         _, kind = self._type(attributes)
         described = self._value(attributes, "arg_attrs", "array_v1").field("elements")
@@ -107,10 +86,7 @@ class SignatureEditor:
         return holder, kind
 
     def layout(self) -> AttributeLayout:
-        """Return the writer of attributes in the layout that this function uses.
-
-        Some producers put all attributes into dictionaries, whatever the version of the format.
-        """
+        """Some producers put all attributes into dictionaries, whatever the version of the format."""
         return AttributeLayout(self.file, self.tables, in_properties=self.op.properties is not None)
 
     def _value(self, attributes: Attributes, name: str, kind: str) -> Value:
@@ -125,17 +101,7 @@ class SignatureEditor:
 
 
 def edit_signature(file: File, holders: Sequence[RegionOp], name: str) -> SignatureEditor:
-    """Return the editor of the arguments of the function called ``name``.
-
-    Args:
-        file: The file.
-        holders: The ops with regions.
-        name: The name.
-
-    Raises:
-        InvalidInputError: If there is no such function, or other code depends on the number of its arguments.
-        MalformedArtifactError: If the file is damaged.
-    """
+    """Raise ``InvalidInputError`` if other code depends on the number of the function's arguments."""
     named: dict[str, EntryFunction] = {}
     for each in functions_in(file):
         named.setdefault(each.name, each)

@@ -1,4 +1,4 @@
-"""The value of a constant: its elements in their stored form, read in pieces."""
+"""Value of a constant: its elements in their stored form, read in pieces."""
 
 from __future__ import annotations
 
@@ -95,11 +95,6 @@ class StoredTensor:
 
 
 def read_tensor(file: File, printer: Printer, index: int) -> StoredTensor:
-    """Return the dense tensor in attribute ``index`` of ``file``.
-
-    Raises:
-        MalformedArtifactError: If the attribute is not a dense tensor, or its bytes do not match its type.
-    """
     entry = file.attributes[index]
     value = file.decode("attribute", index)
     if value is None or value.name != "tensor_v1":
@@ -121,10 +116,10 @@ def read_tensor(file: File, printer: Printer, index: int) -> StoredTensor:
 
 
 def _form_of(data: View, number: int, size: int, element: str) -> Form | None:
-    """Return the form in which ``data`` contains ``number`` elements; ``None`` if its length matches no form.
+    """Return the form of ``number`` elements by the length of ``data``; ``None`` if it matches no form.
 
-    MLIR distinguishes the forms by their length: ``DenseElementsAttr::isValidRawBuffer``. Bits are packed, or in old
-    files a byte each; for up to eight of them, a byte of equal bits is a splat.
+    Source: ``DenseElementsAttr::isValidRawBuffer``. Bits are packed, or in old files a byte each; for up to eight of
+    them, a byte of equal bits is a splat.
     """
     if element == "i1" and number and len(data) == 1:
         return "packed" if 1 < number <= 8 and data[0] not in (0x00, 0xFF) else "splat"
@@ -145,11 +140,7 @@ def _unpacked(data: View, number: int) -> Iterator[bytes]:
 
 
 def pack(data: View) -> View:
-    """Return bits, a byte each, packed eight to a byte; a large result is a mapped temporary file.
-
-    Raises:
-        ValueError: If a byte is neither 0 nor 1.
-    """
+    """Pack bits of a byte each eight to a byte; a large result is a mapped temporary file."""
     if len(data) <= _MOST_BOOLEANS:
         return memoryview(b"".join(_packed(data)))
     with TemporaryFile() as file:

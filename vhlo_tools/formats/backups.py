@@ -1,8 +1,8 @@
-"""The backups in a folder: files that a migration has kept beside those it replaced, and that are no programs.
+"""Backups of a migration, which discovery skips: old files beside their replacements.
 
 A migration lists the backups that it makes in the file :data:`BACKUPS` of their folder, one name per line, and appends
 only. A list may come with a store that nobody trusts. It must not hide a program that somebody loads by its own name,
-so a listed file is a backup only if what it was made from stands beside it (:meth:`Backups.__contains__`).
+so a listed file is a backup only if its original is beside it (:meth:`Backups.__contains__`).
 """
 
 from __future__ import annotations
@@ -36,20 +36,12 @@ _SAFELY: Final = NO_LINKS | NO_BLOCKING | BINARY
 
 @dataclass(frozen=True, slots=True)
 class Backups:
-    """The backups that are listed in a folder.
-
-    Attributes:
-        folder: The folder.
-        listed: The names in its list.
-        is_program: Returns whether a file is a program, by its name or its content.
-    """
-
     folder: str
     listed: frozenset[str]
-    is_program: Callable[[str], bool]
+    is_program: Callable[[str], bool]  # whether a file is a program, by its name or its content
 
     def __contains__(self, name: str) -> bool:
-        """Return whether a file is a backup: it is listed, and named as a program beside it with a suffix.
+        """Whether a file is a backup: it is listed, and named as a program beside it with a suffix.
 
         The name of a program has another beginning, or another ending: ``net.mlirbc`` is no backup of ``net.mlir``.
         """
@@ -65,7 +57,7 @@ class Backups:
 
 
 def backups_in(folder: str, is_program: Callable[[str], bool]) -> Backups:
-    """Return the backups that are listed in a folder; none if its list cannot be read, so that all files count."""
+    """Return none if the list cannot be read, so that all files count."""
     # What follows the last line end is a line that was cut short.
     lines = _content(Path(folder) / BACKUPS).split(b"\n")[:-1]
     names = (_name(line) for line in lines if _LINE.fullmatch(line))
@@ -75,10 +67,7 @@ def backups_in(folder: str, is_program: Callable[[str], bool]) -> Backups:
 def list_backups(folder: str, names: Iterable[str]) -> None:
     """Append names to the list of backups in a folder, and wait until they are on disk.
 
-    To be called before the backups are made: a name without a file does no harm. Other processes may append too.
-
-    Raises:
-        OSError: If the list cannot be written, or is not a regular file.
+    Called before the backups are made: a name without a file does no harm. Other processes may append too.
     """
     path = os.path.join(folder, BACKUPS)  # noqa: PTH118
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _SAFELY, 0o666)
@@ -97,7 +86,7 @@ def list_backups(folder: str, names: Iterable[str]) -> None:
 
 
 def _content(path: Path) -> bytes:
-    """Return the content of a list; nothing if it cannot be read or is no regular file of a possible size."""
+    """Return nothing if the list cannot be read or is no regular file of a possible size."""
     try:
         handle = os.open(path, os.O_RDONLY | _SAFELY)
     except OSError:

@@ -41,25 +41,10 @@ _ROOT: Final = range(4, 1 << 12)
 
 
 def programs_at(path: str, exclude: tuple[str, ...] = (), *, ordered: bool = True) -> Iterator[str]:
-    """Yield the files or objects that a path selects, one folder after the other.
+    """Yield the files or objects that a file, folder, glob or URL selects, as paths or URLs; without listed backups.
 
-    Backups that a migration has listed are left out of folders and globs.
-
-    Args:
-        path: A file, or a SavedModel, selected whatever its content; a folder, whose programs are selected; or a glob.
-            Or the URL of an object, of a bucket or a folder of one, or a glob of objects.
-        exclude: Globs of files and folders in a folder or a glob to omit, by name or by path relative to the start of
-            the search.
-        ordered: Whether to sort each folder by name. Otherwise the entries of a folder are not collected in memory.
-            Objects come in the order of their store, which is that of their keys, and are never collected.
-
-    Yields:
-        Paths that can be opened from the current directory, or URLs; nothing if there is no such file. What is no
-        regular file, such as a FIFO, is left out of folders, with a warning to the log.
-
-    Raises:
-        StoreError: If a store cannot be listed.
-        InvalidUrlError: If ``path`` is a URL that is not supported.
+    A named file is selected whatever its content. ``exclude`` are globs, by name or by path relative to the start.
+    Unless ``ordered``, a folder is not collected in memory; objects never are, and come in the order of their keys.
     """
     where = place(path)
     if isinstance(where, Url):
@@ -85,7 +70,7 @@ def programs_at(path: str, exclude: tuple[str, ...] = (), *, ordered: bool = Tru
 
 
 def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterator[str]:
-    """Yield the programs in a folder, then those in its subfolders; links to folders are not followed.
+    """Yield programs of a folder before those of its subfolders; links to folders are not followed.
 
     A folder that cannot be read is yielded itself: opening it says why.
     """
@@ -127,7 +112,7 @@ def _say_skipped(path: str, kind: str) -> None:
 
 
 def _kind_of(entry: os.DirEntry[str]) -> str | None:
-    """Return what an entry of a folder is, with links followed; ``None`` for a file, and for a link to nothing."""
+    """Return the kind of an entry, with links followed; ``None`` for a file, and for a link to nothing."""
     try:
         return kind_of_file(entry.stat().st_mode)
     except OSError as error:
@@ -144,12 +129,12 @@ def _is_excluded(path: str, exclude: tuple[str, ...]) -> bool:
 
 @lru_cache
 def _matcher(patterns: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
-    """Return the match of a path with any of some globs; no globs match nothing."""
+    """No globs match nothing."""
     return re.compile("|".join(map(translate, patterns)) if patterns else r"(?!)").match
 
 
 def _is_program(path: str) -> bool:
-    """Return whether a file is a program: by its suffix, or by its content, which alone may be inconclusive."""
+    """Judge by the suffix, or by the content, which alone may be inconclusive."""
     return path.endswith(PROGRAM_SUFFIXES) or _holds_program(path)
 
 
@@ -177,15 +162,7 @@ def _may_be_jax_export(head: bytes) -> bool:
 
 
 def objects_at(url: Url, exclude: tuple[str, ...] = ()) -> Iterator[Listed]:
-    """Yield the programs that a URL selects, each with its version at that moment.
-
-    Args:
-        url: The URL of an object, of a bucket or a folder of one, or a glob.
-        exclude: As for :func:`programs_at`.
-
-    Raises:
-        StoreError: If the store cannot be listed.
-    """
+    """Yield the programs that a URL selects, each with its version at that moment."""
     from vhlo_tools.remote import Listed, glob_start, is_glob, matcher, objects_under, stamp_of
 
     if (stamp := stamp_of(url)) is not None:
@@ -201,7 +178,6 @@ def objects_at(url: Url, exclude: tuple[str, ...] = ()) -> Iterator[Listed]:
 
 
 def _objects_in(top: Url, exclude: tuple[str, ...]) -> Iterator[Listed]:
-    """Yield the programs of a folder, and of its subfolders, in a bucket."""
     from concurrent.futures import ThreadPoolExecutor
 
     from vhlo_tools.remote import objects_under
@@ -221,7 +197,7 @@ def _objects_in(top: Url, exclude: tuple[str, ...]) -> Iterator[Listed]:
 
 
 def _is_below_excluded(path: str, exclude: tuple[str, ...]) -> bool:
-    """Return whether an object or one of the folders around it is to be omitted."""
+    """Whether an object or one of the folders around it is to be omitted."""
     ends = (at for at, sign in enumerate(path) if sign == "/")
     return bool(exclude) and any(_is_excluded(path[:end], exclude) for end in (*ends, len(path)))
 

@@ -28,36 +28,19 @@ _ZEROS: Final = memoryview(bytes(1 << 20))
 
 @dataclass(slots=True)
 class _SpanSurvey:
-    """The parts and the offsets in a file.
+    """Parts and offsets in a file."""
 
-    Attributes:
-        references: For the position of each offset, its target, and whether it is the signed one to a vtable.
-        parts: For the start of each part, its end and its kind.
-        is_whole: Whether the layout knows all fields of all tables, and so all parts.
-    """
-
+    #: by the position of each offset: its target, and whether it is the signed one to a vtable
     references: dict[int, tuple[int, bool]] = field(default_factory=dict)
-    parts: dict[int, tuple[int, str]] = field(default_factory=dict)
-    is_whole: bool = True
+    parts: dict[int, tuple[int, str]] = field(default_factory=dict)  # by start: end and kind
+    is_whole: bool = True  # whether the layout knows all fields of all tables, and so all parts
 
 
 def replace_vectors(root: Table, replacements: Mapping[Vector, Sequence[Chunk]]) -> list[Chunk]:
-    """Return a file in pieces, with the contents of some vectors of bytes replaced.
+    """Return a file in pieces, with the contents of some vectors of bytes replaced, reversibly.
 
-    Parts after a vector move by multiples of eight bytes, and offsets across it are updated. Restoring the old contents
-    restores the old file, byte for byte.
-
-    A field that is unknown to the layout may be an offset, which could not be updated. In a file with such a field,
-    parts keep their positions: new contents that are not larger than the old are written over the old, and larger ones
-    at the end of the file; the rest of the old space is filled with zeros.
-
-    Args:
-        root: The root table.
-        replacements: The new contents of the vectors, in pieces.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged, or its parts overlap.
-        InvalidProgramError: If the result would be larger than the format allows.
+    Parts after a vector move by multiples of eight bytes, and offsets across it are updated. A field unknown to the
+    layout may be an offset: then parts stay, larger contents go to the end of the file, and unused space is zeros.
     """
     survey = _survey(root)
     in_order = sorted(replacements, key=lambda vector: vector.start)
@@ -67,10 +50,7 @@ def replace_vectors(root: Table, replacements: Mapping[Vector, Sequence[Chunk]])
 
 
 def _survey(root: Table) -> _SpanSurvey:
-    """Survey a whole file.
-
-    Every part is visited once, and overlapping parts are rejected, so that the time is linear in the size of the file.
-    """
+    """Survey a whole file; each part is visited once and must not overlap others, so the time is linear."""
     survey, reader = _SpanSurvey(), root.reader
     # The offset to the root is before all vectors, because unsigned offsets point forward, and never moves.
     _note(reader, survey, 0, 4, "root")

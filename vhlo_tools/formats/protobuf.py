@@ -23,24 +23,14 @@ _LONGEST_VARINT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message, or another length-delimited or fixed-size value of a field: text, or packed numbers.
-
-    Attributes:
-        data: Its bytes, a view.
-        file: The name of the format in error messages.
-        at: Its offset in the file.
-    """
+    """A message, or another length-delimited or fixed-size value of a field: text, or packed numbers."""
 
     data: View
-    file: str
-    at: int = 0
+    file: str  # name of the format in error messages
+    at: int = 0  # offset in the file
 
     def fields(self) -> Iterator[tuple[int, int | Message]]:
-        """Yield the number and the value of each field.
-
-        Raises:
-            MalformedArtifactError: If the message is damaged; the fields before the damage have been yielded.
-        """
+        """Yield numbers and values; at damage an error is raised after the fields before it."""
         at = 0
         while at < len(self.data):
             key, at = self._varint(at)
@@ -61,15 +51,10 @@ class Message:
             at += size
 
     def text(self) -> str:
-        """Return the value as text."""
         return bytes(self.data).decode("utf-8", "backslashreplace")
 
     def numbers(self) -> list[int]:
-        """Return the packed numbers in the value.
-
-        Raises:
-            MalformedArtifactError: If the value is not packed numbers.
-        """
+        """Return the packed numbers in the value."""
         found = []
         at = 0
         while at < len(self.data):
@@ -78,27 +63,17 @@ class Message:
         return found
 
     def message(self, value: int | Message) -> Message:
-        """Return ``value``, the value of a field, which must be a message.
-
-        Raises:
-            MalformedArtifactError: If it is a number.
-        """
         if isinstance(value, int):
             raise self.malformed("has a number where a message is expected", 0)
         return value
 
     def number(self, value: int | Message) -> int:
-        """Return ``value``, the value of a field, which must be a number.
-
-        Raises:
-            MalformedArtifactError: If it is not a number.
-        """
         if isinstance(value, Message):
             raise self.malformed("has a message where a number is expected", value.at - self.at)
         return value
 
     def malformed(self, message: str, at: int) -> MalformedArtifactError:
-        """Return the error for a defect at ``at``, counted from the start of the message."""
+        """``at`` counts from the start of the message."""
         return MalformedArtifactError(f"a {self.file} {message}", offset=self.at + at, section=self.file)
 
     def _varint(self, at: int) -> tuple[int, int]:

@@ -42,15 +42,6 @@ class Kind(StrEnum):
 
 
 def recognise(data: Buffer, name: str = "the input") -> Kind:
-    """Return the kind of ``data``.
-
-    Args:
-        data: The whole contents.
-        name: The name of the input in messages.
-
-    Raises:
-        InvalidProgramError: If ``data`` is empty, white space, or of no known kind.
-    """
     if len(data) == 0:
         raise InvalidProgramError(f"{name} is empty: expected {_EXPECTED}")
     view = as_view(data)
@@ -65,7 +56,6 @@ def recognise(data: Buffer, name: str = "the input") -> Kind:
 
 
 def is_saved_model(path: str | PathLike[str]) -> bool:
-    """Return whether ``path`` is a folder with a SavedModel."""
     try:
         return os.path.isfile(os.path.join(path, SAVED_MODEL_FILE))  # noqa: PTH113, PTH118 - a Path of a long text raises
     except ValueError:

@@ -59,17 +59,9 @@ _TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SavedTensor:
-    """An input or an output of a signature.
-
-    Attributes:
-        name: Its name.
-        type: The type of its elements, as numpy names it.
-        shape: Its shape, ``None`` for each unknown dimension; ``None`` if the rank is unknown.
-    """
-
     name: str
-    type: str
-    shape: tuple[int | None, ...] | None
+    type: str  # of the elements, as numpy names it
+    shape: tuple[int | None, ...] | None  # None for each unknown dimension; None if the rank is unknown
 
     def __str__(self) -> str:
         if self.shape is None:
@@ -79,13 +71,7 @@ class SavedTensor:
 
 @dataclass(frozen=True, slots=True)
 class SavedSignature:
-    """A signature of a SavedModel: a function with named inputs and outputs.
-
-    Attributes:
-        name: Its name.
-        inputs: Its inputs, by name.
-        outputs: Its outputs, by name.
-    """
+    """A function of a SavedModel with named inputs and outputs."""
 
     name: str
     inputs: tuple[SavedTensor, ...]
@@ -94,30 +80,14 @@ class SavedSignature:
 
 @dataclass(frozen=True, slots=True)
 class SavedModel:
-    """The facts about a SavedModel that can be read without TensorFlow.
-
-    Attributes:
-        tensorflow_version: The release that wrote it.
-        tags: Its tags, normally ``serve``.
-        signatures: Its signatures, by name.
-        graph_bytes: The size of its program in bytes.
-        variable_bytes: The size of its variables in bytes.
-    """
-
-    tensorflow_version: str
-    tags: tuple[str, ...]
+    tensorflow_version: str  # the release that wrote it
+    tags: tuple[str, ...]  # normally ``serve``
     signatures: tuple[SavedSignature, ...]
     graph_bytes: int
     variable_bytes: int
 
 
 def read_saved_model(path: Path) -> SavedModel:
-    """Read the SavedModel in the folder ``path``.
-
-    Raises:
-        MalformedArtifactError: If its main file is damaged.
-        OSError: If the folder cannot be read.
-    """
     data = read_bytes(path / SAVED_MODEL_FILE)
     whole = Message(view(data), _SECTION)
     graphs = [value for number, value in whole.fields() if number == _META_GRAPHS and isinstance(value, Message)]

@@ -50,16 +50,7 @@ _OBJECTS: Final = (
 
 
 def identify(given: object, name: str | None = None) -> Source:
-    """Identify a program, and read its file if it is a path.
-
-    Args:
-        given: A path, the URL of an object, bytes, text, a Python object, or a result of this function.
-        name: Its name in messages, by default its path.
-
-    Raises:
-        InvalidProgramError: If it is empty, or bytes of no known kind.
-        OSError: If a file cannot be read.
-    """
+    """Identify a program, and read its file if it is a path; a :class:`Source` is returned unchanged."""
     if isinstance(given, Source):
         return given
     if isinstance(given, str) and _is_text(given):
@@ -90,12 +81,12 @@ def _identify_object(given: Any, name: str | None) -> Source:
 
 
 def _is_of(given: object, package: str, name: str) -> bool:
-    """Return whether an object is of a class with this name, from a package."""
+    """Whether an object is of a class with this name, from a package."""
     return any(cls.__name__ == name and f"{cls.__module__}.".startswith(f"{package}.") for cls in type(given).__mro__)
 
 
 def _is_text(given: str) -> bool:
-    """Return whether a string is a program and not a path: blank or with characters of programs, and not a file."""
+    """Whether a string is a program and not a path: blank or with characters of programs, and not a file."""
     if is_url(given) and "\n" not in given:
         return False
     if given.strip() and not any(sign in given for sign in _TEXT_SIGNS):

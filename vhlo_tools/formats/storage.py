@@ -18,16 +18,7 @@ _READ_BELOW = 1 << 24
 
 
 def read_bytes(path: Place) -> Buffer:
-    """Return the contents of a regular file, or of an object.
-
-    Of a large one, only the parts that are accessed are read; this raises an error if the file has been cut short by
-    then, or the object replaced.
-
-    Raises:
-        OSError: If the file cannot be read, or is not a regular file.
-        StoreError: If the object cannot be read.
-        MissingExtraError: If the libraries of its store are not installed.
-    """
+    """Access to a large file raises if the file has been cut short, or the object replaced, in the meantime."""
     if isinstance(path, Url):
         from vhlo_tools.remote import open_object
 
@@ -40,7 +31,7 @@ def read_bytes(path: Place) -> Buffer:
 
 
 def as_bytes(data: Buffer) -> Buffer:
-    """Return ``data`` as a sequence of single bytes, converting views with gaps, other formats or other ranks."""
+    """Convert views with gaps, other formats or other ranks to single bytes."""
     if not isinstance(data, memoryview) or (data.contiguous and data.format == "B" and data.ndim == 1):
         return data
     return data.cast("B") if data.contiguous else data.tobytes()

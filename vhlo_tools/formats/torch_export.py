@@ -41,23 +41,12 @@ _OLD_PROGRAM: Final = "serialized_exported_program.json"
 
 @dataclass(frozen=True, slots=True)
 class TorchExport:
-    """The facts about a torch.export file that can be read without torch.
-
-    Attributes:
-        archive_version: The version of the layout: of the archive since torch 2.8, of the schema before.
-        models: The names of its programs; :func:`torch.export.save` writes one, ``model``.
-        graph_bytes: The size of their graphs in bytes.
-        weights: The number of parameters and buffers; unknown up to torch 2.7, which writes them as one entry.
-        weight_bytes: The size of the parameters and buffers in bytes.
-        constant_bytes: The size of all other tensors and objects in bytes.
-    """
-
-    archive_version: str
-    models: tuple[str, ...]
+    archive_version: str  # of the archive since torch 2.8, of the schema before
+    models: tuple[str, ...]  # names of programs; torch.export.save writes one, ``model``
     graph_bytes: int
-    weights: int | None
+    weights: int | None  # number of parameters and buffers; None up to torch 2.7: one entry
     weight_bytes: int
-    constant_bytes: int
+    constant_bytes: int  # of all other tensors and objects
 
 
 class ViewFile(io.RawIOBase):
@@ -68,15 +57,12 @@ class ViewFile(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """Return true."""
         return True
 
     def seekable(self) -> bool:
-        """Return true."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set the position."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: len(self._data)}[whence]
         if base + offset < 0:
             raise ValueError(f"the offset is before the start: {base + offset}")
@@ -84,11 +70,9 @@ class ViewFile(io.RawIOBase):
         return self._at
 
     def tell(self) -> int:
-        """Return the position."""
         return self._at
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Read up to ``len(buffer)`` bytes into ``buffer``."""
         part = self._data[self._at : self._at + len(buffer)]
         buffer[: len(part)] = bytes(part)
         self._at += len(part)
@@ -96,11 +80,7 @@ class ViewFile(io.RawIOBase):
 
 
 def is_torch_export(data: View) -> bool:
-    """Return whether ``data`` is a torch.export file, by the entries of the zip.
-
-    Raises:
-        MalformedArtifactError: If it is a zip with unreasonably many entries.
-    """
+    """Judge by the entries of the zip; unreasonably many of them are an error."""
     if bytes(data[: len(_MAGIC)]) != _MAGIC:
         return False
     _check_directory(data)
@@ -112,11 +92,6 @@ def is_torch_export(data: View) -> bool:
 
 
 def decode_torch_export(data: Buffer) -> TorchExport:
-    """Read the description of a torch.export file.
-
-    Raises:
-        MalformedArtifactError: If ``data`` is not a torch.export file, or is damaged.
-    """
     with _opened(view(data)) as archive:
         return _described(archive)
 

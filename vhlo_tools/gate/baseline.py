@@ -1,9 +1,9 @@
-"""The baseline: known findings, so that only new ones fail.
+"""Baseline of known findings, so that only new ones fail.
 
 Findings are compared by :class:`Identity`, which excludes lines and positions, and by their number. If there are more
 findings than known ones, the last of them are considered new.
 
-The file in an identity is that of the program when the baseline was written. Where the program is now is found by its
+The file in an identity is that of the program when the baseline was written. A program that has moved is found by its
 :class:`ProgramMark`: see :meth:`Baseline._owner`.
 """
 
@@ -42,25 +42,14 @@ _REQUIRED: Final = ("file", "target", "feature")
 
 @dataclass(frozen=True, slots=True)
 class ProgramMark:
-    """What a program is recognised by after it has moved.
+    """Identification of a program that has moved."""
 
-    Attributes:
-        content: SHA-256 of its file, in hexadecimal digits.
-        functions: The number of its functions.
-    """
-
-    content: str
+    content: str  # SHA-256 of its file, in hexadecimal digits
     functions: int
 
 
 class Baseline:
-    """A file of known findings, and the findings seen in this run.
-
-    Args:
-        path: The file. Paths of programs in it are relative to its folder.
-        known: The number of known findings by identity.
-        programs: The marks of the programs with known findings, by path.
-    """
+    """Known findings of a file, and the findings seen in this run. Paths are relative to the folder of the file."""
 
     def __init__(
         self, path: Path, known: Counter[Identity] | None = None, programs: Mapping[str, ProgramMark] | None = None
@@ -78,11 +67,6 @@ class Baseline:
 
     @classmethod
     def read(cls, path: Path) -> Baseline:
-        """Return the baseline in a file.
-
-        Raises:
-            SettingsError: If it is missing, or is not a baseline.
-        """
         try:
             with open_regular(path) as file:
                 document = read_json(file.read())
@@ -97,14 +81,7 @@ class Baseline:
     def split(
         self, file: str, question: Question, findings: Sequence[Finding], mark: ProgramMark | None = None
     ) -> tuple[list[Finding], list[Finding]]:
-        """Return the findings of a program that are new, and those that are known; notes are always new.
-
-        Args:
-            file: The path of the program, relative to the working directory.
-            question: The question.
-            findings: All findings.
-            mark: What the program is recognised by, if it is a file with findings.
-        """
+        """Return the new and the known findings of a program; notes are always new."""
         name = file if is_url(file) else os.path.relpath(file, self.path.parent).replace(os.sep, "/")
         owner = self._owner(name, mark)
         # Of the programs without known findings, of which there may be very many, nobody asks.
@@ -127,7 +104,7 @@ class Baseline:
         return new, known
 
     def stale(self) -> list[tuple[Identity, int]]:
-        """Return the known findings that were not seen, with their numbers, of evaluated files and of deleted files."""
+        """Return known findings, with numbers, that were not seen: of evaluated files and of deleted files."""
         return [
             (identity, count - self._seen[identity])
             for identity, count in sorted(self._known.items())
@@ -135,11 +112,7 @@ class Baseline:
         ]
 
     def write(self) -> None:
-        """Write the findings seen in this run, and known findings of files and targets that were not evaluated.
-
-        Raises:
-            OSError: If the file cannot be written; it is then unchanged.
-        """
+        """Write the findings of this run, and known ones of files and targets that were not evaluated."""
         kept = {identity: count for identity, count in self._known.items() if self._is_kept(identity)}
         findings = {**kept, **self._found}
         marks = self._programs | self._marks
@@ -156,11 +129,11 @@ class Baseline:
         write_atomically(self.path, [text.encode()], force=True)
 
     def _owner(self, name: str, mark: ProgramMark | None) -> str:
-        """Return the file of the baseline that a program is: what it holds counts before where it stands.
+        """Return the file of the baseline that a program is; its contents count before its path.
 
-        A program is the one of the same contents, at the same path or at one where it is no longer; else the one at the
-        same path, whose contents have changed; else, if it moved and changed, the only one of the same file name and
-        number of functions that is no longer there. A copy of a program that is still there is another program.
+        The same contents, at the same path or at one where they are no longer; else the same path; else, if it moved
+        and changed, the only vanished one of equal name and number of functions. A copy of a program that stays is
+        another one.
         """
         old = self._programs.get(name)
         if mark is None or (old is not None and old.content == mark.content):
@@ -184,7 +157,6 @@ class Baseline:
         return like[0] if len(like) == 1 else name
 
     def _holds(self, file: str, mark: ProgramMark) -> bool:
-        """Return whether a file still has the contents that it had."""
         if file not in self._digests:
             try:
                 self._digests[file] = digest_at(self.path.parent / file).hex()

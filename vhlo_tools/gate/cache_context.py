@@ -1,4 +1,4 @@
-"""What the findings of a program depend on beside its bytes, as a digest: a part of the key of every kept finding."""
+"""Cache key of everything but the program: the digest of whatever else findings depend on."""
 
 from __future__ import annotations
 
@@ -36,10 +36,9 @@ _READ: Final = (".py", ".toml")
 
 
 def context_digest(examiner: Examiner, questions: Sequence[Question], *, facts: bool = False) -> bytes:
-    """Return a digest of everything that an examination depends on, except the program and its name.
+    """Digest everything that an examination depends on, except the program and its name.
 
-    Questions count by what they resolve to: ``12w`` is another question once another version is the newest of the
-    window.
+    Questions count by what they resolve to: ``12w`` changes once another version is the newest of the window.
     """
     asked = [
         (each.reading, str(each.target.version), each.target.consumers if each.reading else ()) for each in questions
@@ -61,10 +60,7 @@ def _installed(distribution: str) -> str | None:
 
 
 def _toolkit() -> str:
-    """Return a digest of the source of this package and of the specification.
-
-    Not its version, which stays while somebody works on a checkout, or mends an installed package.
-    """
+    """Digest the sources: the version stays the same while somebody edits a checkout or mends an installed package."""
     package = Path(vhlo_tools.__file__).parent
     digest = hashlib.sha256()
     for top in (package, package.parent / "dialect_specs"):

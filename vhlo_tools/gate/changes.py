@@ -1,4 +1,4 @@
-"""The programs that are new or changed since a revision, and what they were."""
+"""Programs that are new or changed since a revision, and their old contents."""
 
 from __future__ import annotations
 
@@ -23,24 +23,14 @@ _THREADS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A program that is new, or not as it was.
-
-    Attributes:
-        path: Its file.
-        before: The path in the repository that it had at the revision; ``None`` if it is new.
-        entry: What was there; ``None`` for a folder, and if the program is new.
-    """
+    """A program that is new or changed."""
 
     path: str
-    before: str | None = None
-    entry: Entry | None = None
+    before: str | None = None  # path in the repository at the revision; None if new
+    entry: Entry | None = None  # None for a folder, and if the program is new
 
     def old(self, revision: Revision, scratch: Path) -> Buffer | Path:
-        """Return what it was: the bytes of a file, or a copy of a folder, made in the folder ``scratch``.
-
-        Raises:
-            RevisionError: If the repository lacks it.
-        """
+        """Return the old bytes of a file, or a copy of an old folder, made in ``scratch``."""
         assert self.before is not None
         if self.entry is not None:
             return revision.read(self.entry, self.before)
@@ -55,14 +45,10 @@ class Change:
 
 
 def changes_since(revision: Revision, files: Sequence[str]) -> list[Change]:
-    """Return those of ``files`` that are new or changed, in order.
+    """Return those of ``files`` that are new or changed in the work tree, committed or known to git or not.
 
-    What counts is the work tree: changes that are not committed count, and so do files that git does not know. A file
-    that moved and is as it was is unchanged, and a copy of one that is still there is new. Git finds the old path of a
-    file that moved and changed, if its new path is in the index.
-
-    Raises:
-        RevisionError: If a file is outside of the repository, or the repository lacks an object.
+    A file that only moved is unchanged; a copy of one that is still there is new. Git finds the old path of a file that
+    moved and changed, if its new path is in the index.
     """
     places = [None if path == _STANDARD else revision.place(path) for path in files]
     with ThreadPoolExecutor(_THREADS) as threads:
@@ -75,7 +61,7 @@ def changes_since(revision: Revision, files: Sequence[str]) -> list[Change]:
 
 
 def _oid(revision: Revision, path: str) -> str | None:
-    """Return the id of a file's contents; ``None`` for what is no file, or cannot be read: its examination says why."""
+    """``None`` for a folder, and for a file that cannot be read: its examination says why."""
     if path == _STANDARD or is_saved_model(path):
         return None
     try:

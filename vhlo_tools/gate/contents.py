@@ -1,4 +1,4 @@
-"""The contents of files, read and hashed ahead of their use.
+"""Read and hash files ahead of their use.
 
 Hashing releases the lock of Python's interpreter, so threads suffice; a file of usual size is read once.
 """
@@ -36,23 +36,12 @@ _KEPT: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a file holds.
-
-    Attributes:
-        path: The file.
-        data: Its bytes; ``None`` if it is large, a folder, or cannot be read.
-        digest: Their SHA-256; ``None`` for a large object behind a URL, and if the file cannot be read.
-        error: The reason why it cannot be read, if so.
-        detached: Whether it does not come from the file ``path``, but from ``read``.
-        size: The size in bytes, if it has not been read.
-    """
-
     path: str
-    data: Buffer | None = None
-    digest: bytes | None = None
-    error: str | None = None
-    detached: bool = False
-    size: int = 0
+    data: Buffer | None = None  # None if it is large, a folder, or cannot be read
+    digest: bytes | None = None  # SHA-256; None for a large object behind a URL, and if the file cannot be read
+    error: str | None = None  # the reason why it cannot be read
+    detached: bool = False  # the data is not from the file ``path``, but from ``read``
+    size: int = 0  # in bytes, if it has not been read
 
 
 #: Reads what stands for a path; ``None`` if that is the file of this name.
@@ -60,12 +49,7 @@ ReadOther = Callable[[str], Buffer | None]
 
 
 def read_ahead(paths: Iterable[str], read: ReadOther) -> Iterator[Content]:
-    """Yield the contents of files in the order of ``paths``.
-
-    Args:
-        paths: The files.
-        read: Returns the bytes of what is not a file, such as standard input; called in this thread.
-    """
+    """Yield contents in order; ``read`` returns what is not a file, such as standard input, in this thread."""
     waiting: deque[Future[list[Content]]] = deque()
     with ThreadPoolExecutor(min(_THREADS, 2 * (os.cpu_count() or 1))) as threads:
         try:
@@ -81,12 +65,7 @@ def read_ahead(paths: Iterable[str], read: ReadOther) -> Iterator[Content]:
 
 
 def unread(files: Iterable[ListedFile], read: ReadOther) -> Iterator[Content]:
-    """Yield files in order, whose contents other processes read; only what they cannot read has been read.
-
-    Args:
-        files: The files.
-        read: As for :func:`read_ahead`.
-    """
+    """Yield files that other processes read; contents are set only where those processes cannot read."""
     for file in files:
         given, error = _given(file.path, read)
         if error is None and given is None and _is_here(file.path):
@@ -98,7 +77,7 @@ def unread(files: Iterable[ListedFile], read: ReadOther) -> Iterator[Content]:
 
 
 def _is_here(path: str) -> bool:
-    """Return whether only this process has an object."""
+    """Whether only this process has an object."""
     if not is_url(path):
         return False
     where = place(path)

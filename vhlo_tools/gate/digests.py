@@ -1,4 +1,4 @@
-"""Digests of programs: what they hold, whatever their names and dates."""
+"""Digests of the contents of programs, independent of names and dates."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ from vhlo_tools.remote import Url
 
 
 def digest_at(where: Path | Url) -> bytes:
-    """Return SHA-256 of a file or an object; for the folder of a SavedModel, of the names and contents of its files.
-
-    Raises:
-        OSError: If it, or a file in it, cannot be read.
-        MalformedArtifactError: If a file has been cut short.
-    """
+    """Return SHA-256 of a file or an object; for a SavedModel, of the names and contents of its files."""
     if isinstance(where, Url) or not is_saved_model(where):
         return digest_of(read_bytes(where))
     digest = hashlib.sha256()

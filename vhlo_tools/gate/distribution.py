@@ -1,7 +1,7 @@
 """Examinations by the processes of an executor, such as a cluster, which read the programs themselves.
 
-This process only lists files, and takes what was found. So it neither knows contents that an earlier run has examined,
-nor notices that two programs are equal: to know that, it would have to read them all.
+This process only lists files, and takes the results. So it neither knows contents that an earlier run has examined, nor
+notices that two programs are equal: to know that, it would have to read them all.
 """
 
 from __future__ import annotations
@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 
 
 class DistributedExaminations:
-    """Examines many programs on an executor.
-
-    Args:
-        examiner: Examines one.
-        executor: Any executor, or the client of a Dask cluster; the caller remains its owner.
-    """
+    """Examines programs on an executor or the client of a Dask cluster, of which the caller remains the owner."""
 
     def __init__(self, examiner: Examiner, executor: AnyExecutor) -> None:
         self._examiner = examiner
@@ -39,11 +34,6 @@ class DistributedExaminations:
         self._here: deque[tuple[int, Examination]] = deque()
 
     def of(self, requests: Iterable[Request]) -> Iterator[Examination]:
-        """Yield the examination of each of ``requests``, in order.
-
-        Raises:
-            WorkerError: If a process crashes that only its owner can replace, or the cluster cannot be used.
-        """
         with Workers(self._executor) as workers:
             tasks = in_batches(self._tasks(requests), workers, size_of=_size_of, found=lambda: self._found)
             for task, result in work_in_order(workers, self._examiner, tasks):

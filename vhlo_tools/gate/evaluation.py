@@ -43,14 +43,7 @@ _HEAD: Final = 64
 
 
 class Gate:
-    """Checks whether programs pass.
-
-    Args:
-        settings: The settings: the questions, and the treatment of findings.
-        baseline: The known findings.
-        provider: The bindings to use if they are needed.
-        trusted: Whether MLIR may parse bytecode directly in this process.
-    """
+    """Checks whether programs pass. ``trusted`` lets MLIR parse bytecode in this process."""
 
     def __init__(
         self,
@@ -67,28 +60,14 @@ class Gate:
         self._resolved: dict[tuple[str, bool], Question] = {}
 
     def files(self, paths: Sequence[str]) -> list[str]:
-        """Return the files that paths match, each once, in the order of the paths.
-
-        Raises:
-            SettingsError: If a path matches no file.
-        """
         return [each.path for each in self.listing(paths)]
 
     def listing(self, paths: Sequence[str]) -> Listing:
-        """Return the files that paths match, to be found as they are taken; as for :meth:`files`."""
+        """Return the files that paths match, found as they are taken."""
         return Listing(paths, self.settings)
 
     def scope(self, files: Sequence[str] | Listing) -> Scope:
-        """Return the scope of a report of ``files``.
-
-        Of a listing that goes on after its head, the questions are those about any file: of the settings, and of all
-        their overrides.
-
-        Raises:
-            UnknownTargetError: If a target is unknown.
-            InvalidVersionError: If a target looks like a version but is not valid.
-            SettingsError: If a release that is to confirm is older than all targets.
-        """
+        """Return the scope of a report. A listing that goes on after its head has the questions of all overrides."""
         paths = [each.path for each in files.head()] if isinstance(files, Listing) else files
         questions = dict.fromkeys(question for path in paths for question in self.questions(path))
         if isinstance(files, Listing) and not files.is_complete:
@@ -101,7 +80,6 @@ class Gate:
         return Scope(paths, list(questions), baseline=str(self.baseline.path) if self.baseline else None)
 
     def questions(self, path: str) -> list[Question]:
-        """Return the questions for a file."""
         targets, readers, _ = self.settings.for_file(path)
         return self._asked(targets, readers)
 
@@ -121,18 +99,10 @@ class Gate:
         cache: FindingsCache | None = None,
         executor: AnyExecutor | None = None,
     ) -> Iterator[Answer]:
-        """Yield the answer for each file, in their order.
+        """Yield the answer for each file, in order; ``read`` returns ``None`` for a file.
 
-        Args:
-            files: The files. With an executor, those of a listing are sent away while others are being found.
-            read: Returns the bytes of what is not a file, such as standard input, and ``None`` for a file.
-            jobs: The most processes; they are started only where they save time.
-            cache: What earlier runs found. It is not used with an executor, whose processes read the files.
-            executor: Who examines the programs: an executor of :mod:`concurrent.futures`, or the client of a Dask
-                cluster, a ``distributed.Client``. Its processes must see the same files.
-
-        Raises:
-            WorkerError: If a process of the executor crashes that is not replaced, or the cluster cannot be used.
+        Processes are started only where they save time. Those of an executor must see the same files and use no
+        ``cache``.
         """
         # Imported here because a brief run does without.
         from vhlo_tools.gate.contents import read_ahead, unread
@@ -157,17 +127,12 @@ class Gate:
             yield self._answer(path, _with_manifest(examination, path))
 
     def is_brief(self, files: Sequence[ListedFile]) -> bool:
-        """Return whether programs are examined sooner than one can learn what earlier runs found.
-
-        They are, if they are few and small artifacts, examined on their bytes alone, and nothing else asks for their
-        digests, such as a baseline.
-        """
+        """Whether examining is faster than reading the cache: few small artifacts, whose digests nothing needs."""
         settings = self.settings
         asks = self.baseline is not None or settings.confirm_with or settings.expand or settings.allow_relaxed
         return not asks and len(files) <= _FEW and all(map(_is_quick, files))
 
     def brief_answers(self, files: Sequence[ListedFile]) -> Iterator[Answer]:
-        """Yield the answer for each file of a brief run, as :meth:`answers` does."""
         for file in files:
             task = Task(file.path, tuple(self.questions(file.path)), hashed=False)
             (examination,) = self._examiner([task])
@@ -209,22 +174,10 @@ class Gate:
         cache: FindingsCache | None = None,
         executor: AnyExecutor | None = None,
     ) -> Iterator[Answer]:
-        """Yield the answer for each program that is new or changed since a revision, in their order.
+        """Yield the answer for each program that is new or changed since a revision.
 
-        For a program that was there, only what is worse is new: see :mod:`vhlo_tools.gate.regressions`. If it could not
-        be checked then, all findings are new.
-
-        Args:
-            revision: The revision.
-            changes: The programs, from :func:`~vhlo_tools.gate.changes.changes_since`.
-            read: As for :meth:`answers`.
-            jobs: As for :meth:`answers`.
-            cache: As for :meth:`answers`.
-            executor: As for :meth:`answers`. What programs were is read here, from git, and sent.
-
-        Raises:
-            RevisionError: If the repository lacks what a program was.
-            WorkerError: As for :meth:`answers`.
+        Of a program that was there only what is worse is new (:mod:`vhlo_tools.gate.regressions`); if it could not be
+        checked then, all findings are. Old contents are read here, from git, also for an executor.
         """
         # Imported here because most runs compare with nothing.
         from tempfile import TemporaryDirectory
@@ -254,7 +207,6 @@ class Gate:
     def _pairs(
         self, revision: Revision, changes: Sequence[Change], contents: Iterable[Content], scratch: Path
     ) -> Iterator[Request]:
-        """Yield the program of each change, and what it was."""
         from vhlo_tools.gate.contents import Content
         from vhlo_tools.gate.digests import digest_at
         from vhlo_tools.gate.examinations import Request
@@ -277,18 +229,7 @@ class Gate:
     def judge(
         self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, path: str | None = None
     ) -> tuple[Verdict, ...]:
-        """Return the verdicts of a program on ``questions``.
-
-        Args:
-            program: Anything that :func:`vhlo_tools.check` accepts.
-            questions: The questions.
-            name: The name of the program in messages.
-            path: The file of the program, if it is in one, which selects the levels of overrides and the baseline.
-
-        Raises:
-            InvalidProgramError: If it is not a valid program.
-            MalformedArtifactError: If it is a damaged artifact.
-        """
+        """Return verdicts; ``path``, if the program is in a file, selects overrides, baseline and manifest."""
         examination = self._examiner.examine(program, questions, name=name)
         if path is not None:
             examination = _with_manifest(examination, path)
@@ -362,7 +303,7 @@ class Gate:
 
 
 def _with_manifest(examination: Examination, path: str) -> Examination:
-    """Return an examination with what the manifest beside the file says, which is no part of what caches keep."""
+    """Add the finding on the manifest, which is no part of what caches keep."""
     if path == STANDARD:
         return examination
     try:
@@ -377,7 +318,7 @@ def _with_manifest(examination: Examination, path: str) -> Examination:
 
 
 def _is_quick(file: ListedFile) -> bool:
-    """Return whether a file is a small artifact without a manifest."""
+    """Whether a file is a small artifact without a manifest."""
     if not 0 < file.size <= _SMALL or is_url(file.path):
         return False
     try:
@@ -390,7 +331,6 @@ def _is_quick(file: ListedFile) -> bool:
 
 
 def _digest_at(path: str) -> bytes | None:
-    """Return the digest of a program; ``None`` if it cannot be read any more."""
     from vhlo_tools.gate.digests import digest_at
 
     try:

@@ -1,7 +1,7 @@
 """Examination of one program, in any process: the findings on each question, before levels and the baseline.
 
-What an examination gives depends on the bytes, the name, the questions and the :class:`Examiner` alone. That is why it
-can be kept (:mod:`vhlo_tools.gate.findings_cache`), and be made in another process.
+An examination depends on the bytes, the name, the questions and the :class:`Examiner` alone. That is why it can be kept
+(:mod:`vhlo_tools.gate.findings_cache`), and be made in another process.
 """
 
 from __future__ import annotations
@@ -30,72 +30,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A program to examine.
-
-    Attributes:
-        path: Its file, relative to the working directory; its name in messages unless ``name`` is set.
-        questions: The questions.
-        data: Its bytes, if they have been read; otherwise they are read from ``path``.
-        digest: SHA-256 of ``data``, if it is known.
-        name: Its name in messages, if that is not its path.
-        detached: Whether ``data`` is not what the file holds: it comes from standard input, or from git.
-        with_facts: Whether to collect :class:`ProgramFacts` too.
-        number: A number to recognise it by.
-        size: The size of its file in bytes, if that is known and ``data`` is not.
-        hashed: Whether to tell the digest of what was examined.
-    """
-
-    path: str
+    path: str  # relative to the working directory; the name in messages unless ``name`` is set
     questions: tuple[Question, ...]
-    data: Buffer | None = None
-    digest: bytes | None = None
+    data: Buffer | None = None  # if it has been read; otherwise it is read from ``path``
+    digest: bytes | None = None  # SHA-256 of ``data``
     name: str | None = None
-    detached: bool = False
+    detached: bool = False  # ``data`` is not from the file: it comes from standard input, or from git
     with_facts: bool = False
     number: int = 0
-    size: int = 0
-    hashed: bool = True
+    size: int = 0  # in bytes, if known and ``data`` is not
+    hashed: bool = True  # whether to return the digest
 
     @property
     def shown(self) -> str:
-        """The name in messages."""
         return self.path if self.name is None else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What the examination of a program gave.
-
-    Attributes:
-        findings: The findings on each question.
-        facts: What else the gate compares, if it was asked for and the program can be an artifact.
-        functions: The number of functions of a program with findings; ``None`` if it has none, or is no artifact.
-        error: The reason why the program could not be examined, if so.
-        digest: SHA-256 of what was examined, as :mod:`vhlo_tools.gate.digests` has it; ``None`` if it could not be
-            read, is a large object behind a URL, or was not asked for.
-    """
-
-    findings: tuple[tuple[Finding, ...], ...] = ()
+    findings: tuple[tuple[Finding, ...], ...] = ()  # on each question
     facts: ProgramFacts | None = None
-    functions: int | None = None
-    error: str | None = None
+    functions: int | None = None  # their number; None without findings, and if no artifact
+    error: str | None = None  # the reason why the program could not be examined
+    #: SHA-256 as in ``digests.py``; None if unread, a large object behind a URL, or not asked for
     digest: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Examiner:
-    """Examines programs.
-
-    Attributes:
-        allow_other_dialects: As for :func:`vhlo_tools.check`, as are the next six.
-        legalize: Whether constructs that no artifact can contain may be rewritten.
-        expand: The features that may be rewritten with the same results.
-        allow_relaxed: The features that may be rewritten with something given up.
-        allow_signature_change: Whether that may change the types of arguments and results.
-        provider: The bindings to use if they are needed.
-        trusted: Whether MLIR may parse bytecode directly in this process.
-        confirm_with: The real releases that must read what is written, or found, without errors.
-    """
+    """Examines programs; the options are those of :func:`vhlo_tools.check`."""
 
     allow_other_dialects: bool = False
     legalize: bool = True
@@ -103,8 +66,8 @@ class Examiner:
     allow_relaxed: tuple[str, ...] = ()
     allow_signature_change: bool = False
     provider: str | None = None
-    trusted: bool = False
-    confirm_with: tuple[str, ...] = ()
+    trusted: bool = False  # whether MLIR may parse bytecode directly in this process
+    confirm_with: tuple[str, ...] = ()  # real releases that must read what is written, or found, without errors
 
     def __call__(self, tasks: Sequence[Task]) -> list[Examination]:
         """Examine programs; an error in one does not affect the others."""
@@ -145,18 +108,6 @@ class Examiner:
     def examine(
         self, program: ProgramSource, questions: Sequence[Question], *, name: str | None = None, facts: bool = False
     ) -> Examination:
-        """Return the findings of a program on ``questions``.
-
-        Args:
-            program: Anything that :func:`vhlo_tools.check` accepts.
-            questions: The questions.
-            name: The name of the program in messages.
-            facts: Whether to collect :class:`ProgramFacts` too.
-
-        Raises:
-            InvalidProgramError: If it is not a valid program.
-            MalformedArtifactError: If it is a damaged artifact.
-        """
         checked = api.prepare_check(
             program,
             allow_other_dialects=self.allow_other_dialects,
@@ -187,7 +138,6 @@ class Examiner:
 
 
 def os_message(path: str, error: OSError) -> str:
-    """Return what to say about a file that the system does not give."""
     return f"{path}: {error.strerror or error}"
 
 

@@ -30,24 +30,13 @@ _LONGEST: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A program to be examined.
-
-    Attributes:
-        content: What its file holds.
-        questions: The questions.
-        name: Its name in messages.
-        with_facts: Whether to collect facts about it too.
-        is_here: Whether only this machine has its file.
-    """
-
     content: Content
     questions: tuple[Question, ...]
     name: str
     with_facts: bool = False
-    is_here: bool = False
+    is_here: bool = False  # only this machine has the file
 
     def task(self, number: int) -> Task:
-        """Return the task, with a number to recognise it by."""
         content = self.content
         return Task(
             content.path,
@@ -63,13 +52,7 @@ class Request:
 
 
 class Examinations:
-    """Examines many programs.
-
-    Args:
-        examiner: Examines one.
-        cache: What earlier runs found, and where this run puts what it finds; equal programs are examined once.
-        jobs: The most processes; they are started only where they save time.
-    """
+    """Examines many programs; equal ones once. Processes are started only where they save time."""
 
     def __init__(self, examiner: Examiner, cache: FindingsCache, *, jobs: int = 1) -> None:
         self._examiner = examiner
@@ -81,12 +64,6 @@ class Examinations:
         self._worked = 0
 
     def of(self, requests: Iterable[Request], total: int) -> Iterator[Examination]:
-        """Yield the examination of each of ``requests``, in order.
-
-        Args:
-            requests: The programs.
-            total: Their number.
-        """
         left = iter(requests)
         for number, request in enumerate(left, 1):
             yield self._known(request) or self._examined(request)
@@ -135,7 +112,7 @@ class Examinations:
         yield from line.ready()
 
     def _take(self, line: _Line, number: int, result: Examination | None) -> None:
-        """Put a result into the line, and those of equal programs; ``None`` is that of a process that crashed."""
+        """Record a result, also for equal programs; ``None`` is that of a process that crashed."""
         request = line.requests[number]
         equal = line.equal.pop((self._context(request), request.content.digest), [])[1:]
         if result is None:
@@ -151,7 +128,7 @@ class Examinations:
             line.put(each, self._known(other) or self._examined(other))
 
     def _batches(self, requests: Iterator[Request], line: _Line) -> Iterator[list[Task]]:
-        """Yield what is to be examined, and put what is known into the line."""
+        """Yield what is to be examined; what is known goes into the line directly."""
         size = min(max(int(_BATCH * self._worked / self._spent), 1), _LONGEST)
         batch: list[Task] = []
         for request in requests:
@@ -180,11 +157,7 @@ class Examinations:
 
 
 class _Line:
-    """Programs that wait for those before them.
-
-    Args:
-        limit: Their number at which no more should be added.
-    """
+    """Queue of programs that wait for those before them; ``limit`` is their number at which no more should be added."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -196,11 +169,9 @@ class _Line:
         self._added = self._next = 0
 
     def has_room(self) -> bool:
-        """Return whether more programs may be added."""
         return len(self.requests) < self._limit
 
     def add(self, request: Request) -> int:
-        """Add a program, and return its number."""
         number = self._added
         # Of a file, the bytes can be read again.
         kept = request.content if request.content.detached else replace(request.content, data=None)
@@ -209,11 +180,9 @@ class _Line:
         return number
 
     def put(self, number: int, examination: Examination) -> None:
-        """Add the examination of a program."""
         self._done[number] = examination
 
     def ready(self) -> Iterator[Examination]:
-        """Yield the examinations that are next in line."""
         while self._next in self._done:
             del self.requests[self._next]
             yield self._done.pop(self._next)
@@ -221,7 +190,6 @@ class _Line:
 
 
 def crashed(name: str) -> Examination:
-    """Return the examination of a program whose process crashed."""
     return Examination(
         error=f"{name}: the process that checked it crashed, twice and while it checked nothing else: it may be "
         f"damaged, or need more memory than there is; `vhlo inspect` reads it without MLIR"

@@ -1,12 +1,11 @@
 """Findings of earlier runs, by content: a folder of segments, each written once and never changed.
 
-A run reads all segments at its start, and writes one with what it has found at its end. So runs beside each other need
-no locks: they read what is there, and each adds a file of its own. When there are many segments, a run writes their
-contents again in one, and removes those that it has read. A segment that cannot be read, for whatever reason, is
-removed: it only costs time.
+A run reads all segments at its start, and writes one with its findings at its end, so concurrent runs need no locks.
+When there are many segments, a run merges them into one, and removes those that it has read. A segment that cannot be
+read, for whatever reason, is removed: it only costs time.
 
-What a segment says is believed, if it is data of the right types: whoever can write to the folder can decide what the
-findings of a program are. The folder deserves the trust of the programs' checkout, and no more.
+A segment of the right types is believed: whoever can write to the folder can decide what the findings of a program are.
+The folder deserves the trust of the programs' checkout, and no more.
 """
 
 from __future__ import annotations
@@ -65,8 +64,6 @@ class _Segment(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The part of an examination that is kept."""
-
     findings: tuple[tuple[Finding, ...], ...]
     facts: ProgramFacts | None
     functions: int | None
@@ -96,9 +93,7 @@ _DAMAGED: Final = (msgspec.DecodeError, ValueError, IndexError, RecursionError, 
 class FindingsCache:
     """Findings of earlier runs, as a context manager: leaving it writes what was added.
 
-    Args:
-        folder: The folder; it is made when there is something to write. ``None`` keeps findings for this run only.
-        today: The number of days since 1970, by default of now.
+    Without a folder, findings are kept for this run only. ``today`` is in days since 1970.
     """
 
     def __init__(self, folder: Path | None = None, *, today: int | None = None) -> None:
@@ -114,14 +109,7 @@ class FindingsCache:
             self._read(folder)
 
     def get(self, context: bytes, digest: bytes, name: str, questions: int = 1) -> Examination | None:
-        """Return what an earlier examination gave; ``None`` if there was none.
-
-        Args:
-            context: The digest of what it depends on: :func:`~vhlo_tools.gate.cache_context.context_digest`.
-            digest: SHA-256 of the program.
-            name: The name of the program in messages.
-            questions: The number of questions, each of which has its findings.
-        """
+        """``context`` is from :func:`.cache_context.context_digest`, ``digest`` is the program's SHA-256."""
         # Only what says the name depends on it.
         for key in (_key(context, digest), _key(context, digest, name)):
             entry = self._entries.get(key)
@@ -137,7 +125,7 @@ class FindingsCache:
         return None
 
     def put(self, context: bytes, name: str, examination: Examination) -> bool:
-        """Keep what an examination gave, and return whether it holds for programs of the same bytes and other names.
+        """Keep an examination; return whether it holds for equal programs of other names.
 
         Errors are not kept: a crash, a limit or a full disk may be gone the next time.
         """
@@ -214,7 +202,7 @@ class FindingsCache:
             old.unlink(missing_ok=True)
 
     def _pruned(self) -> dict[bytes, _Entry]:
-        """Return the entries that are worth keeping, the latest first, as far as they fit in half of the limit."""
+        """Return the entries worth keeping, the latest first, as far as they fit in half of the limit."""
         left, kept, values = _LARGEST // 2, dict[bytes, _Entry](), set[bytes]()
         for key, entry in sorted(self._entries.items(), key=lambda item: item[1].day, reverse=True):
             left -= len(key) + (0 if entry.value in values else len(entry.value))
@@ -231,7 +219,7 @@ def _key(context: bytes, digest: bytes, name: str | None = None) -> bytes:
 
 
 def _says(examination: Examination, name: str) -> bool:
-    """Return whether a text of the examination may come from the name of the program."""
+    """Whether a text of the examination may come from the name of the program."""
     names = {name, printable(name)}
     for findings in examination.findings:
         for finding in findings:
@@ -250,7 +238,7 @@ def _segments_in(folder: Path) -> Sequence[Path]:
 
 
 def _make(folder: Path) -> None:
-    """Make the folder, which git and backups leave out; a folder that was there already is left as it is."""
+    """Make the folder, which git and backups leave out; an existing folder is left as it is."""
     try:
         folder.mkdir(parents=True)
     except FileExistsError:

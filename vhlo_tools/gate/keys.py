@@ -1,4 +1,4 @@
-"""The keys of a settings file, with a reader and a JSON schema for the value of each."""
+"""Keys of a settings file, with a reader and a JSON schema for the value of each."""
 
 from __future__ import annotations
 
@@ -40,49 +40,33 @@ _TAKEN: Final = ("current", "minimum", "NONE", "WEEK_4", "WEEK_12", "MAX")
 
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
-    """A position in a settings file.
-
-    Attributes:
-        file: The displayed path of the file.
-        path: The path of keys, separated by dots.
-    """
+    """A position in a settings file, for messages."""
 
     file: str
-    path: str = ""
+    path: str = ""  # keys, separated by dots
 
     def __str__(self) -> str:
         return f"{self.file}: {self.path}" if self.path else self.file
 
     def key(self, name: str) -> KeyPlace:
-        """Return the place of a key in the table at this place."""
         shown = name if _NAME.fullmatch(name) else f'"{name}"'
         return KeyPlace(self.file, f"{self.path}.{shown}" if self.path else shown)
 
     def item(self, index: int) -> KeyPlace:
-        """Return the place of an item in the list at this place."""
         return KeyPlace(self.file, f"{self.path}[{index}]")
 
     def must_be(self, expected: str, found: object) -> SettingsError:
-        """Return the error for an unexpected value at this place."""
         return SettingsError(f"{self}: expected {expected}, found {_shown(found)}")
 
 
 def settings_schema(*, project: bool = False) -> Schema:
-    """Return the JSON schema of ``vhlo-tools.toml``.
-
-    Args:
-        project: Whether to return that of a ``pyproject.toml`` instead, of which it knows ``[tool.vhlo-tools]`` only.
-    """
+    """Return the schema of ``vhlo-tools.toml``, or with ``project`` of ``[tool.vhlo-tools]`` in ``pyproject.toml``."""
     table = table_schema(_SETTINGS, Settings)
     return document_schema(within(table, "tool", "vhlo-tools") if project else table, "Settings of vhlo check")
 
 
 def read_table(table: Any, place: KeyPlace) -> dict[str, Any]:
-    """Return the settings in a table, by the names of the fields of :class:`Settings`.
-
-    Raises:
-        SettingsError: If a key is unknown, or its value is invalid.
-    """
+    """Return the settings in a table, by the names of the fields of :class:`Settings`."""
     return _read(table, place, _SETTINGS)
 
 
@@ -106,11 +90,6 @@ def _levels_schema() -> Schema:
 
 @value_kind(_levels_schema)
 def read_levels(table: Any, place: KeyPlace) -> Levels:
-    """Return levels of features.
-
-    Raises:
-        SettingsError: If a feature or a level is unknown.
-    """
     levels = {}
     for name, value in _table(table, place).items():
         if problem := problem_with(name):
@@ -121,11 +100,6 @@ def read_levels(table: Any, place: KeyPlace) -> Levels:
 
 @value_kind(TEXTS)
 def read_patterns(value: Any, place: KeyPlace) -> tuple[str, ...]:
-    """Return patterns of files.
-
-    Raises:
-        SettingsError: If a pattern is invalid.
-    """
     patterns = _texts(value, place)
     for index, pattern in enumerate(patterns):
         try:

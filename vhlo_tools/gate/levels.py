@@ -28,7 +28,7 @@ WILD: Final = "*?["
 
 
 def level_of(finding: Finding, layers: Sequence[Levels]) -> LevelSetting | None:
-    """Return the level that ``layers`` set for a finding, of which later ones win; ``None`` if they set none."""
+    """Later layers win; ``None`` if no layer sets a level."""
     for levels in reversed(layers):
         globs = [name for name in levels if _is_glob(name) and fnmatchcase(finding.feature, name)]
         globs.sort(key=lambda name: (-len(name), LEVELS.index(levels[name])))
@@ -39,7 +39,7 @@ def level_of(finding: Finding, layers: Sequence[Levels]) -> LevelSetting | None:
 
 
 def apply_levels(findings: Sequence[Finding], layers: Sequence[Levels]) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings that are not allowed, with the levels of ``layers``, and those that are allowed."""
+    """Return the findings that are not allowed, with their levels, and those that are allowed."""
     left, allowed = [], []
     for finding in findings:
         setting = level_of(finding, layers)
@@ -74,5 +74,5 @@ def _is_glob(name: str) -> bool:
 
 
 def _may_begin(pattern: str, known: str) -> bool:
-    """Return whether a glob matches some of the ids that ``known`` stands for, such as ``withdrawn_*``."""
+    """Whether a glob matches some of the ids that ``known`` stands for, such as ``withdrawn_*``."""
     return known.endswith("*") and pattern.startswith(known[:-1])

@@ -1,4 +1,4 @@
-"""Pointers of Git LFS, which stand in a checkout for contents that were not fetched."""
+"""Detect Git LFS pointer files, which stand in a checkout for contents that were not fetched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LONGEST_POINTER: Final = 1024
 
 
 def lfs_pointer(data: Buffer) -> str | None:
-    """Return the SHA-256 that a pointer of Git LFS names; ``None`` for anything else."""
+    """Return the SHA-256 that a pointer names; ``None`` for anything else."""
     if len(data) > _LONGEST_POINTER:
         return None
     match = _POINTER.match(bytes(data))

@@ -1,4 +1,4 @@
-"""The files of a run of the gate, found while the first of them are already examined."""
+"""Files of a run of the gate, found while the first of them are already examined."""
 
 from __future__ import annotations
 
@@ -20,26 +20,15 @@ _HEAD: Final = 1000
 
 
 class Listing:
-    """The files that paths select, each once, in the order of the paths; an iterator.
+    """Iterator over the files that paths select, each once, in order; memory does not grow with their number.
 
-    Memory does not grow with their number: only the names of one folder are held at once, which is sorted.
-
-    Args:
-        paths: Files, folders, globs and URLs; ``-`` is standard input.
-        settings: The settings, which leave files out.
-
-    Attributes:
-        number: The number of files that have been found so far.
-        size: Their size in bytes.
-        is_complete: Whether all have been found.
-
-    Raises:
-        SettingsError: If a path selects no file.
+    Only the names of one folder, which are sorted, are held at once. A path that selects nothing raises
+    ``SettingsError``.
     """
 
     def __init__(self, paths: Sequence[str], settings: Settings) -> None:
-        self.number: int = 0
-        self.size: int = 0
+        self.number: int = 0  # of files found so far
+        self.size: int = 0  # in bytes, of the files found so far
         self.is_complete: bool = False
         # Whoever misspells the last path learns it at once.
         found = [_members(path, settings) for path in paths]
@@ -67,11 +56,6 @@ class Listing:
 
 
 def _members(path: str, settings: Settings) -> Iterator[ListedFile]:
-    """Return the files that a path selects, without those that the settings exclude.
-
-    Raises:
-        SettingsError: If there is none, excluded or not.
-    """
     if path == STANDARD:
         return iter([ListedFile(path)])
     members = listed_at(path, settings.pruned)
@@ -85,7 +69,7 @@ def _members(path: str, settings: Settings) -> Iterator[ListedFile]:
 
 
 def _once(files: Iterable[ListedFile]) -> Iterator[ListedFile]:
-    """Yield files, each path once; the paths so far are on disk, as far as they are many."""
+    """Yield each path once; the seen paths are on disk, as far as they are many."""
     # Imported here because most runs are given one path.
     import sqlite3
 

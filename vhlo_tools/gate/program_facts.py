@@ -18,23 +18,13 @@ _PRIVATE: Final = "private"
 
 @dataclass(frozen=True, slots=True)
 class ProgramFacts:
-    """Facts about a program.
-
-    Attributes:
-        functions: The type of each public function by its name: ``(tensor<4xf32>) -> (tensor<4xf32>)``.
-        buffers: What each aliased or donated input of ``main`` is, in words, by the input.
-    """
-
-    functions: Mapping[str, str] = field(default_factory=dict)
+    functions: Mapping[str, str] = field(default_factory=dict)  # types by name: ``(tensor<4xf32>) -> (tensor<4xf32>)``
+    #: the use of each aliased or donated input of ``main``, in words
     buffers: Mapping[str, str] = field(default_factory=dict)
 
 
 def facts_of(checked: Checked) -> ProgramFacts | None:
-    """Return the facts about a program; ``None`` if no artifact can represent it.
-
-    Raises:
-        MalformedArtifactError: If it is a damaged artifact.
-    """
+    """``None`` if no artifact can represent the program."""
     artifact = checked.artifact
     if artifact is None:
         return None
@@ -51,11 +41,7 @@ def facts_of(checked: Checked) -> ProgramFacts | None:
 
 
 def count_functions(checked: Checked) -> int | None:
-    """Return the number of functions of a program; ``None`` if no artifact can represent it.
-
-    Raises:
-        MalformedArtifactError: If it is a damaged artifact.
-    """
+    """``None`` if no artifact can represent the program."""
     from vhlo_tools.artifact import functions_in
 
     return None if checked.artifact is None else sum(1 for _ in functions_in(checked.artifact.file, bodies=False))

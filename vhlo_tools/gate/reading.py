@@ -26,16 +26,7 @@ _MISTAKES: Final = ("vhlo_tools", "vhlo", "vhlotools")
 
 
 def load_settings(start: Path | None = None, *, config: Path | None = None, isolated: bool = False) -> Settings:
-    """Return the settings for a run.
-
-    Args:
-        start: The folder where the search begins, by default the working directory.
-        config: The file to read instead of searching.
-        isolated: Whether to read no file.
-
-    Raises:
-        SettingsError: If the file cannot be used.
-    """
+    """Search from ``start`` upwards, unless ``config`` is given; ``isolated`` reads no file."""
     if isolated:
         return Settings()
     found = config or find_settings(start or Path.cwd())
@@ -43,11 +34,7 @@ def load_settings(start: Path | None = None, *, config: Path | None = None, isol
 
 
 def find_settings(start: Path) -> Path | None:
-    """Return the nearest settings file from ``start`` upwards: our own, or a ``pyproject.toml`` with our table.
-
-    Raises:
-        SettingsError: If a ``pyproject.toml`` on the way cannot be read.
-    """
+    """Return the nearest settings file from ``start`` upwards: our own, or a ``pyproject.toml`` with our table."""
     start = Path(os.path.abspath(start))  # noqa: PTH100 - keeps links unresolved, as the user names them
     for folder in (start, *start.parents):
         own, project = folder / _OWN_FILE, folder / _PROJECT_FILE
@@ -59,11 +46,6 @@ def find_settings(start: Path) -> Path | None:
 
 
 def read_settings(file: Path) -> Settings:
-    """Return the settings in a file: the whole file, or the table ``[tool.vhlo-tools]`` of a ``pyproject.toml``.
-
-    Raises:
-        SettingsError: If the file cannot be read, has no such table, or contains an invalid setting.
-    """
     file = Path(os.path.abspath(file))  # noqa: PTH100 - keeps links unresolved, as the user names them
     shown = _shown(file)
     if file.name == _PROJECT_FILE:

@@ -1,4 +1,4 @@
-"""Comparison of a program with what it was at a revision: what is worse, as findings of their own."""
+"""Comparison of a program with its old revision: whatever is worse becomes a finding of its own."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 def split_known(
     question: Question, findings: Sequence[Finding], before: Sequence[Finding]
 ) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings that a program did not have before, and those that it had; notes are always new.
-
-    They are compared as with a baseline: lines and positions do not count, and the number of equal ones does.
-    """
+    """Return new and old findings, compared as with a baseline (no lines, but numbers); notes are always new."""
     had: Counter[Identity] = Counter()
     for finding in before:
         had[identity_of("", question, finding)] += finding.count
@@ -45,11 +42,7 @@ def regressions(
 ) -> Iterator[Finding]:
     """Yield what is worse for one question.
 
-    Args:
-        question: The question.
-        revision: The revision, as the user names it.
-        new: The findings that the program did not have before, with their levels.
-        before: Those that it had, with their levels.
+    ``new`` and ``before`` have their levels; ``before`` are the old findings.
     """
     for finding in new:
         if finding.level != "note":
@@ -66,7 +59,7 @@ def regressions(
 
 
 def changed_facts(question: Question, revision: str, now: ProgramFacts, before: ProgramFacts) -> Iterator[Finding]:
-    """Yield what changed for callers of a program: its public functions, its aliases and its donors."""
+    """Yield changes for callers of a program: its public functions, its aliases and its donors."""
     for name, kind in before.functions.items():
         found = now.functions.get(name)
         if found != kind:

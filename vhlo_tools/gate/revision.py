@@ -42,31 +42,12 @@ _MOST_LINKS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file of a revision.
-
-    Attributes:
-        mode: Its mode, as git writes it.
-        oid: The id of its object.
-    """
-
-    mode: str
+    mode: str  # as git writes it
     oid: str
 
 
 class Revision:
-    """A revision, as a context manager.
-
-    Args:
-        spelling: The revision as git understands it: ``origin/main``, ``v1.2``, ``HEAD~1``.
-        folder: A folder in the work tree, by default the working directory.
-
-    Attributes:
-        spelling: The argument.
-        top: The top folder of the work tree.
-
-    Raises:
-        RevisionError: If there is no git, no work tree, or no such revision.
-    """
+    """A revision, as git spells it (``origin/main``, ``HEAD~1``), as a context manager."""
 
     def __init__(self, spelling: str, folder: Path | None = None) -> None:
         self.spelling = spelling
@@ -91,11 +72,7 @@ class Revision:
             self._reader = None
 
     def place(self, path: str) -> str:
-        """Return the path of a file in the repository, with forward slashes; links of folders are followed.
-
-        Raises:
-            RevisionError: If it is not in the repository, or in a submodule.
-        """
+        """Return the path in the repository, with forward slashes; links of folders are followed."""
         folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - the last link is not followed
         place = os.path.relpath(os.path.join(os.path.realpath(folder), name), self.top).replace(os.sep, "/")  # noqa: PTH118
         if place == ".." or place.startswith("../"):
@@ -108,11 +85,7 @@ class Revision:
         return place
 
     def entry(self, place: str) -> Entry | None:
-        """Return the file at a path of the repository, of a link what it leads to; ``None`` if there is none.
-
-        Raises:
-            RevisionError: If the repository lacks an object.
-        """
+        """Return the file at a path of the repository; a link is followed."""
         for _ in range(_MOST_LINKS):
             found = self._entries.get(place)
             if found is None or found.mode != _LINK:
@@ -128,7 +101,7 @@ class Revision:
 
     @cached_property
     def renamed(self) -> Mapping[str, str]:
-        """The old paths of files that were renamed between the revision and the index, by their new ones."""
+        """Old paths of files renamed between the revision and the index, by their new ones."""
         found = self._run(
             "diff-index", "--cached", "-M", "--diff-filter=R", "--name-status", "-z", "--no-ext-diff", "--no-textconv",
             self._commit, "--",
@@ -137,7 +110,6 @@ class Revision:
         return {os.fsdecode(new): os.fsdecode(old) for old, new in zip(fields[1::3], fields[2::3], strict=True)}
 
     def holding(self, oid: str) -> Sequence[str]:
-        """Return the paths of the files whose contents have an id."""
         return self._places.get(oid, ())
 
     def oid_of(self, data: Buffer) -> str:
@@ -148,11 +120,7 @@ class Revision:
         return digest.hexdigest()
 
     def read(self, entry: Entry, place: str) -> bytes:
-        """Return the contents of a file; of one in Git LFS those that it points to.
-
-        Raises:
-            RevisionError: If the repository lacks them.
-        """
+        """Return the contents of a file; for a Git LFS pointer, the contents that it points to."""
         data = self._object(entry.oid, place)
         digest = lfs_pointer(data)
         if digest is None:
@@ -170,7 +138,7 @@ class Revision:
         return content
 
     def points_to(self, entry: Entry, data: Buffer, place: str) -> bool:
-        """Return whether a file of the revision is a pointer of Git LFS to ``data``."""
+        """Whether a file of the revision is a pointer of Git LFS to ``data``."""
         digest = lfs_pointer(self._object(entry.oid, place))
         if digest is None:
             return False
@@ -232,11 +200,6 @@ class Revision:
             ) from error
 
     def _run(self, *arguments: str, folder: Path | None = None) -> bytes:
-        """Return what a command of git prints.
-
-        Raises:
-            RevisionError: If there is no git, or it fails.
-        """
         try:
             done = subprocess.run(
                 [*_GIT, *arguments], cwd=folder or self.top, env=_environment(), capture_output=True, check=False

@@ -100,12 +100,7 @@ class Settings:
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def with_command_line(self, levels: Levels, **given: Any) -> Settings:
-        """Return the settings with the changes of the command line, which takes precedence over the file.
-
-        Args:
-            levels: Levels of features, for all files.
-            **given: Settings; ``None`` and empty values are ignored. Either question replaces both.
-        """
+        """Apply the command line, which wins. ``None`` and empty values are ignored; either question replaces both."""
         given = {name: value for name, value in given.items() if value is not None and value != ()}
         overrides = self.overrides
         if given.keys() & set(_QUESTIONS):
@@ -117,16 +112,14 @@ class Settings:
         return replace(self, **given, overrides=overrides, sources=sources)
 
     def source(self, name: str) -> str:
-        """Return the origin of the setting of a field."""
         return self.sources.get(name, DEFAULT)
 
     def values(self) -> dict[str, Any]:
-        """Return all settings by their keys in a file."""
         inner = ("file", "folder", "sources")
         return {key_of(each.name): getattr(self, each.name) for each in fields(self) if each.name not in inner}
 
     def for_file(self, path: str) -> tuple[tuple[str, ...], tuple[str, ...], list[Levels]]:
-        """Return the targets and the readers of one file, and the levels for it, of which later ones win."""
+        """Return the targets, the readers and the levels for a file; later levels win."""
         target, readable_by, layers = self.target, self.readable_by, [self.levels]
         for override in self.overrides:
             if self._fits(path, override.paths):
@@ -136,12 +129,12 @@ class Settings:
         return target, readable_by, layers
 
     def is_excluded(self, path: str) -> bool:
-        """Return whether a file found in a folder is left out."""
+        """Only for files found in a folder, not for those named explicitly."""
         return self._fits(path, self.exclude)
 
     @property
     def pruned(self) -> tuple[str, ...]:
-        """The names of folders that are not searched: the patterns without special characters, and default folders."""
+        """Names of folders that are not searched: patterns without special characters, and default folders."""
         if any(pattern.startswith("!") for pattern in self.exclude):
             return _NO_PROGRAMS
         return (*_NO_PROGRAMS, *(pattern for pattern in self.exclude if not set(pattern) & set("/*?[]!#\\ ")))
@@ -161,16 +154,11 @@ class Settings:
 
 
 def key_of(name: str) -> str:
-    """Return the key of a field's setting in a file."""
     return name.replace("_", "-")
 
 
 def fits(path: str, patterns: tuple[str, ...]) -> bool:
-    """Return whether a path, with forward slashes, matches patterns as in ``.gitignore``.
-
-    Raises:
-        ValueError: If a pattern is invalid.
-    """
+    """``path`` has forward slashes; ``ValueError`` for an invalid pattern."""
     return _spec(patterns).match_file(path)
 
 

@@ -20,12 +20,7 @@ Names = Mapping[str, tuple[str, ...]]
 
 
 def resolve_named(spelling: str, names: Names, *, as_of: date | None = None, provider: str | None = None) -> Target:
-    """Return the target for a text in the target grammar, which may contain names of ``names``.
-
-    Raises:
-        UnknownTargetError: If it is neither a target nor a name.
-        InvalidVersionError: If it looks like a version but is not valid.
-    """
+    """Return the target for a text in the target grammar, which may contain names of ``names``."""
     plain = _without_names(spelling, names)
     try:
         target = api.resolve_target(plain, as_of=as_of, provider=provider)

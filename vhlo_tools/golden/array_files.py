@@ -19,17 +19,7 @@ LARGEST_FILE: Final = 8 << 30
 
 
 def read_file(folder: Path, name: str, sha256: str | None = None) -> bytes:
-    """Return the contents of a file in the folder of a record.
-
-    Args:
-        folder: The folder.
-        name: The name of the file, relative to the folder.
-        sha256: The expected SHA-256, if it is known.
-
-    Raises:
-        GoldenError: If the file is outside of the folder, too large, or another one than expected.
-        OSError: If it cannot be read, or is not a regular file.
-    """
+    """Refuses a file outside of the folder, one that is too large, and one with another SHA-256."""
     path = folder / name
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         raise GoldenError(f"{path} leads to {os.path.realpath(path)}, outside of the record")
@@ -44,15 +34,7 @@ def read_file(folder: Path, name: str, sha256: str | None = None) -> bytes:
 
 
 def read_array(data: bytes, dtype: str) -> np.ndarray[Any, Any]:
-    """Return the array in a `.npy` file, which is allocated only if the file contains all of it.
-
-    Args:
-        data: The file.
-        dtype: The name of its element type, which `.npy` files do not store for types of ml_dtypes.
-
-    Raises:
-        ValueError: If it is not such a file, or contains Python objects.
-    """
+    """Allocates the array only if the file contains all of it; ``.npy`` files do not name types of ml_dtypes."""
     file = io.BytesIO(data)
     try:
         version = np.lib.format.read_magic(file)

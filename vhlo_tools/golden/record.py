@@ -116,12 +116,7 @@ class Record:
 
 
 def records_in(folder: Path) -> list[Path]:
-    """Return the folders of records in ``folder``, by name: those with a manifest, and those that cannot be read.
-
-    Raises:
-        GoldenError: If there are none.
-        OSError: If the folder cannot be read.
-    """
+    """Folders with a manifest, and those that cannot be read, by name."""
     with os.scandir(folder) as entries:
         found = sorted(Path(each.path) for each in entries if _is_record(each))
     if not found:
@@ -148,12 +143,7 @@ def _is_record(entry: os.DirEntry[str]) -> bool:
 
 
 def read_record(folder: Path) -> Record:
-    """Read the manifest of a record; the other files are read on demand.
-
-    Raises:
-        GoldenError: If it is not a record, is a link to another folder, or has a newer format.
-        OSError: If the manifest cannot be read.
-    """
+    """The other files are read on demand."""
     path = folder / MANIFEST
     if not Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(folder.parent)):
         raise GoldenError(f"{folder} leads to {os.path.realpath(folder)}, outside of the suite")
@@ -223,22 +213,7 @@ def write_record(
     tolerance: Tolerance,
     force: bool = False,
 ) -> Record:
-    """Write a record atomically.
-
-    Args:
-        folder: The folder of the record.
-        artifact: The artifact.
-        inputs: The inputs: arrays, ``None`` for tokens, tuples of these.
-        outputs: The outputs.
-        engine: The engine that computed the outputs.
-        library: The library that was installed.
-        tolerance: The maximum distance between outputs of a replay and the recorded outputs.
-        force: Whether an existing record of that name is replaced.
-
-    Raises:
-        FileExistsError: If the folder exists, unless ``force`` is set and it is a record.
-        OSError: If the record cannot be written.
-    """
+    """The write is atomic; ``force`` replaces an existing record, but no other folder."""
     if folder.exists() and not (force and (folder / MANIFEST).is_file()):
         raise FileExistsError(17, "a record with this name exists: give another --name, or --force", str(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -288,7 +263,7 @@ def _store(folder: Path, what: str, values: Sequence[Any], place: str = "") -> I
 
 
 def _nested(leaves: Sequence[tuple[tuple[int, ...], Any]]) -> tuple[Any, ...]:
-    """Return values nested by their positions, which are in order."""
+    """The positions are in order."""
     groups: dict[int, list[tuple[tuple[int, ...], Any]]] = {}
     for place, value in leaves:
         groups.setdefault(place[0], []).append((place[1:], value))

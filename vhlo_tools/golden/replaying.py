@@ -47,15 +47,7 @@ class Replayed:
 
 
 def replay(record: Record, run: Callable[[Artifact, Sequence[Any]], tuple[Any, ...]]) -> Replayed:
-    """Run the artifact of a record on its inputs.
-
-    Args:
-        record: The record.
-        run: Runs an artifact on inputs.
-
-    Returns:
-        The outcome; if the artifact cannot be read or run, the outcome contains the problem, and nothing is raised.
-    """
+    """Problems are part of the outcome, and not raised."""
     try:
         outputs = run(record.artifact(), record.values(record.inputs))
         return Replayed(record, compare_outputs(outputs, record.values(record.outputs), record.tolerance))
@@ -71,12 +63,7 @@ def replay(record: Record, run: Callable[[Artifact, Sequence[Any]], tuple[Any, .
 
 
 def replay_folder(folder: Path, run: Callable[[Record, Artifact, Sequence[Any]], tuple[Any, ...]]) -> Replayed:
-    """Replay the record in a folder; one that cannot be read is an outcome too, and nothing is raised.
-
-    Args:
-        folder: The folder of the record.
-        run: Runs the artifact of a record on inputs.
-    """
+    """A record that cannot be read is an outcome too, and nothing is raised."""
     try:
         record = read_record(folder)
     except (GoldenError, OSError) as error:

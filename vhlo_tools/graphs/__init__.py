@@ -1,7 +1,7 @@
-"""The graph of a program: its ops, what they pass to each other, where they come from, and a tree that folds them.
+"""Graph of a program: its ops, the values between them, their source locations, and a tree that folds them.
 
-All of it is read from the bytes of an artifact. Ops and values are numbers, and what is known of them stands in
-columns, so that a million ops take seconds; texts are made for what is asked about.
+All of it is read from the bytes of an artifact. Ops and values are numbers, and facts about them stand in columns, so
+that a million ops take seconds; texts are made on demand.
 
 >>> from vhlo_tools.graphs import program_graph
 >>> graph = program_graph(artifact)  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""The ops and values of a program as numbers in columns, gathered from all of its blocks.
+"""Ops and values of a program as numbers in columns, gathered from all of its blocks.
 
 Ops of a block are numbered one after the other, before those in their regions, so that a block is a range. Values are
 numbered region by region: the arguments and results of each block, in order.
@@ -16,50 +16,21 @@ from vhlo_tools.bytecode import Block, Head, Region
 
 
 class BlockSpan(NamedTuple):
-    """A block of a program.
-
-    Attributes:
-        start: The number of its first op.
-        stop: The number after that of its last op.
-        op: The op whose region has it; ``None`` at the top.
-        region: The number of that region among those of the op.
-        number: Its number in the region.
-        first_argument: The value that is its first argument; the others follow.
-        arguments: The number of its arguments.
-    """
-
-    start: int
-    stop: int
-    op: int | None
-    region: int
-    number: int
-    first_argument: int
-    arguments: int
+    start: int  # the number of its first op
+    stop: int  # the number after that of its last op
+    op: int | None  # the op whose region has it; None at the top
+    region: int  # the number of that region among those of the op
+    number: int  # its number in the region
+    first_argument: int  # a value; the other arguments follow
+    arguments: int  # their number
 
     @property
     def ops(self) -> range:
-        """The numbers of its ops."""
         return range(self.start, self.stop)
 
 
 class Columns:
-    """The ops and values of a program.
-
-    Args:
-        program: The block that holds the module.
-
-    Attributes:
-        kinds: What ops have in common: name, attributes, types.
-        heads: The kind of each op.
-        locations: The index of the location of each op in the table of attributes.
-        operands: The values that all ops use, one op after the other.
-        first_operands: Where the operands of each op begin in :attr:`operands`; one more than there are ops.
-        first_results: The value that is the first result of each op, if it has any; the others follow.
-        value_types: The index of the type of each value.
-        blocks: The blocks; those in regions of an op come after the block of the op.
-        regions: The number of regions of each op that has any.
-        successors: The blocks, by their numbers in the region, that an op passes control to, where it does.
-    """
+    """The ops and values of a program."""
 
     __slots__ = (
         "_inside",
@@ -78,16 +49,16 @@ class Columns:
     )
 
     def __init__(self, program: Block) -> None:
-        self.kinds: list[Head] = []
-        self.heads: array[int] = array("I")
-        self.locations: array[int] = array("I")
-        self.operands: array[int] = array("I")
-        self.first_operands: array[int] = array("I", [0])
-        self.first_results: array[int] = array("I")
-        self.value_types: array[int] = array("I")
-        self.blocks: list[BlockSpan] = []
-        self.regions: dict[int, int] = {}
-        self.successors: dict[int, tuple[int, ...]] = {}
+        self.kinds: list[Head] = []  # shared by ops: name, attributes, types
+        self.heads: array[int] = array("I")  # the kind of each op
+        self.locations: array[int] = array("I")  # the index of the location of each op in the table of attributes
+        self.operands: array[int] = array("I")  # the values that all ops use, one op after the other
+        self.first_operands: array[int] = array("I", [0])  # start of each op in operands; one more than there are ops
+        self.first_results: array[int] = array("I")  # the first result of each op; the others follow
+        self.value_types: array[int] = array("I")  # the index of the type of each value
+        self.blocks: list[BlockSpan] = []  # those in regions of an op come after the block of the op
+        self.regions: dict[int, int] = {}  # the number of regions of each op that has any
+        self.successors: dict[int, tuple[int, ...]] = {}  # blocks by number in the region
         self._numbers: dict[Head, int] = {}
         self._region(Region([program]), [], None, 0)
         self._starts = [block.start for block in self.blocks]
@@ -100,16 +71,13 @@ class Columns:
         return len(self.heads)
 
     def operands_of(self, op: int) -> Sequence[int]:
-        """Return the values that an op uses."""
         return self.operands[self.first_operands[op] : self.first_operands[op + 1]]
 
     def results_of(self, op: int) -> range:
-        """Return the values that an op gives."""
         first = self.first_results[op]
         return range(first, first + len(self.kinds[self.heads[op]].results))
 
     def blocks_in(self, op: int) -> Sequence[BlockSpan]:
-        """Return the blocks in the regions of an op, in order."""
         return self._inside.get(op, ())
 
     def block_of(self, op: int) -> int:
@@ -118,7 +86,7 @@ class Columns:
         return bisect_right(self._starts, op) - 1
 
     def _region(self, region: Region, scope: list[int], parent: int | None, number: int) -> None:
-        """Number what is in a region, whose ops see the values of ``scope``."""
+        """Number the contents of a region, whose ops see the values of ``scope``."""
         outer = len(scope)
         spans = [self._block(block, scope, parent, number, index) for index, block in enumerate(region.blocks)]
         for block in region.blocks:

@@ -1,4 +1,4 @@
-"""A picture of a graph in DOT, the language of Graphviz.
+"""Picture of a graph in DOT, the language of Graphviz.
 
 Source: «The DOT Language» and «clusterrank», «compound», «lhead» in the documentation of Graphviz.
 """
@@ -15,7 +15,6 @@ _NEWER: Final = "#fdd49e"
 
 
 def dot_lines(picture: Picture) -> Iterator[str]:
-    """Yield a picture as lines of DOT, which ``dot -Tsvg`` draws."""
     yield "digraph program {"
     # Arrows begin and end at the borders of clusters.
     yield "  compound=true;"

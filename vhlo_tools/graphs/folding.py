@@ -1,6 +1,6 @@
-"""The tree that folds the ops of a program: functions, regions, source lines, and runs of ops where these are too many.
+"""Tree that folds the ops of a program: functions, regions, source lines, and runs of ops where these are too many.
 
-Ops are folded in the order in which they stand, so that a group never both needs another and is needed by it.
+Ops are folded in their order in the program, so that a group never both needs another and is needed by it.
 """
 
 from __future__ import annotations
@@ -26,28 +26,20 @@ GroupKind = Literal["program", "function", "op", "region", "line", "run"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Ops that are shown as one until somebody unfolds them.
+    """Ops that are shown as one until somebody unfolds them."""
 
-    Attributes:
-        kind: ``program``, the whole; ``function``; ``op``, an op with what is in its regions; ``region``, one of
-            several regions of an op; ``line``, successive ops of one line of the user's source; ``run``, successive
-            members of a group that would have too many.
-        label: Its name: of the function, of the op, of the region, the line, or the range of members.
-        members: What it holds, in order: numbers of ops without regions, and groups; at most :data:`MOST_MEMBERS`.
-        size: The number of ops in it, those in groups included, and the op that it stands for.
-        op: The op that it stands for, if it does.
-        frame: The line of the user's source, of a ``line``.
-    """
-
+    #: ``program``, the whole; ``function``; ``op``, an op with the contents of its regions; ``region``, one of several
+    #: regions of an op; ``line``, successive ops of one line of the user's source; ``run``, successive members of a
+    #: group that would have too many
     kind: GroupKind
-    label: str
-    members: tuple[int | Group, ...]
-    size: int
-    op: int | None = None
-    frame: Frame | None = None
+    label: str  # the function, the op, the region, the line, or the range of members
+    members: tuple[int | Group, ...]  # In order: numbers of ops without regions, and groups; at most MOST_MEMBERS.
+    size: int  # ops in it, those in groups included, and ``op``
+    op: int | None = None  # the op that it stands for, if it does
+    frame: Frame | None = None  # of a ``line``: the line of the user's source
 
     def walk(self) -> Iterator[Group]:
-        """Yield it and all groups in it, outermost first."""
+        """Outermost groups come first."""
         pending = [self]
         while pending:
             group = pending.pop()
@@ -58,13 +50,7 @@ class Group:
 def fold(
     columns: Columns, labels: Callable[[int], tuple[GroupKind, str]], stacks: Callable[[int], Sequence[Frame]]
 ) -> Group:
-    """Return the tree of a program.
-
-    Args:
-        columns: The program.
-        labels: Returns for an op with regions the kind of its group, and the name.
-        stacks: Returns for an op its calls in the user's source, its own line first.
-    """
+    """``labels`` returns the kind and name of the group of an op with regions, ``stacks`` its calls, own line first."""
     folder = _Folder(columns, stacks)
     # From the innermost on: blocks in regions come after the block of their op.
     inside: dict[int, list[tuple[BlockSpan, list[int | Group]]]] = {}
@@ -90,13 +76,12 @@ class _Folder:
         self._lined: list[Sequence[Frame]] = []
 
     def whole(self, members: list[int | Group]) -> Group:
-        """Return the group of everything: the module, if there is one only."""
+        """The group of everything is the module, if there is one only."""
         if len(members) == 1 and isinstance(module := members[0], Group):
             return Group("program", module.label, module.members, module.size, module.op)
         return _group("program", "program", members)
 
     def of_op(self, op: int, kind: GroupKind, label: str, blocks: list[tuple[BlockSpan, list[int | Group]]]) -> Group:
-        """Return the group of an op, with the members of its blocks."""
         if sum(1 for _, members in blocks if members) <= 1:
             return _group(kind, label, [each for _, members in blocks for each in members], op)
         several = {span.region for span, _ in blocks if span.number}
@@ -107,7 +92,6 @@ class _Folder:
         return _group(kind, label, parts, op)
 
     def members(self, span: BlockSpan) -> list[int | Group]:
-        """Return the members of a block."""
         if len(span.ops) > _FEW:
             self._line_up(span.ops)
         return self._folded(span.ops, 0, 0)
@@ -127,7 +111,7 @@ class _Folder:
         self._start, self._lined = ops.start, stacks
 
     def _folded(self, ops: range, depth: int, levels: int) -> list[int | Group]:
-        """Return ops, folded by the frames of their stacks from ``depth`` on, counted from the outermost."""
+        """Fold ops by the frames of their stacks from ``depth`` on, counted from the outermost."""
         if len(ops) <= _FEW or levels == _MOST_LEVELS:
             return [self.groups.get(op, op) for op in ops]
         runs = self._runs(ops, depth)
@@ -171,7 +155,7 @@ def _group(
 
 
 def _limited(members: list[int | Group]) -> list[int | Group]:
-    """Return members, in runs where there are too many."""
+    """Group members in runs where there are too many."""
     total = len(members)
     # Where each of the members begins and ends among those that there were at first.
     ends: Sequence[int] = range(1, total + 1)

@@ -1,4 +1,4 @@
-"""The graph of a program: what is known of its ops, and the values that they pass to each other."""
+"""Graph of a program: facts about its ops, and the values that they pass to each other."""
 
 from __future__ import annotations
 
@@ -27,97 +27,48 @@ _FUNCTION: Final = "vhlo.func_v"
 
 
 class OpName(NamedTuple):
-    """The name of an op.
-
-    Attributes:
-        program: Its name in programs: ``stablehlo.add``.
-        short: The same without the dialect, for ops of StableHLO and of functions: ``add``.
-        artifact: Its name in the file, with the version of the op: ``vhlo.add_v1``.
-        introduced: The StableHLO version that introduced the op; ``None`` if the specification does not have it.
-    """
-
-    program: str
-    short: str
-    artifact: str
-    introduced: Version | None
+    program: str  # in programs: ``stablehlo.add``
+    short: str  # without the dialect, for StableHLO and functions: ``add``
+    artifact: str  # in the file, with the version: ``vhlo.add_v1``
+    introduced: Version | None  # None if the specification does not have the op
 
 
 class Value(NamedTuple):
-    """A value: a result of an op, or an argument of a block.
-
-    Attributes:
-        number: Its number in the program.
-        op: The op that gives it; ``None`` for an argument.
-        block: The number of the block that it is an argument of; ``None`` for a result.
-        position: Its number among the results or the arguments.
-    """
+    """A value: a result of an op, or an argument of a block."""
 
     number: int
-    op: int | None
-    block: int | None
-    position: int
+    op: int | None  # None for an argument
+    block: int | None  # None for a result
+    position: int  # the number among the results or the arguments
 
 
 class Edge(NamedTuple):
-    """The use of a value.
-
-    Attributes:
-        value: The number of the value.
-        op: The op that uses it.
-        operand: The number of the operand that it is.
-    """
-
-    value: int
-    op: int
-    operand: int
+    value: int  # its number
+    op: int  # the op that uses it
+    operand: int  # the number of the operand
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What is known of one op.
-
-    Its texts are printable: names in a program may contain anything.
-
-    Attributes:
-        op: Its number.
-        name: Its name.
-        function: The function that it is in, or that it is; ``None`` at the top.
-        parent: The op whose region it is in.
-        region: The number of that region.
-        operands: The values that it uses.
-        results: The values that it gives.
-        types: The types of its results, in StableHLO syntax.
-        attributes: Its attributes, as text by name; of large constants only type and size.
-        features: The features that this op needs, oldest first.
-        introduced: The oldest StableHLO version that has the op with these features; ``None`` if it is not known.
-        label: The name that the producer gave to it in its location, such as JAX's stack of names.
-        stack: The calls in the user's source that led to it, its own line first.
-    """
+    """One op; its texts are printable, because names in a program may contain anything."""
 
     op: int
     name: OpName
-    function: str | None
-    parent: int | None
-    region: int
+    function: str | None  # the function that it is in, or that it is; None at the top
+    parent: int | None  # the op whose region it is in
+    region: int  # the number of that region
     operands: tuple[Value, ...]
     results: tuple[Value, ...]
-    types: tuple[str, ...]
-    attributes: Mapping[str, str]
-    features: tuple[OpFeature, ...]
-    introduced: Version | None
-    label: str | None
-    stack: tuple[Frame, ...]
+    types: tuple[str, ...]  # of its results, in StableHLO syntax
+    attributes: Mapping[str, str]  # as text by name; of large constants only type and size
+    features: tuple[OpFeature, ...]  # that this op needs, oldest first
+    introduced: Version | None  # the oldest version that has the op with these features; None if unknown
+    label: str | None  # the producer's name in its location, such as JAX's stack of names
+    stack: tuple[Frame, ...]  # calls in the user's source that led to it, its own line first
 
 
 class ProgramGraph:
-    """The graph of a program. Ops, values and blocks are numbers; what is known of them is read when it is asked for.
-
-    Args:
-        artifact: The program.
-
-    Attributes:
-        artifact: The program.
-        columns: Its ops and values, in columns.
+    """The graph of a program. Ops, values and blocks are numbers; facts about them are read on demand.
 
     Every property and method raises :class:`MalformedArtifactError` if the file is damaged.
     """
@@ -142,7 +93,6 @@ class ProgramGraph:
     # Ops
 
     def node(self, op: int) -> Node:
-        """Return what is known of an op."""
         columns = self.columns
         span = columns.blocks[columns.block_of(op)]
         return Node(
@@ -162,15 +112,13 @@ class ProgramGraph:
         )
 
     def op_name(self, op: int) -> OpName:
-        """Return the name of an op, in programs and in the file."""
         return self._names[self.columns.kinds[self.columns.heads[op]].name]
 
     def name(self, op: int) -> str:
-        """Return the name of an op in programs."""
+        """The name in programs."""
         return self.op_name(op).program
 
     def parent(self, op: int) -> int | None:
-        """Return the op whose region an op is in."""
         return self.columns.blocks[self.columns.block_of(op)].op
 
     def symbol(self, op: int) -> str | None:
@@ -212,7 +160,7 @@ class ProgramGraph:
         return "/".join(reversed(steps))
 
     def attributes(self, op: int) -> Mapping[str, str]:
-        """Return the attributes of an op as text, by name; of large constants only type and size."""
+        """Return texts by name; of large constants only type and size."""
         kind = self.columns.heads[op]
         found = self._attributes.get(kind)
         if found is None:
@@ -227,7 +175,7 @@ class ProgramGraph:
         return None if found is None else printable(found)
 
     def stack(self, op: int) -> tuple[Frame, ...]:
-        """Return the calls in the user's source that led to an op, its own line first; empty if there are none."""
+        """Return the calls in the user's source that led to an op, its own line first."""
         location = self.columns.locations[op]
         found = self._stacks.get(location)
         if found is None:
@@ -237,7 +185,7 @@ class ProgramGraph:
     # Versions
 
     def features(self, op: int) -> tuple[OpFeature, ...]:
-        """Return the features that an op needs, oldest first; those of its location, and of ops in it, are not its."""
+        """Return the features that an op needs, oldest first, without those of its location and of ops in it."""
         numbers, found = self._features
         return found[numbers[op]]
 
@@ -272,7 +220,7 @@ class ProgramGraph:
         return column, list(numbers)
 
     def _operation(self, op: int) -> Operation:
-        """Return an op as an object, without what is in its regions."""
+        """Return an op as an object, without the contents of its regions."""
         head = self.columns.kinds[self.columns.heads[op]]
         return Operation(
             head.name,
@@ -292,14 +240,13 @@ class ProgramGraph:
         return len(self.columns.value_types)
 
     def value(self, number: int) -> Value:
-        """Return where a value comes from."""
         owner = self.owners[number]
         if owner < 0:
             return Value(number, None, ~owner, number - self.columns.blocks[~owner].first_argument)
         return Value(number, owner, None, number - self.columns.first_results[owner])
 
     def type(self, value: int) -> str:
-        """Return the type of a value, in StableHLO syntax."""
+        """The type is in StableHLO syntax."""
         return printable(self._describer.type(self.columns.value_types[value]))
 
     def edges(self) -> Iterator[Edge]:
@@ -326,12 +273,12 @@ class ProgramGraph:
 
     @property
     def blocks(self) -> Sequence[BlockSpan]:
-        """Its blocks; those in regions of an op come after the block of the op."""
+        """Blocks in regions of an op come after the block of the op."""
         return self.columns.blocks
 
     @cached_property
     def groups(self) -> Group:
-        """The tree that folds it: functions, regions, source lines, and runs where these have too many ops."""
+        """The tree of functions, regions, source lines, and runs where these have too many ops."""
         with without_collection():
             return fold(self.columns, self._group, self.stack)
 
@@ -341,15 +288,6 @@ class ProgramGraph:
 
 
 def program_graph(source: Artifact | str | PathLike[str] | Buffer) -> ProgramGraph:
-    """Return the graph of an artifact.
-
-    Args:
-        source: The artifact: a path, bytes, or an opened one.
-
-    Raises:
-        MalformedArtifactError: If it is no artifact, or a damaged one.
-        OSError: If the file cannot be read.
-    """
     return ProgramGraph(Artifact.open(source))
 
 

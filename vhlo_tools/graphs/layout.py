@@ -1,6 +1,6 @@
-"""Places for the boxes of a picture, by the Eclipse Layout Kernel: elkjs, run by V8 in this process.
+"""Layout of a picture by the Eclipse Layout Kernel: elkjs, run by V8 in this process.
 
-What elkjs takes and gives is JSON. It has no access to files or to the network: V8 alone has neither.
+Input and output of elkjs are JSON. It has no access to files or to the network: V8 alone has neither.
 Source: the documentation of elkjs, and the options of «ELK Layered».
 """
 
@@ -52,7 +52,7 @@ _AROUND_MEMBERS: Final = {
 
 
 def elk_graph(picture: Picture) -> dict[str, Any]:
-    """Return a picture as what elkjs takes: boxes with their sizes in pixels, and arrows."""
+    """Return the input of elkjs: boxes with their sizes in pixels, and arrows."""
     edges = [
         {"id": f"arrow{number}", "sources": [arrow.source], "targets": [arrow.target]}
         for number, arrow in enumerate(picture.arrows)
@@ -61,16 +61,7 @@ def elk_graph(picture: Picture) -> dict[str, Any]:
 
 
 def lay_out(picture: Picture, elkjs: str) -> Mapping[str, Any]:
-    """Return what elkjs makes of :func:`elk_graph`: the same with ``x`` and ``y``, and bends of arrows.
-
-    Args:
-        picture: The picture.
-        elkjs: The source text of its worker, ``elk-worker.min.js``.
-
-    Raises:
-        MissingExtraError: If the extra ``svg`` is not installed.
-        LayoutError: If elkjs fails, or takes longer than minutes.
-    """
+    """Add ``x``, ``y`` and bends of arrows to :func:`elk_graph`; ``elkjs`` is the text of ``elk-worker.min.js``."""
     try:
         from py_mini_racer import JSEvalException, JSTimeoutException, MiniRacer
     except ModuleNotFoundError as error:
@@ -101,7 +92,7 @@ def lay_out(picture: Picture, elkjs: str) -> Mapping[str, Any]:
 
 
 def _elk_box(root: Box) -> dict[str, Any]:
-    """Return a box with all in it; without recursion, because regions may be deep."""
+    """Recursion is avoided, because regions may be deep."""
     made: dict[str, dict[str, Any]] = {}
     for box in reversed(list(root.walk())):
         width = _CHARACTER * max(map(len, box.lines)) + 2 * _MARGIN

@@ -1,4 +1,4 @@
-"""A picture of a graph as a flowchart of Mermaid, which GitHub, GitLab and many editors show in Markdown.
+"""Picture of a graph as a flowchart of Mermaid, which GitHub, GitLab and many editors show in Markdown.
 
 Source: «Flowcharts - Basic Syntax» in the documentation of Mermaid.
 """
@@ -17,7 +17,6 @@ _SPECIAL: Final = str.maketrans({char: f"#{ord(char)};" for char in '"#&<>`[]{}(
 
 
 def mermaid_lines(picture: Picture) -> Iterator[str]:
-    """Yield a picture as lines of a flowchart of Mermaid."""
     yield "flowchart TB"
     yield from _boxes(picture.root)
     for source, target, uses in picture.arrows:

@@ -1,6 +1,6 @@
-"""The picture of a graph: its groups unfolded as far as there is room, and arrows between what is shown.
+"""Picture of a graph: its groups unfolded as far as there is room, and arrows between the boxes.
 
-What is shown and what it says is chosen here, once; :mod:`vhlo_tools.graphs.dot` and its neighbours write it down.
+Contents and texts of a picture are chosen here, once; :mod:`vhlo_tools.graphs.dot` and its neighbours write them down.
 """
 
 from __future__ import annotations
@@ -30,31 +30,22 @@ BoxKind = Literal["op", "argument", "folded", "unfolded"]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box of a picture.
-
-    Attributes:
-        id: Its name among all boxes: letters and digits, so that every language of graphs takes it.
-        kind: ``op``; ``argument`` of a function or a block; ``folded``, a group of ops shown as one; ``unfolded``, a
-            group around its members.
-        lines: What stands in it: the name, the types or the number of ops, and the version that brought it where it is
-            newer than the oldest with guarantees. They may contain any printable character.
-        introduced: The newest StableHLO version that brought an op in it; ``None`` where the specification does not
-            have the op, and for arguments.
-        is_newer: Whether that is newer than the oldest version with guarantees, or is not known.
-        size: The number of ops in it.
-        members: The boxes in it, of an unfolded one.
-    """
-
-    id: str
+    id: str  # unique: letters and digits, so that every language of graphs takes it
+    #: ``op``; ``argument`` of a function or a block; ``folded``, a group of ops shown as one; ``unfolded``, a group
+    #: around its members
     kind: BoxKind
+    #: The name, the types or the number of ops, and the version that brought it where it is newer than the oldest with
+    #: guarantees. They may contain any printable character.
     lines: tuple[str, ...]
+    #: The newest StableHLO version that brought an op in it; None where the specification lacks the op, and for
+    #: arguments.
     introduced: Version | None = None
-    is_newer: bool = False
-    size: int = 0
-    members: tuple[Box, ...] = ()
+    is_newer: bool = False  # newer than the oldest version with guarantees, or unknown
+    size: int = 0  # the number of ops in it
+    members: tuple[Box, ...] = ()  # of an unfolded one
 
     def walk(self) -> Iterator[Box]:
-        """Yield it and all boxes in it, outermost first."""
+        """Outermost boxes come first."""
         pending = [self]
         while pending:
             box = pending.pop()
@@ -73,13 +64,7 @@ class Box:
 
 
 class Arrow(NamedTuple):
-    """Values that go from one box to another.
-
-    Attributes:
-        source: The id of the box that gives them.
-        target: The id of the box that uses them.
-        uses: The number of uses.
-    """
+    """Values that go from one box to another; source and target are ids."""
 
     source: str
     target: str
@@ -88,29 +73,12 @@ class Arrow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of a program.
-
-    Attributes:
-        root: The box around all others.
-        arrows: The arrows, in the order of the ops that use the values.
-    """
-
     root: Box
-    arrows: tuple[Arrow, ...]
+    arrows: tuple[Arrow, ...]  # in the order of the ops that use the values
 
 
 def picture_of(graph: ProgramGraph, *, function: str | None = None, most: int | None = MOST_BOXES) -> Picture:
-    """Return a picture of a program.
-
-    Args:
-        graph: The program.
-        function: The name of the function to draw; all by default.
-        most: The number of boxes that there is room for, arguments not counted: groups are unfolded, outer ones first,
-            while there is. ``None`` unfolds all.
-
-    Raises:
-        InvalidInputError: If the program has no such function.
-    """
+    """``most`` is the number of boxes without arguments: outer groups are unfolded first; ``None`` unfolds all."""
     whole = graph.groups
     root = whole if function is None else _function(whole, function)
     return _Drawing(graph, root, most).picture()
@@ -142,7 +110,7 @@ class _Drawing:
         return Picture(root, tuple(self._arrows()))
 
     def _group(self, root: Group) -> Box:
-        """Return the box of a group, with what is in it."""
+        """Return the box of a group, with its contents."""
         # From the innermost on, and not by recursion: groups may stand in each other as deep as regions do.
         groups = list(root.walk())
         for number, group in enumerate(groups):
@@ -177,7 +145,7 @@ class _Drawing:
         return Box(f"op{op}", "op", lines, introduced, is_newer, 1)
 
     def _arguments(self, group: Group) -> Iterator[Box]:
-        """Yield the arguments of the blocks of an op, which are in its group; those that nothing uses are none."""
+        """Yield the block arguments of an op, which are in its group, except unused ones."""
         if group.op is None:
             return
         for span in self._graph.columns.blocks_in(group.op):
@@ -243,7 +211,7 @@ class _Drawing:
 
 
 def _unfolded(root: Group, most: int | None) -> set[Group]:
-    """Return the groups that are shown with their members: the root, and from there on what there is room for."""
+    """Return the groups that are shown with their members: the root, and others as far as there is room."""
     found, shown = {root}, len(root.members)
     waiting = deque(_groups_in(root.members))
     while waiting:

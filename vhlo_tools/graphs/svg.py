@@ -1,4 +1,4 @@
-"""A picture of a graph as SVG: for people, in light and dark, and for readers of screens by its titles."""
+"""Picture of a graph as SVG, in light and dark, with titles for screen readers."""
 
 from __future__ import annotations
 
@@ -37,16 +37,7 @@ _INSIDE: Final = 8.0
 
 
 def svg_lines(picture: Picture, elkjs: str) -> Iterator[str]:
-    """Yield a picture as lines of an SVG file, laid out by elkjs.
-
-    Args:
-        picture: The picture.
-        elkjs: The source text of its worker, ``elk-worker.min.js``.
-
-    Raises:
-        MissingExtraError: If the extra ``svg`` is not installed.
-        LayoutError: If elkjs fails, or takes longer than minutes.
-    """
+    """``elkjs`` is the source text of ``elk-worker.min.js``, which lays out the picture."""
     placed = lay_out(picture, elkjs)
     width, height = (placed[side] + 2 * _MARGIN for side in ("width", "height"))
     title = escape(", ".join(picture.root.lines))

@@ -1,8 +1,8 @@
 """Export of frameworks' programs, each behind an extra of the package and imported only when it is used.
 
-:mod:`~vhlo_tools.integrations.jax`, :mod:`~vhlo_tools.integrations.torch`,
-:mod:`~vhlo_tools.integrations.tensorflow` and :mod:`~vhlo_tools.integrations.keras` can be imported without their
-framework; their functions raise :class:`~vhlo_tools.errors.MissingExtraError` if it is missing.
+:mod:`~vhlo_tools.integrations.jax`, :mod:`~vhlo_tools.integrations.torch`, :mod:`~vhlo_tools.integrations.tensorflow`
+and :mod:`~vhlo_tools.integrations.keras` can be imported without their framework; their functions raise
+:class:`~vhlo_tools.errors.MissingExtraError` if it is missing.
 """
 
 from typing import TYPE_CHECKING

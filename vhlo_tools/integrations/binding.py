@@ -1,4 +1,4 @@
-"""Binding of arguments of a program to known values, which become constants."""
+"""Bind arguments of a program to known values, which become constants."""
 
 from __future__ import annotations
 
@@ -16,16 +16,7 @@ _MAIN: Final = "main"
 
 
 def bind_arguments(artifact: Artifact, values: Mapping[str, np.ndarray[Any, Any]]) -> Artifact:
-    """Replace the last arguments of ``main`` by constants, on the bytes of the artifact.
-
-    Args:
-        artifact: The artifact, of any version.
-        values: The values by name, in the order of the arguments.
-
-    Raises:
-        InvalidInputError: If the type of a value is not that of its argument.
-        MalformedArtifactError: If the artifact is damaged.
-    """
+    """Replace the last arguments of ``main`` by constants, in the order of ``values``, on the artifact's bytes."""
     if not values:
         return artifact
     main = next(each for each in artifact.inventory().functions if each.name == _MAIN)

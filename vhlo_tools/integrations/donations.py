@@ -1,4 +1,4 @@
-"""Detection of donations that jax dropped.
+"""Detect donations that jax dropped.
 
 jax donates an argument if an output of its type and shape, or at least of its size, is left for it, and drops the
 donation otherwise; for an argument that the function does not use jax drops the argument too. Source:
@@ -31,12 +31,8 @@ def dropped_donations(
 ) -> list[Finding]:
     """Return a warning for each argument whose donation jax dropped: ``main`` keeps it without one, or lacks it.
 
-    Args:
-        artifact: The artifact of the lowered function.
-        args_info: The ``args_info`` of the function's stage: its arguments, each with whether it is donated.
-        kept: The arguments of the function that ``main`` keeps, as indices into the flattened arguments.
-        names: The names of the arguments of the function, by default as jax writes them in files.
-        before: The number of indices before the function's own arguments, used by arguments that jax added.
+    ``kept`` has the indices into the flattened arguments that ``main`` keeps; ``before`` is the number of indices that
+    arguments of jax's own take up first.
     """
     import jax
 

@@ -1,4 +1,4 @@
-"""The result of every integration: an artifact, and the names of the arguments of its ``main``."""
+"""Result of every integration: an artifact, and the names of the arguments of its ``main``."""
 
 from __future__ import annotations
 
@@ -36,18 +36,13 @@ class ExportedModel:
     """A framework's model as a portable artifact.
 
     ``main`` accepts the inputs, in the order of ``inputs``, followed by the weights, in the order of ``weights``.
-
-    Attributes:
-        artifact: The artifact.
-        inputs: The names of the inputs.
-        outputs: The names of the results, if the framework names them: outputs first, then the new values of weights
-            that the model changes.
-        weights: The values of the weights by name; empty if the artifact contains them as constants.
     """
 
     artifact: Artifact
     inputs: tuple[str, ...]
+    #: If the framework names them: outputs first, then the new values of weights that the model changes.
     outputs: tuple[str, ...] = ()
+    #: values by name; empty if the artifact contains them as constants
     weights: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
 
     @classmethod
@@ -58,38 +53,22 @@ class ExportedModel:
         outputs: tuple[str, ...] = (),
         weights: Mapping[str, np.ndarray[Any, Any]] | None = None,
     ) -> ExportedModel:
-        """Return a model whose artifact also records the names of its arguments and results.
-
-        Args:
-            artifact: The artifact.
-            inputs: As the attributes of a model, like all arguments that follow.
-            outputs: Empty if there are no names for them.
-            weights: ``None`` if they are constants.
-
-        Raises:
-            InvalidProgramError: If ``main`` has fewer arguments or results.
-        """
+        """Record the names in the artifact too; ``outputs`` may be empty, ``weights`` is ``None`` for constants."""
         weights = weights or {}
         artifact = artifact.with_names(dict(enumerate((*inputs, *weights))), dict(enumerate(outputs)))
         return cls(artifact, inputs, outputs, weights)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings about the artifact: what was rewritten on the way, or dropped."""
+        """The findings about the artifact: parts that were rewritten on the way, or dropped."""
         return tuple(self.artifact.findings)
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The names of all arguments of ``main``."""
         return (*self.inputs, *self.weights)
 
     def bound(self) -> ExportedModel:
-        """Return the model with its weights as constants, which keep their names in the artifact.
-
-        Raises:
-            InvalidInputError: If the type of a weight is not that of its argument.
-            MalformedArtifactError: If the artifact is damaged.
-        """
+        """Return the model with its weights as constants, which keep their names in the artifact."""
         return ExportedModel(bind_arguments(self.artifact, self.weights), self.inputs, self.outputs)
 
     def save(
@@ -132,21 +111,9 @@ def serialize_module(
     provider: str | None = None,
     **options: Unpack[WriteOptions],
 ) -> Artifact:
-    """Serialize a framework's program as an artifact.
+    """Serialize a framework's program; windows and ``current`` in ``target`` are those of ``provider``.
 
-    Args:
-        module: An ``ir.Module`` of any provider, or any other program.
-        target: A target in the target grammar; windows and ``current`` are those of ``provider``, even if the module
-            belongs to another provider, which writes only older versions.
-        name: The name of the program in messages.
-        as_of: As in :class:`vhlo_tools.program.ExportOptions`.
-        provider: As in :class:`vhlo_tools.program.ExportOptions`.
-        options: See :class:`vhlo_tools.program.WriteOptions`.
-
-    Raises:
-        DowngradeError: If it needs a feature newer than the target.
-        UnsupportedFeatureError: If it contains something that no artifact can represent.
-        UnknownTargetError: If the target is unknown, or a version that the library cannot write.
+    A module of another, older provider is written for a version that it can write, and then retargeted.
     """
     library = get_provider(provider).library
     wanted = resolve_target(str(target), lambda: library, as_of=as_of).within(library)

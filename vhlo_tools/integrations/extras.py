@@ -8,16 +8,7 @@ from vhlo_tools.errors import MissingExtraError
 
 
 def require_extra(extra: str, purpose: str, *packages: str) -> None:
-    """Raise if one of ``packages`` is not installed; the packages are not imported.
-
-    Args:
-        extra: The extra of this distribution that installs them.
-        purpose: The purpose of the packages, at the start of the message.
-        packages: The import names of the packages.
-
-    Raises:
-        MissingExtraError: If a package is missing.
-    """
+    """Raise ``MissingExtraError`` if a package, by import name, is not installed; the packages are not imported."""
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
         are = "is" if len(missing) == 1 else "are"

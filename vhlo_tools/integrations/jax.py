@@ -36,7 +36,7 @@ JaxSource = str | PathLike[str] | Buffer | JaxContainer
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        """Load what needs jax on its first use."""
+        """Load the names that need jax on their first use."""
         if name not in ("JaxProgram", "export"):
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from vhlo_tools.integrations import jax_export
@@ -45,16 +45,7 @@ if not TYPE_CHECKING:
 
 
 def open_export(source: JaxSource, *, name: str | None = None) -> JaxContainer:
-    """Open a jax.export file, without jax; a large one is read on access.
-
-    Args:
-        source: A path, the bytes of the file, or a previous return value.
-        name: The name of the file in messages, by default its path.
-
-    Raises:
-        MalformedArtifactError: If it is not a jax.export file, or a damaged one.
-        OSError: If the file cannot be read.
-    """
+    """Open a jax.export file, without jax; a large one is read on access."""
     return JaxContainer.open(source, name=name)
 
 
@@ -109,12 +100,5 @@ def retarget(
 
 
 def strip(source: JaxSource) -> JaxContainer:
-    """Return a jax.export file without the source locations of its artifacts. Neither jax nor MLIR is needed.
-
-    Args:
-        source: The file, its path or its bytes.
-
-    Raises:
-        MalformedArtifactError: If it is not a jax.export file, or a damaged one.
-    """
+    """Remove the source locations of the artifacts in a jax.export file. Neither jax nor MLIR is needed."""
     return JaxContainer.open(source).stripped()

@@ -1,4 +1,4 @@
-"""Export of a function of JAX for the arguments of one call."""
+"""Export a function of JAX for the arguments of one call."""
 
 from __future__ import annotations
 
@@ -51,29 +51,19 @@ class JaxOptions:
 
     @property
     def name(self) -> str:
-        """The name of the function in messages."""
         return str(getattr(self.fn, "__name__", type(self.fn).__name__))
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedCall:
-    """A function, exported for the arguments of one call.
+    """A function, exported for the arguments of one call."""
 
-    Attributes:
-        artifact: The artifact, with the donations that jax dropped among its findings.
-        inputs: The names of the arguments of ``main``, without the weights.
-        outputs: The names of its results.
-        weights: The weights by name.
-        exported: The ``jax.export.Exported`` that the artifact was made of.
-        is_direct: Whether it is the one of the function itself, and not of a function of its arrays.
-    """
-
-    artifact: Artifact
-    inputs: tuple[str, ...]
+    artifact: Artifact  # the donations that jax dropped are among its findings
+    inputs: tuple[str, ...]  # arguments of ``main`` without the weights
     outputs: tuple[str, ...]
     weights: Mapping[str, Any]
-    exported: Any
-    is_direct: bool
+    exported: Any  # the ``jax.export.Exported`` that the artifact was made of
+    is_direct: bool  # ``exported`` is of the function itself, not of a function of its arrays
 
 
 def export_call(
@@ -85,19 +75,9 @@ def export_call(
     *,
     hoisted: bool,
 ) -> ExportedCall:
-    """Export a function for the arguments of a call.
+    """Export for the arguments of a call (pytrees); ``version`` is ``None`` for the one that jax writes.
 
-    Args:
-        options: The function, and how to export it.
-        args: The arguments of the call: pytrees.
-        kwargs: Its arguments by name.
-        version: The version of the artifact; ``None`` for the one that jax writes.
-        provider: The bindings.
-        hoisted: Whether arrays over which the function closes become arguments.
-
-    Raises:
-        UnsupportedFeatureError: If the function calls Python, or a kernel without a stable form.
-        DowngradeError: If it needs a feature newer than the version.
+    ``hoisted`` makes arrays over which the function closes arguments.
     """
     import jax
 
@@ -137,7 +117,7 @@ def export_call(
 
 
 def jitted_as_called(options: JaxOptions) -> Any:
-    """Return the function itself under ``jax.jit``; one that has its settings already keeps them."""
+    """A function of ``jax.jit`` keeps the settings that it has already."""
     import jax
 
     fn = options.fn
@@ -153,7 +133,7 @@ def jitted_as_called(options: JaxOptions) -> Any:
 
 
 def is_jitted(fn: Any) -> bool:
-    """Return whether ``jax.jit`` made a function; those of other libraries have methods of the same names."""
+    """The check includes the class, because functions of other libraries have methods of the same names."""
     import jax
 
     return isinstance(fn, jax.stages.Wrapped) and type(fn).__module__.partition(".")[0] in ("jax", "jaxlib")

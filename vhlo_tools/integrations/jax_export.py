@@ -27,18 +27,13 @@ class JaxProgram(ExportedModel):
     """A function of JAX as a portable artifact, and as ``jax.export`` keeps it.
 
     ``save`` writes the artifact and the weights; ``save_jax_export`` a file for ``jax.export.deserialize``.
-
-    Attributes:
-        jax_export: Exports the function with ``jax.export`` as it was called, at the version that jax chooses.
-        version: The version of the artifacts in a jax.export file; ``None`` for the one that jax chooses.
-        vjp_order: The number of derivatives in such a file.
-        consumers: The releases that the target names.
     """
 
+    #: Exports the function with ``jax.export`` as it was called, at the version that jax chooses.
     jax_export: Callable[[], Any] = field(repr=False, compare=False, default=lambda: None)
-    version: Version | None = None
-    vjp_order: int = 0
-    consumers: tuple[Release, ...] = ()
+    version: Version | None = None  # of the artifacts in a jax.export file; None for jax's choice
+    vjp_order: int = 0  # the number of derivatives in such a file
+    consumers: tuple[Release, ...] = ()  # the releases that the target names
 
     @property
     def exported(self) -> Any:
@@ -47,15 +42,9 @@ class JaxProgram(ExportedModel):
 
     @property
     def container(self) -> JaxContainer:
-        """The jax.export file, with the artifacts at the version that was asked for.
+        """The jax.export file, with the artifacts at the requested version.
 
         Its ``findings`` contain a warning if the target names a release of jax that does not read such files.
-
-        Raises:
-            MissingExtraError: If flatbuffers is not installed.
-            InvalidProgramError: If jax cannot serialize a type in the arguments or results, with the line that
-                registers it; or if an argument contains something else than arrays.
-            DowngradeError: If a derivative needs a feature newer than the version.
         """
         require_extra("jax", "writing a jax.export file", "flatbuffers")
         exported = self.exported
@@ -72,7 +61,6 @@ class JaxProgram(ExportedModel):
 
     @property
     def serialized(self) -> bytes:
-        """The bytes of :attr:`container`."""
         return bytes(self.container)
 
     def save_jax_export(self, path: str | PathLike[str], *, force: bool = False) -> JaxContainer:
@@ -183,7 +171,7 @@ def _numbers(numbers: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _unregistered(name: str, kind: str) -> str:
-    """Return the message about a type that jax cannot serialize, with the line that registers it."""
+    """Name the line that registers a type which jax cannot serialize."""
     short = kind.rpartition(".")[2]
     return (
         f"{name} takes or returns a {kind}, which jax cannot write into a jax.export file: register it first, with "

@@ -26,27 +26,17 @@ _DEEPEST: Final = 8
 
 @dataclass(slots=True)
 class ArrayFunction:
-    """A function of arrays that returns a list of arrays.
-
-    Attributes:
-        function: The function.
-        values: Its arguments: arrays, scalars, or ``jax.ShapeDtypeStruct``.
-        names: The names of the arguments: ``params['w']``.
-        donated: The indices of donated arguments.
-        outputs: The names of the results, known once the function has been traced: ``result['loss']``.
-        weights: The values of the last arguments, by name; empty if all arguments are inputs.
-    """
+    """A function of arrays that returns a list of arrays."""
 
     function: Callable[..., list[Any]]
-    values: list[Any]
-    names: tuple[str, ...]
-    donated: tuple[int, ...]
-    outputs: list[str] = field(default_factory=list)
-    weights: dict[str, Any] = field(default_factory=dict)
+    values: list[Any]  # the arguments: arrays, scalars, or ``jax.ShapeDtypeStruct``
+    names: tuple[str, ...]  # of the arguments: ``params['w']``
+    donated: tuple[int, ...]  # indices
+    outputs: list[str] = field(default_factory=list)  # ``result['loss']``; filled when traced
+    weights: dict[str, Any] = field(default_factory=dict)  # the last arguments; empty if all are inputs
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the arguments that are no weights."""
         return self.names[: len(self.names) - len(self.weights)]
 
 
@@ -65,15 +55,9 @@ def array_function(
     static_argnums: Sequence[int] = (),
     static_argnames: Sequence[str] = (),
 ) -> ArrayFunction:
-    """Return ``fn``, called with some arguments, as a function of the arrays in them.
+    """Make ``fn``, called with some pytrees, a function of the arrays in them.
 
-    Args:
-        fn: The function, which ``jax.jit`` may have made.
-        args: Its arguments: pytrees.
-        kwargs: Its arguments by name.
-        donate_argnums: The donated ``args``.
-        static_argnums: The ``args`` that are part of the function, as for ``jax.jit``.
-        static_argnames: The same for ``kwargs``.
+    Static arguments are part of the function, as for ``jax.jit``.
     """
     import jax
 
@@ -124,7 +108,7 @@ def is_array(leaf: Any) -> bool:
 
 
 def _argument_names(fn: Callable[..., Any], number: int) -> list[str]:
-    """Return names of positional arguments: those of the parameters, as far as the signature is known."""
+    """Return the names of the parameters, as far as the signature is known."""
     names: list[str] = []
     with suppress(TypeError, ValueError):
         for each in inspect.signature(fn).parameters.values():
@@ -136,12 +120,10 @@ def _argument_names(fn: Callable[..., Any], number: int) -> list[str]:
 
 
 def with_weights(function: ArrayFunction, fn: Callable[..., Any]) -> ArrayFunction:
-    """Return a function whose last arguments are the arrays over which ``fn`` closes.
+    """Make the arrays over which ``fn`` closes the last arguments.
 
-    Args:
-        function: The function of arrays that was made of ``fn``.
-        fn: The callable that is searched for names: a pytree, a method of one, a partial function, or a function with
-            the variables that it refers to.
+    Names come from ``fn``: a pytree, a method of one, a partial function, or a function with the variables that it
+    refers to.
     """
     import jax
 
@@ -186,7 +168,7 @@ def _named_arrays(fn: Any) -> Iterator[tuple[int, str]]:
 
 
 def _roots(fn: Any, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield what a callable holds, each with the name of the variable; a module itself has none."""
+    """Yield the values that a callable holds, each with the name of the variable; a module itself has none."""
     if depth > _DEEPEST or not callable(fn):
         return
     owner = getattr(fn, "__self__", None)

@@ -1,4 +1,4 @@
-"""Export of functions that ``jax.jit`` lowered."""
+"""Export functions that ``jax.jit`` lowered."""
 
 from __future__ import annotations
 
@@ -30,11 +30,7 @@ def open_lowered(
 ) -> ExportedModel:
     """Export a ``jax.stages.Lowered``; implements :class:`vhlo_tools.api.frontends.Exporter`.
 
-    The findings of the artifact list the donations that jax dropped.
-
-    Raises:
-        InvalidInputError: If ``weights`` is ``arguments``; the function itself determines where its weights are.
-        InvalidProgramError: If it was lowered to something other than StableHLO.
+    The findings list dropped donations. ``weights="arguments"`` is refused: the function itself decides.
     """
     lowered: Any = source
     name = name or "the lowered function"
@@ -53,7 +49,7 @@ def open_lowered(
 def _as_exported(module: Any) -> Any:
     """Return a module as the artifact that ``jax.export`` makes of it, so that both are the same program.
 
-    What has no such form is returned as it is: its serialization explains why.
+    A module without such a form is returned as it is: its serialization explains why.
     """
     provider = provider_of(module)
     if provider is None:
@@ -70,7 +66,7 @@ def _as_exported(module: Any) -> Any:
 
 
 def _dropped(lowered: Any, artifact: Artifact) -> list[Finding]:
-    """Return the donations that were dropped, if this version of jax reports which arguments it kept."""
+    """Return the dropped donations, if this version of jax reports which arguments it kept."""
     lowering = getattr(lowered, "_lowering", None)
     kept = getattr(lowering, "compile_args", {}).get("kept_var_idx")
     if kept is None:

@@ -9,7 +9,7 @@ from vhlo_tools.version import Version
 
 
 def resolved_target(target: str | Version, as_of: date | None, provider: str | None) -> Target:
-    """Return the target that a text stands for; the bindings are loaded only for targets that refer to them."""
+    """The bindings are loaded only for targets that refer to them."""
 
     def library() -> Library:
         # Imported here because few targets need it.

@@ -40,10 +40,8 @@ class _Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
-    """The shape and the type of an argument, the type by Keras's name."""
-
     shape: tuple[int, ...]
-    dtype: str
+    dtype: str  # Keras's name
 
 
 def export(
@@ -121,12 +119,7 @@ def _inputs(
     shapes: Mapping[str, Sequence[int]],
     name: str,
 ) -> tuple[list[_Argument], tuple[str, ...], Callable[[Sequence[Any]], list[Any]]]:
-    """Return the inputs of a model, their names, and a function that packs values as the arguments of its ``call``.
-
-    Raises:
-        InvalidInputError: If the shape of an input remains open.
-        InvalidProgramError: If the model does not declare its inputs.
-    """
+    """Return the inputs, their names, and a function that packs values as the arguments of the model's ``call``."""
     if examples:
         structure: Any = list(examples)
         leaves = keras.tree.flatten_with_path(structure)
@@ -159,7 +152,6 @@ def _inputs(
 
 
 def _structure_of(model: Any, tensors: Sequence[Any]) -> Any:
-    """Return the nested structure of a model's inputs."""
     try:
         return model.input
     except AttributeError:

@@ -20,11 +20,7 @@ _RANDOM: Final = "/keras/src/random/random.py"
 
 @contextmanager
 def recorded_draws() -> Iterator[dict[Finding, None]]:
-    """Record what is drawn from the states of ``keras.random.SeedGenerator`` within the block.
-
-    Yields:
-        The findings so far: one for each generator and line of the user's code.
-    """
+    """Record draws from ``keras.random.SeedGenerator``: a finding for each generator and line of user code."""
     import keras
 
     # In order; a function may be traced more than once.

@@ -24,7 +24,7 @@ def paths_of(structure: Any) -> Iterator[tuple[str, ...]]:
 
 
 def joined(paths: Iterable[tuple[str, ...]], stem: str) -> list[str]:
-    """Return paths as names: ``state.0``; ``stem`` precedes a leading number: ``output0``, ``output1.mean``."""
+    """Join paths to names: ``state.0``; ``stem`` precedes a leading number: ``output0``, ``output1.mean``."""
     names = []
     for path in paths:
         first, *rest = path or ("0",)
@@ -33,7 +33,7 @@ def joined(paths: Iterable[tuple[str, ...]], stem: str) -> list[str]:
 
 
 def unique(names: Iterable[str], taken: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return names, with a number appended to each that occurred before or that is in ``taken``."""
+    """Append a number to each name that occurred before or that is in ``taken``."""
     seen, result = set(taken), []
     for name in names:
         number, each = 0, name

@@ -1,4 +1,4 @@
-"""Resolution of input shapes that a model leaves open, which a compiler requires."""
+"""Resolve input shapes that a model leaves open, which a compiler requires."""
 
 from __future__ import annotations
 
@@ -13,17 +13,7 @@ OpenShape = Sequence[int | None] | None
 def fixed_shapes(
     inputs: Mapping[str, OpenShape], batch_size: int | None, shapes: Mapping[str, Sequence[int]], name: str
 ) -> list[tuple[int, ...]]:
-    """Return the shapes of inputs, completed by the sizes that the caller specifies.
-
-    Args:
-        inputs: The shapes that the model declares, by the names of its inputs.
-        batch_size: The size of the first dimension of inputs that leave it open.
-        shapes: The shapes of some inputs, by name.
-        name: The name of the model in messages.
-
-    Raises:
-        InvalidInputError: If a size remains open, a shape contradicts the model, or there is no such input.
-    """
+    """Complete the declared shapes; ``batch_size`` is the first dimension of inputs that leave it open."""
     if unknown := set(shapes).difference(inputs):
         raise InvalidInputError(
             f"{name} has no input {', '.join(sorted(unknown))}: its inputs are {', '.join(inputs) or 'none'}"

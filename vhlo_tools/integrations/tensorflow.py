@@ -1,9 +1,9 @@
 """TensorFlow functions and SavedModels as portable artifacts.
 
 ``main`` accepts the inputs in the order of ``tf.nest.flatten``, followed by the values that the function captures, in
-the order of first use: variables, and tensors that were created outside of it. It returns the outputs, in the order
-of ``tf.nest.flatten``, followed by the new values of assigned variables, in the order of their arguments; each of
-these may overwrite its argument, as the aliases of the artifact state.
+the order of first use: variables, and tensors that were created outside of it. It returns the outputs, in the order of
+``tf.nest.flatten``, followed by the new values of assigned variables, in the order of their arguments; each of these
+may overwrite its argument, as the aliases of the artifact state.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def open_saved_model(
     batch_size: int | None = None,
     **options: Unpack[ExportOptions],
 ) -> ExportedModel:
-    """Export the SavedModel in the folder ``source``; implements :class:`vhlo_tools.api.frontends.Exporter`."""
+    """Implements :class:`vhlo_tools.api.frontends.Exporter`."""
     return export_saved_model(
         str(source), signature, target=target, weights=weights, batch_size=batch_size, name=name, **options
     )
@@ -190,27 +190,16 @@ def open_saved_model(
 
 @dataclass(frozen=True, slots=True)
 class _SignatureCall:
-    """The signature of a traced function, for calling it with flat inputs.
+    """The signature of a traced function, for calling it with flat inputs."""
 
-    Attributes:
-        structure: The positional and keyword arguments, with a ``TensorSpec`` for each input.
-        specs: The ``TensorSpec`` of each input, in order.
-        inputs: The names of the inputs.
-        outputs: The names of the outputs.
-    """
-
-    structure: _Structure
+    structure: _Structure  # positional and keyword arguments, with a ``TensorSpec`` for each input
     specs: tuple[Any, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
     @classmethod
     def of(cls, tf: Any, traced: Any, name: str) -> _SignatureCall:
-        """Return the signature of ``traced``.
-
-        Raises:
-            UnsupportedFeatureError: If it has an input or output that no StableHLO program can have.
-        """
+        """An input or output that no StableHLO program can have is an ``UnsupportedFeatureError``."""
         structure = traced.structured_input_signature
         leaves = tf.nest.flatten(structure)
         paths = [*_paths(tf, structure[0], _parameters(traced)), *_paths(tf, structure[1], None)]
@@ -229,11 +218,9 @@ class _SignatureCall:
         return cls(structure, tuple(specs), unique(names), unique(outputs))
 
     def positional(self, tf: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the positional arguments, with ``inputs`` instead of their specs."""
         return self._filled(tf, inputs)[0]
 
     def keywords(self, tf: Any, inputs: Sequence[Any]) -> dict[str, Any]:
-        """Return the keyword arguments, with ``inputs`` instead of their specs."""
         return self._filled(tf, inputs)[1]
 
     def _filled(self, tf: Any, inputs: Sequence[Any]) -> _Structure:
@@ -255,7 +242,7 @@ def _paths(tf: Any, structure: Any, parameters: Sequence[str] | None) -> list[tu
 
 
 def _parameters(traced: Any) -> list[str]:
-    """Return the names of the positional arguments, as TensorFlow reports them; indices where it does not."""
+    """Return the names as TensorFlow reports them; indices where it does not."""
     number = len(traced.structured_input_signature[0])
     known = [each for each in getattr(traced.function_type, "parameters", {}) if each != "self"][:number]
     return [*known, *map(str, range(len(known), number))]
@@ -271,16 +258,11 @@ def _check_type(tf: Any, leaf: Any, dense: Any, what: str, name: str) -> None:
 
 
 def _shape_of(leaf: Any) -> Any:
-    """Return the shape of an array or spec; ``None`` for Python values."""
+    """Python values have no shape."""
     return getattr(leaf, "shape", None)
 
 
 def _traced(tf: Any, function: Callable[..., Any], arguments: Sequence[Any], name: str) -> Any:
-    """Return the ``ConcreteFunction`` for these arguments.
-
-    Raises:
-        InvalidProgramError: If TensorFlow cannot trace the function.
-    """
     if isinstance(function, tf.types.experimental.ConcreteFunction):
         return function
     staged: Any = function if hasattr(function, "get_concrete_function") else tf.function(function)
@@ -298,11 +280,9 @@ def _spec_of(tf: Any, leaf: Any) -> Any:
 
 
 def _compiled(function: Any, specs: Sequence[Any], platform: str, graphs: FunctionGraphs, name: str) -> str:
-    """Return the program that TensorFlow compiles a function to, as text of StableHLO and a few ops of MHLO.
+    """Compile a function to text of StableHLO and a few ops of MHLO.
 
-    Raises:
-        UnsupportedFeatureError: If it contains ops that XLA lacks, or whose shapes depend on values.
-        InvalidProgramError: If TensorFlow cannot compile it for another reason.
+    Ops that XLA lacks, or whose shapes depend on values, are an ``UnsupportedFeatureError`` with findings.
     """
     try:
         text: str = function.experimental_get_compiler_ir(*specs)(stage="stablehlo", platform_name=platform)
@@ -325,11 +305,7 @@ def _captured(
     taken: Sequence[str],
     name: str,
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the values that a function captures, by name, in the order of its arguments.
-
-    Raises:
-        UnsupportedFeatureError: If a captured value is neither a tensor nor a variable.
-    """
+    """Return the captured tensors and variables by name, in the order of the arguments."""
     variables = {id(each.handle): each for each in known}
     names, values = [], []
     for inner, tensor in _captures(concrete):
@@ -355,18 +331,14 @@ def _captured(
 
 
 def _captures(concrete: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield what a function captures: the tensor in its graph, and the tensor outside of it."""
+    """Yield each captured tensor in the function's graph, and the tensor outside of it."""
     outside = concrete.captured_inputs
     inside = concrete.graph.inputs
     yield from zip(inside[len(inside) - len(outside) :], outside, strict=True)
 
 
 def _updated(artifact: Artifact, call: _SignatureCall, weights: Sequence[str], name: str) -> list[str]:
-    """Return the names of the variables whose new values follow the outputs.
-
-    Raises:
-        InvalidProgramError: If the signature of ``main`` is not the expected one.
-    """
+    """Return the names of the variables whose new values follow the outputs; check that ``main`` has that signature."""
     inventory = artifact.inventory()
     main = next(each for each in inventory.functions if each.name == "main")
     before, returned = len(call.inputs), len(call.outputs)

@@ -1,7 +1,7 @@
-"""The graphs of a TensorFlow function: where its ops stand in the user's code, and which of them draw random numbers.
+"""Graphs of a TensorFlow function: source lines of its ops, and the ops that draw random numbers.
 
-The program that TensorFlow compiles knows ops by their names in these graphs, and says of all of them that they stand
-in a file of TensorFlow.
+The program that TensorFlow compiles knows ops by their names in these graphs, and gives all of them the location of a
+file of TensorFlow.
 """
 
 from __future__ import annotations
@@ -61,11 +61,7 @@ _STATELESS: Final = "use an op that takes its seed, such as tf.random.stateless_
 
 
 class FunctionGraphs:
-    """The graph of a traced function, and those of the functions that its ops call.
-
-    Args:
-        concrete: The ``ConcreteFunction``.
-    """
+    """The graph of a ``ConcreteFunction``, and those of the functions that its ops call."""
 
     def __init__(self, concrete: Any) -> None:
         self._graphs = list(_graphs(concrete.graph, set()))
@@ -74,16 +70,11 @@ class FunctionGraphs:
             self._places[op.name].add(_user_place(op))
 
     def ops(self) -> Iterator[Any]:
-        """Yield all ops."""
         for graph in self._graphs:
             yield from graph.get_operations()
 
     def place(self, name: str) -> SourceLocation | None:
-        """Return the line of the user's code that made the op of a name.
-
-        Args:
-            name: The name; the names of calls may stand before it, separated by slashes.
-        """
+        """Return the line of user code; the names of calls may precede that of the op, separated by slashes."""
         parts = name.split("/")
         for first in range(len(parts)):
             places = self._places.get("/".join(parts[first:]))
@@ -125,12 +116,7 @@ class FunctionGraphs:
 
 
 def explained_refusal(message: str, graphs: FunctionGraphs) -> Iterator[Finding]:
-    """Yield a finding for each op that XLA refuses to compile.
-
-    Args:
-        message: The message of TensorFlow's error.
-        graphs: The graphs of the function.
-    """
+    """Yield a finding for each op that XLA refuses to compile, by TensorFlow's error message."""
     for op, place in dict.fromkeys(_without_kernel(message, graphs)):
         yield Finding(
             "tensorflow_op",
@@ -155,7 +141,6 @@ def explained_refusal(message: str, graphs: FunctionGraphs) -> Iterator[Finding]
 
 
 def _without_kernel(message: str, graphs: FunctionGraphs) -> Iterator[tuple[str, SourceLocation | None]]:
-    """Yield the ops without a kernel, with their lines."""
     for match in _NO_KERNEL.finditer(message):
         places = {_user_place(op) for op in graphs.ops() if op.type == match["op"]}
         known: list[SourceLocation | None] = sorted((place for place in places if place is not None), key=str)
@@ -168,11 +153,9 @@ def _without_kernel(message: str, graphs: FunctionGraphs) -> Iterator[tuple[str,
 
 
 def with_user_locations(text: str, graphs: FunctionGraphs) -> str:
-    """Return the text of a compiled program with lines of the user's code in its locations.
+    """Put lines of user code into the locations of a compiled program.
 
-    Args:
-        text: The text, in which an op has two locations: its name, and a line of TensorFlow.
-        graphs: The graphs of the function.
+    An op in ``text`` has two locations: its name, and a line of TensorFlow.
     """
     names = {match["alias"]: match["name"] for match in _NAME.finditer(text)}
     files = {match["alias"] for match in _IN_FILE.finditer(text)}
@@ -203,7 +186,6 @@ def _graphs(graph: Any, seen: set[int]) -> Iterator[Any]:
 
 
 def _called(op: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the names and graphs of the functions that an op calls."""
     for value in op.node_def.attr.values():
         references: Iterable[Any] = [value.func] if value.HasField("func") else value.list.func
         for reference in references:

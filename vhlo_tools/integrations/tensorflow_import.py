@@ -1,4 +1,4 @@
-"""Import of TensorFlow, without what it writes while it loads."""
+"""Import TensorFlow, without the output that it writes while it loads."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from vhlo_tools.integrations.extras import require_extra
 
 
 def import_tensorflow(purpose: str) -> Any:
-    """Return TensorFlow; its output while loading is shown only if loading fails.
-
-    Raises:
-        MissingExtraError: If TensorFlow is not installed.
-    """
+    """The output of loading is shown only if loading fails."""
     require_extra("tensorflow", purpose, "tensorflow")
     if "tensorflow" not in sys.modules:
         # Keep the warnings and errors that it logs later.

@@ -13,7 +13,7 @@ _OWN: Final = "_self_"
 
 
 def owner_of(function: Callable[..., Any]) -> Any:
-    """Return the object that a method is bound to; ``None`` if the function is not a method."""
+    """Return ``None`` if the function is not a method."""
     python: Any = getattr(function, "python_function", function)
     # For a method that is a `tf.function`, TensorFlow keeps the bound method and the function that AutoGraph generated.
     methods: tuple[Any, ...] = (
@@ -31,11 +31,6 @@ def variable_names(tf: Any, owner: Any, variables: Iterable[Any]) -> dict[int, s
     A name that already contains a TensorFlow scope, ``dense/kernel``, is complete. Otherwise the path of the modules
     from ``owner`` to the variable is prefixed, ``encoder.layers.0.kernel``; a variable without a name gets the name of
     its attribute.
-
-    Args:
-        tf: TensorFlow.
-        owner: The object that contains modules and variables; other variables keep their own names.
-        variables: The variables.
     """
     paths = dict(_held(tf, owner))
     names = {}

@@ -117,7 +117,6 @@ def _chlo_twin(rewriter: Rewriter) -> Sequence[Any]:
 
 
 def _unsigned(rewriter: Rewriter, value: Any) -> Any:
-    """Return ``value`` bitcast to unsigned integers."""
     element = value.type.element_type
     type_ = rewriter.tensor(rewriter.shape(value.type), rewriter.integer(element.width, unsigned=True))
     return rewriter.make("stablehlo.bitcast_convert", [value], type_)

@@ -13,13 +13,7 @@ _SIGN: Final = "dense_resource<"
 
 
 def inlined(provider: Provider, module: ModuleOp, notes: Notes) -> ModuleOp:
-    """Return ``module`` with the values of resources inlined in its attributes; ``module`` itself if there are none.
-
-    The bindings cannot read resources, so the module is converted through bytecode, which has a section for them.
-
-    Raises:
-        InvalidProgramError: If a resource does not match the type of an attribute that refers to it.
-    """
+    """The bindings cannot read resources: the module goes through bytecode, which has a section for them."""
     found = 0
     for op in provider.walk(module):
         for name, attribute in named_attributes(op.attributes):

@@ -30,18 +30,7 @@ _PATTERNS: Final = patterns_of({**MHLO, **ARITHMETIC, **TENSORS, **SHAPES})
 
 
 def make_portable(program: Program) -> tuple[ModuleOp, tuple[Finding, ...]]:
-    """Return ``program`` as a module without constructs that portable artifacts cannot contain, and notes of rewrites.
-
-    Constructs without a rewrite remain; the conversion to VHLO rejects them.
-
-    Args:
-        program: The program.
-
-    Raises:
-        MLIRFailure: If a pass fails, or the result is not valid.
-        InvalidProgramError: If the program is not valid.
-        MalformedArtifactError: If resources do not fit the attributes that refer to them.
-    """
+    """Constructs without a rewrite remain; the conversion to VHLO rejects them."""
     provider = program.provider
     notes = Notes(program.name)
     module = program.load()
@@ -55,17 +44,7 @@ def make_portable(program: Program) -> tuple[ModuleOp, tuple[Finding, ...]]:
 
 
 def make_plain(provider: Provider, module: ModuleOp, name: str) -> ModuleOp:
-    """Return ``module``, rewritten in place as far as possible, without resources and dialects other than StableHLO.
-
-    Args:
-        provider: The bindings.
-        module: A valid module.
-        name: The name of the program in messages.
-
-    Raises:
-        MLIRFailure: If a pass fails.
-        InvalidProgramError: If resources do not fit the attributes that refer to them.
-    """
+    """Rewrites in place as far as possible."""
     return _made_plain(provider, module, Notes(name))
 
 
@@ -88,7 +67,7 @@ def _rewrite(provider: Provider, module: ModuleOp, notes: Notes) -> None:
 
 
 def _survives_chlo(provider: Provider, module: ModuleOp) -> bool:
-    """Legalize scans; return whether there is CHLO, and the library can legalize the rest of it without crashing."""
+    """Legalizes scans; true if CHLO is left, and the library can legalize it without crashing."""
     # Most programs contain no CHLO, and skip the further steps.
     if not _ops_of(provider, module, "chlo") or legalize_scans(provider, module):
         return False
@@ -107,7 +86,7 @@ def _apply_patterns(provider: Provider, module: ModuleOp, notes: Notes) -> None:
 
 
 def _has_types_of_mhlo(provider: Provider, module: ModuleOp) -> bool:
-    """Return whether function types contain tokens or bounded tensors of MHLO, which may occur without ops of MHLO."""
+    """Tokens or bounded tensors of MHLO in function types may occur without ops of MHLO."""
     functions = [op for op in provider.walk(module) if str(op.name) == "func.func"]
     return any(sign in str(op.attributes["function_type"]) for op in functions for sign in ("!mhlo.", "#mhlo."))
 
@@ -118,7 +97,7 @@ def _ops_of(provider: Provider, module: ModuleOp, dialect: str) -> list[Operatio
 
 @contextmanager
 def _noted(provider: Provider, module: ModuleOp, dialect: str, notes: Notes) -> Iterator[bool]:
-    """Yield whether ``module`` has ops of a dialect, and afterwards add notes for those that were replaced."""
+    """Adds notes afterwards, for the ops of the dialect that were replaced."""
     ops = _ops_of(provider, module, dialect)
     # The pass for MHLO keeps attributes of ops, that for CHLO does not.
     before = [(str(op.name), source_of(op.location), list(discardable(op)) if dialect == "chlo" else []) for op in ops]

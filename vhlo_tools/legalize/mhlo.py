@@ -15,7 +15,7 @@ _CHLO_TWINS: Final = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", 
 
 
 def _same(rewriter: Rewriter) -> Sequence[Any]:
-    """Return the operand: a copy affects only the location of a value, a domain only the devices that have it."""
+    """A copy affects only the location of a value, a domain only the devices that have it."""
     return [rewriter.operand(0)]
 
 
@@ -32,21 +32,18 @@ def _top_k(rewriter: Rewriter) -> Sequence[Any]:
 
 
 def _after_token(rewriter: Rewriter) -> Sequence[Any]:
-    """Pass a value that must not be computed before a token exists through a barrier with the token."""
+    """A barrier with the token, because the value must not be computed before the token exists."""
     operands = list(rewriter.op.operands)
     return rewriter.make_several("stablehlo.optimization_barrier", operands, [each.type for each in operands])[:1]
 
 
 def _fusion(rewriter: Rewriter) -> Sequence[Any]:
-    """Inline a fusion, which only groups ops for code generation."""
+    """A fusion only groups ops for code generation."""
     return rewriter.body(rewriter.operands())
 
 
 def _bitcast(rewriter: Rewriter) -> Sequence[Any]:
-    """Reinterpret an array in memory order as an array of another shape, layout or element type.
-
-    Layouts name dimensions from the minor one to the major one: ``xla/layout.h`` in openxla/xla.
-    """
+    """The order in memory is kept; layouts name dimensions from minor to major (``xla/layout.h`` in openxla/xla)."""
     operand, result = rewriter.operand(0), rewriter.result_type()
     if operand.type.element_type != result.element_type:
         # Of another width it is not valid, and no pattern for it.
@@ -60,7 +57,6 @@ def _bitcast(rewriter: Rewriter) -> Sequence[Any]:
 
 
 def _major_to_minor(rewriter: Rewriter, name: str, rank: int) -> list[int]:
-    """Return the dimensions in the order of a layout; without one, the default order."""
     order = list(range(rank))
     if name in rewriter.op.attributes:
         order = [int(each) for each in rewriter.op.attributes[name]][::-1]

@@ -20,20 +20,11 @@ _MENDED: Final = Version("1.18.0")
 
 
 def legalizes_scans(provider: Provider) -> bool:
-    """Return whether the library legalizes scans correctly."""
     return provider.library.current >= _MENDED
 
 
 def legalize_scans(provider: Provider, module: ModuleOp) -> list[Operation]:
-    """Replace scans by loops, in place.
-
-    Args:
-        provider: The bindings.
-        module: A valid module.
-
-    Returns:
-        The scans that cannot be replaced, on which the library may crash.
-    """
+    """Returns the scans that cannot be replaced, on which the library may crash."""
     apply_patterns(provider, module, [Pattern(_SCAN, _loop)])
     return [op for op in provider.walk(module) if str(op.name) == _SCAN]
 
@@ -70,7 +61,7 @@ def _loop(rewriter: Rewriter) -> Sequence[Any]:
 
 
 def _extent(rewriter: Rewriter, inputs: Sequence[Any], outputs: Sequence[Any], dimension: int) -> Any:
-    """Return the number of steps."""
+    """The number of steps."""
     if not inputs:
         if "scan_dim_size" in rewriter.op.attributes:
             return rewriter.size(int(rewriter.op.attributes["scan_dim_size"].value))
@@ -82,7 +73,6 @@ def _extent(rewriter: Rewriter, inputs: Sequence[Any], outputs: Sequence[Any], d
 
 
 def _zeros(rewriter: Rewriter, type_: Any, extent: Any, dimension: int) -> Any:
-    """Return a tensor of zeros, to be overwritten."""
     if not rewriter.is_number(type_) and not rewriter.is_complex(type_):
         raise MatchFailure(f"outputs of type {type_}")
     zero = rewriter.constant(rewriter.tensor((), type_.element_type), 0)
@@ -96,17 +86,12 @@ def _zeros(rewriter: Rewriter, type_: Any, extent: Any, dimension: int) -> Any:
 
 
 def _known(rewriter: Rewriter, type_: Any, but: int | None = None) -> list[int]:
-    """Return the sizes of a tensor; the size of the dimension ``but`` is returned as 1.
-
-    Raises:
-        MatchFailure: If another size is dynamic.
-    """
+    """The size of the dimension ``but``, which may be dynamic, is returned as 1."""
     sizes = [1 if at == but else size for at, size in enumerate(rewriter.shape(type_))]
     return list(rewriter.static(rewriter.tensor(sizes, type_.element_type)))
 
 
 def _position(rewriter: Rewriter, index: Any, extent: Any) -> Any:
-    """Return the index that a step reads and writes."""
     if "is_reverse" not in rewriter.op.attributes or not rewriter.op.attributes["is_reverse"].value:
         return index
     last = rewriter.make("stablehlo.subtract", [extent, rewriter.size(1)], index.type)
@@ -114,7 +99,6 @@ def _position(rewriter: Rewriter, index: Any, extent: Any) -> Any:
 
 
 def _slice(rewriter: Rewriter, whole: Any, at: Any, dimension: int) -> Any:
-    """Return the slice of an input for a step."""
     sizes = _known(rewriter, whole.type, but=dimension)
     type_ = rewriter.tensor(sizes, whole.type.element_type)
     starts = _starts(rewriter, at, len(sizes), dimension)
@@ -123,7 +107,6 @@ def _slice(rewriter: Rewriter, whole: Any, at: Any, dimension: int) -> Any:
 
 
 def _update(rewriter: Rewriter, whole: Any, part: Any, at: Any, dimension: int) -> Any:
-    """Return an output updated with the result of a step."""
     sizes = _known(rewriter, whole.type, but=dimension)
     part = rewriter.reshape(part, sizes)
     starts = _starts(rewriter, at, len(sizes), dimension)

@@ -11,13 +11,6 @@ from vhlo_tools.rewriting import Notes, drop_shardy, has_several_devices, is_of_
 
 
 def drop_single_device_shardings(provider: Provider, module: ModuleOp, notes: Notes) -> None:
-    """Remove the ops and attributes of Shardy from ``module``, in place, if all of its meshes have one device.
-
-    Args:
-        provider: The bindings.
-        module: The module, valid.
-        notes: Receives a note for each op, and for each name of an attribute.
-    """
     ops = list(provider.walk(module))
     found = [op for op in ops if is_of_shardy(op) or any(shardy_attributes(op))]
     is_dropped = bool(found) and not any(map(has_several_devices, found))

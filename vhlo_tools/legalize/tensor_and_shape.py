@@ -20,10 +20,7 @@ _CONSTRAINTS: Final = ("shape.cstr_broadcastable", "shape.cstr_eq")
 
 
 def unnest(provider: Provider, module: ModuleOp, notes: Notes) -> None:
-    """Move the ops in every ``shape.assuming`` of ``module`` out of it, and constants out of every ``tensor.pad``.
-
-    The assumption, that sizes match, need not be checked: if they do not, the behaviour of the program is undefined.
-    """
+    """The assumption that sizes match need not be checked: otherwise the behaviour of the program is undefined."""
     with module.context:
         # Innermost ops first, and the uses of a value before its definition.
         for op in reversed(provider.walk(module)):
@@ -50,7 +47,6 @@ def unnest(provider: Provider, module: ModuleOp, notes: Notes) -> None:
 
 
 def _entry(rewriter: Rewriter, value: Any, starts: Sequence[Any]) -> Any:
-    """Return an element of a tensor as a scalar."""
     if not starts:
         return value
     ones = [1] * len(starts)
@@ -60,7 +56,6 @@ def _entry(rewriter: Rewriter, value: Any, starts: Sequence[Any]) -> Any:
 
 
 def _extent(rewriter: Rewriter, sizes: Any, index: int) -> Any:
-    """Return one of the sizes in a tensor of sizes as a scalar."""
     type_ = rewriter.tensor((1,), sizes.type.element_type)
     bounds = {"start_indices": [index], "limit_indices": [index + 1], "strides": [1]}
     part = rewriter.make(
@@ -70,7 +65,6 @@ def _extent(rewriter: Rewriter, sizes: Any, index: int) -> Any:
 
 
 def _extents(rewriter: Rewriter, sizes: Any) -> list[Any]:
-    """Return all sizes in a tensor of sizes as scalars."""
     (rank,) = rewriter.static(sizes.type)
     return [_extent(rewriter, sizes, index) for index in range(rank)]
 
@@ -153,7 +147,7 @@ def _reshape(rewriter: Rewriter) -> Sequence[Any]:
 
 
 def _undefined(rewriter: Rewriter, type_: Any) -> Any:
-    """Return a tensor whose elements are never read."""
+    """The elements are never read."""
     rewriter.static(type_)
     if rewriter.is_complex(type_):
         part = _undefined(rewriter, rewriter.tensor(rewriter.shape(type_), type_.element_type.element_type))
@@ -184,12 +178,7 @@ def _concatenate(rewriter: Rewriter) -> Sequence[Any]:
 
 
 def _bounds(rewriter: Rewriter, values: int) -> tuple[list[int | None], list[int], list[int], list[Any]]:
-    """Return offsets, sizes and strides of a slice, and the offsets as scalars if one is dynamic.
-
-    Args:
-        rewriter: The rewriter of the op.
-        values: The number of operands before the offsets.
-    """
+    """``values`` operands precede the offsets, which are returned as scalars if one is dynamic."""
     offsets, sizes, strides = (rewriter.numbers(f"static_{name}") for name in ("offsets", "sizes", "strides"))
     known_sizes, known_strides = ([each for each in held if each is not None] for held in (sizes, strides))
     if (len(known_sizes), len(known_strides)) != (len(sizes), len(strides)):

@@ -1,4 +1,4 @@
-"""Manifests: what a file with an artifact is, written beside it, so that no change of its bytes goes unnoticed."""
+"""Manifests: descriptions of artifact files, written beside them, so that no change of the bytes goes unnoticed."""
 
 from typing import TYPE_CHECKING
 

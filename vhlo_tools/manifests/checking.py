@@ -1,4 +1,4 @@
-"""Whether a file is what its manifest says, wherever one lies beside it."""
+"""Checks of files against the manifests beside them."""
 
 from __future__ import annotations
 
@@ -34,26 +34,15 @@ _REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ManifestCheck:
-    """Whether a file is what its manifest says.
-
-    Attributes:
-        state: ``none``, ``matches`` or ``differs``.
-        name: The name of the file in messages.
-        manifest: The name of the manifest in messages; ``None`` if there is none.
-        differences: What differs.
-    """
+    """The comparison of a file with its manifest."""
 
     state: ManifestState
-    name: str
-    manifest: str | None = None
+    name: str  # of the file, in messages
+    manifest: str | None = None  # name in messages; None if there is none
     differences: tuple[ManifestDifference, ...] = ()
 
     def require(self) -> None:
-        """Raise an error if the file differs.
-
-        Raises:
-            ManifestError: If so; it lists the differences.
-        """
+        """Raise ``ManifestError`` with the differences, if there are any."""
         if self.state == "differs":
             raise ManifestError(
                 f"{self.name} is not the file that its manifest {self.manifest} describes: {_REMEDY}",
@@ -69,18 +58,9 @@ def check_manifest(
     contents: bool = False,
     name: str | None = None,
 ) -> ManifestCheck:
-    """Return whether bytes that were read from a file are those that its manifest describes.
+    """Compare bytes with their manifest, by default the one beside ``path``.
 
-    Args:
-        data: The bytes.
-        path: The path or the URL of the file; ``None`` if they are of none, and so have no manifest beside them.
-        manifest: Which manifest.
-        contents: Whether to compare what it says of the program too, as :meth:`Manifest.verify` does.
-        name: The name of the file in messages, by default its path.
-
-    Raises:
-        ManifestError: If the manifest is damaged, or is required and not there.
-        OSError: If it cannot be read.
+    ``path`` is ``None`` for bytes of no file; ``contents`` compares the statements about the program too.
     """
     called = name or (str(path) if path is not None else "the input")
     if manifest is False:
@@ -97,12 +77,7 @@ def check_manifest(
 
 
 def check_source(source: Source, manifest: ManifestChoice = None, *, contents: bool = False) -> ManifestCheck:
-    """Return whether a program that was identified is the one that its manifest describes.
-
-    Raises:
-        ManifestError: If the manifest is damaged, or is required and not there.
-        OSError: If it cannot be read.
-    """
+    """Like :func:`check_manifest`, for a program that was identified."""
     path = source.given if is_path(source.given) and not source.is_text else None
     data = source.given if isinstance(source.given, Artifact) else source.data
     called = source.name or "the program"
@@ -120,31 +95,12 @@ def require_manifest(
     *,
     name: str | None = None,
 ) -> None:
-    """Raise an error unless bytes are those that their manifest describes, by size and digest.
-
-    Args:
-        data: As for :func:`check_manifest`, as are the others.
-        path: The path or the URL of the file.
-        manifest: Which manifest.
-        name: The name of the file in messages.
-
-    Raises:
-        ManifestError: If they differ, or the manifest is damaged, or is required and not there.
-        OSError: If the manifest cannot be read.
-    """
+    """Raise an error unless bytes are those that their manifest describes, by size and digest."""
     check_manifest(data, path, manifest, name=name).require()
 
 
 def manifest_finding(path: str, digest: bytes | None) -> Finding | None:
-    """Return the finding about a file that is not what the manifest beside it says; ``None`` if there is none.
-
-    Args:
-        path: The path of the file.
-        digest: SHA-256 of the bytes that were examined; ``None`` if it is not known: they are then read again.
-
-    Raises:
-        OSError: If the file or the manifest cannot be read.
-    """
+    """Return the finding about a file that contradicts its manifest; without ``digest`` (SHA-256), the file is read."""
     beside = find_manifest(path)
     if beside is None:
         return None

@@ -1,4 +1,4 @@
-"""What a manifest says of the program in a file, read from the bytes without MLIR."""
+"""Statements of a manifest about the program in a file, read from the bytes without MLIR."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ConstantDigest:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a manifest says of a program; the attributes are those of :class:`vhlo_tools.manifests.Manifest`."""
+    """Statements about a program; the attributes are those of :class:`vhlo_tools.manifests.Manifest`."""
 
     producer: str
     version: str
@@ -61,16 +61,10 @@ class Contents:
     constants: tuple[ConstantDigest, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the attributes by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def contents_of(artifact: Artifact) -> Contents:
-    """Return what a manifest says of a program.
-
-    Raises:
-        MalformedArtifactError: If the artifact is damaged.
-    """
     requirements, inventory = artifact.requirements(), artifact.inventory()
     main = next((each for each in inventory.functions if each.name == _ENTRY), None)
     return Contents(

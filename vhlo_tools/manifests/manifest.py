@@ -1,4 +1,4 @@
-"""A manifest: what a file with an artifact is, as JSON of which every byte is determined.
+"""A manifest: the description of a file with an artifact, as JSON of which every byte is determined.
 
 The last entry is a checksum of those before it. A manifest is read only if it is, to the last byte, what would be
 written for the values in it, so that damage to the manifest itself is found without the artifact. This protects from
@@ -266,7 +266,7 @@ def _tool() -> str:
 
 
 def _chunks_of(held: Held) -> tuple[list[Chunk | Buffer], Buffer | Artifact | JaxContainer]:
-    """Return the bytes in pieces, and what they are of, read once if it is a path."""
+    """Return the bytes in pieces, and their owner, read once if it is a path."""
     if isinstance(held, Artifact | JaxContainer):
         return list(held.chunks), held
     if isinstance(held, bytes | bytearray | memoryview | FileRange):
@@ -277,7 +277,7 @@ def _chunks_of(held: Held) -> tuple[list[Chunk | Buffer], Buffer | Artifact | Ja
 
 
 def _opened(held: Held) -> tuple[list[Chunk | Buffer], Artifact, Kind]:
-    """Return the bytes in pieces, the artifact of which a manifest tells, and the kind of the file."""
+    """Return the bytes in pieces, the artifact that a manifest describes, and the kind of the file."""
     name = str(held) if is_path(held) else "the artifact"
     chunks, whole = _chunks_of(held)
     if isinstance(whole, Artifact):
@@ -290,7 +290,7 @@ def _opened(held: Held) -> tuple[list[Chunk | Buffer], Artifact, Kind]:
 
 
 def measured(chunks: Iterable[Chunk | Buffer]) -> tuple[int, str]:
-    """Return the size of bytes in pieces, and their SHA-256 as hexadecimal digits."""
+    """Return the size and the SHA-256, as hexadecimal digits."""
     size, digest = 0, hashlib.sha256()
     for chunk in chunks:
         size += len(chunk)

@@ -1,4 +1,4 @@
-"""Where the manifest of a file is, and the writing of both: at no moment does a manifest stand beside other bytes."""
+"""Paths of manifests; atomic writes of a file with its manifest, which never lies beside other bytes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def manifest_place(path: str | PathLike[str]) -> Place:
-    """Return where the manifest of a file is: beside it, ``model.mlirbc.manifest.json``."""
+    """Beside the file: ``model.mlirbc.manifest.json``."""
     return _beside(place(path), MANIFEST_SUFFIX)
 
 
 def signature_place(path: str | PathLike[str]) -> Place:
-    """Return where the signature of a file and its manifest is: beside it, ``model.mlirbc.sig``."""
+    """Beside the file: ``model.mlirbc.sig``; it signs the file and its manifest."""
     return _beside(place(path), SIGNATURE_SUFFIX)
 
 
 def find_manifest(path: str | PathLike[str]) -> Path | None:
-    """Return the manifest beside a file, if there is one; of a link, beside the link or what it leads to.
+    """Return the manifest beside a file, or beside a link or its target.
 
     Behind URLs none is looked for: it would be another request for every object.
     """
@@ -48,18 +48,8 @@ def write_with_manifest(
 ) -> None:
     """Write a file and its manifest, each completely or not at all.
 
-    The manifest of what was there is removed before the file is replaced, and the new one is written after it: whoever
-    is interrupted leaves a file without a manifest, which `require` and `run` can be told to refuse.
-
-    Args:
-        path: The path or the URL of the file.
-        chunks: The bytes of the file.
-        manifest: Its manifest.
-        force: Whether an existing file may be replaced.
-
-    Raises:
-        FileExistsError: If the file exists, or something else has the name of the manifest, and ``force`` is not set.
-        OSError: If one cannot be written.
+    The old manifest is removed first and the new one is written last, so an interruption leaves a file without a
+    manifest, which `require` and `run` can be told to refuse.
     """
     where = place(path)
     write_atomically(where, chunks, force=force)

@@ -1,8 +1,8 @@
 """Signatures of manifests, and so of the files that they describe, by `model-signing` of OpenSSF.
 
-What is signed is the manifest, which has the size and the digest of the file: a signature covers both. Keys and
-certificates are files, and nothing is sent anywhere: signers that need a network, or a service, are not offered. The
-signatures are those of `model_signing`, whose own command verifies them too.
+A signature covers the manifest, which has the size and the digest of the file: so it covers both. Keys and certificates
+are files, and nothing is sent anywhere: signers that need a network, or a service, are not offered. The signatures are
+those of `model_signing`, whose own command verifies them too.
 """
 
 from __future__ import annotations
@@ -160,11 +160,7 @@ def verify_signature(path: _Path, verifier: Verifier, *, signature: _Path | None
 
 
 def _manifest_of(path: _Path) -> Manifest:
-    """Return the manifest beside a file, if it describes the file.
-
-    Raises:
-        ManifestError: If there is none, or it does not.
-    """
+    """Return the manifest beside a file, which must describe the file."""
     data: Buffer = read_bytes(place(path))
     try:
         manifest = Manifest.load(manifest_place(path))
@@ -177,11 +173,6 @@ def _manifest_of(path: _Path) -> Manifest:
 
 
 def _library(name: str) -> Any:
-    """Return a module of `model-signing`.
-
-    Raises:
-        MissingExtraError: If it is not installed.
-    """
     try:
         return import_module(f"model_signing.{name}")
     except ImportError as error:
@@ -191,7 +182,7 @@ def _library(name: str) -> Any:
 
 
 def _file(path: _Path) -> Path:
-    """Return a path whose file can be read, so that an error names it."""
+    """Open the file, so that an error names it."""
     found = Path(path)
     with found.open("rb"):
         return found
@@ -204,11 +195,7 @@ def _encoded(password: str | None) -> Any:
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """Turn whatever the libraries of keys, certificates and signatures raise into an error that says what is wrong.
-
-    Raises:
-        SignatureError: If anything is raised but an error of the operating system.
-    """
+    """Turn any error of the libraries, except of the operating system, into a ``SignatureError`` with the reason."""
     try:
         yield
     except OSError:

@@ -1,8 +1,8 @@
-"""The claim of a migration on a store behind a URL: an object beside the programs, which every client finds.
+"""Claim of a migration on a store behind a URL: an object beside the programs, which every client finds.
 
 It holds the settings of the migration and the key by which objects name it, so that another client can resume, and the
 time at which its client was last at work, so that no two work at the same time. A thread renews that time, because a
-batch may take longer than a client may be silent. What became of each object, the object itself says: see
+batch may take longer than a client may be silent. The outcome for each object is in that object: see
 :mod:`vhlo_tools.migration.object_results`.
 """
 
@@ -33,40 +33,21 @@ _MOST: Final = 1 << 20
 
 
 class _Claimed(msgspec.Struct, frozen=True):
-    """What the object holds.
+    """The contents of the claim's object."""
 
-    Attributes:
-        format: The version of this form.
-        key: The key of the migration.
-        run: The number of its runs.
-        settings: Its settings, as they are pinned.
-        client: The client: its machine, its process, and a random mark, for a process may run several migrations.
-        seen: When it was last at work, in seconds since 1970.
-    """
-
-    format: int
+    format: int  # version of this form
     key: str
     run: int
     settings: dict[str, Any]
-    client: str
-    seen: float
+    client: str  # machine, process and a random mark, because a process may run several migrations
+    seen: float  # time of last work, in seconds since 1970
 
 
 class Claim:
-    """The claim of one run of a migration, which is kept by a thread until it ends.
+    """Claim of one run of a migration, kept by a thread until it ends.
 
-    Args:
-        folder: The prefix of the store, or the URL of the object itself.
-        settings: The settings of the migration.
-        restart: Whether to begin another migration, whatever is claimed; not while a client is at work.
-
-    Attributes:
-        key: The key of the migration.
-        run: The number of this run.
-
-    Raises:
-        MigrationError: If another migration is at work, in this process too, or an unfinished one has other settings.
-        StoreError: If the store cannot be used.
+    ``folder`` is the prefix of the store, or the URL of the object itself. ``restart`` begins another migration, but
+    not while a client is at work.
     """
 
     def __init__(self, folder: Url, settings: MigrationSettings, *, restart: bool = False) -> None:
@@ -88,11 +69,7 @@ class Claim:
         atexit.register(self.leave)
 
     def check(self) -> None:
-        """Find out whether this client may go on, without a request.
-
-        Raises:
-            MigrationError: If another client has taken the migration over, or may have: the claim could not be renewed.
-        """
+        """Find out, without a request, whether this client may go on; raise ``MigrationError`` if not."""
         if self._lost is not None:
             raise self._lost
         # Before another client may begin: by its clock, from the last renewal that the store has.
@@ -105,7 +82,7 @@ class Claim:
             )
 
     def release(self) -> None:
-        """End the claim: the migration is complete."""
+        """End the claim of a complete migration."""
         self._end()
         if self._stamp is not None:
             with suppress(ObjectChangedError):
@@ -113,7 +90,7 @@ class Claim:
         self._stamp = None
 
     def leave(self) -> None:
-        """Let another client resume at once; nothing if the claim has ended, or is that of a parent process."""
+        """Let another client resume at once; do nothing if the claim has ended, or is that of a parent process."""
         if os.getpid() != self._process:
             return
         self._end()
@@ -129,7 +106,7 @@ class Claim:
         atexit.unregister(self.leave)
 
     def _keep(self) -> None:
-        """Renew the claim until it ends or is lost; what fails is tried again at the next turn."""
+        """Renew the claim until it ends or is lost; a failure is retried at the next turn."""
         while not self._ended.wait(_RENEWED):
             began = time.monotonic()
             try:
@@ -143,12 +120,7 @@ class Claim:
                 self._renewed = began
 
     def _write(self, seen: float) -> None:
-        """Write the claim in place of what this client knows of it.
-
-        Raises:
-            MigrationError: If another client has taken the migration over.
-            StoreError: If it cannot be written.
-        """
+        """Replace the version of the claim that this client knows."""
         claimed = _Claimed(_FORMAT, self.key, self.run, self._settings, self._client, seen)
         data = json.dumps(msgspec.to_builtins(claimed), indent=1).encode()
         try:
@@ -164,7 +136,7 @@ class Claim:
             self._stamp = write_object(self.url, [data], replaces=there)
 
     def _own(self) -> Stamp | None:
-        """Return the version of the claim that is there if this client has written it."""
+        """Return the version of the stored claim if this client has written it."""
         with suppress(FileNotFoundError, msgspec.DecodeError):
             data, stamp = read_object(self.url, head=_MOST)
             if msgspec.json.decode(bytes(data), type=_Claimed).client == self._client:
@@ -172,7 +144,7 @@ class Claim:
         return None
 
     def _found(self, *, restart: bool) -> tuple[_Claimed | None, Stamp | None]:
-        """Return the claim that is there, if this client may resume it, and its version."""
+        """Return the stored claim, if this client may resume it, and its version."""
         try:
             data, stamp = read_object(self.url, head=_MOST)
         except FileNotFoundError:

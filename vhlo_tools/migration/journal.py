@@ -1,4 +1,4 @@
-"""The journal of a migration: an SQLite database of the state of every file, for resuming an interrupted migration.
+"""Journal of a migration: an SQLite database of the state of every file, for resuming an interrupted migration.
 
 The state is not kept in memory, so its size is not limited. What SQLite has committed survives a crash of the process
 at any moment; it locks the file for as long as it is open, so that no two migrations use the same journal.
@@ -73,28 +73,16 @@ SELECT id, path, destination FROM files AS one WHERE state = {_PLANNED} AND sour
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A file to process.
-
-    Attributes:
-        number: The number of the file in the journal.
-        found: The file, as it was found.
-    """
-
     number: int
     found: FoundFile
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A file that a migration was about to replace when it was interrupted.
-
-    Attributes:
-        task: The file.
-        record: The record that the file would have got.
-    """
+    """A file that a migration was about to replace when it was interrupted."""
 
     task: Task
-    record: MigrationRecord
+    record: MigrationRecord  # what the file would have got
 
 
 _KEY: Final = re.compile("[0-9a-f]{8}")
@@ -102,21 +90,10 @@ _RUNS: Final = re.compile("[0-9]{1,4}")
 
 
 class Journal:
-    """The state of every file of a migration, as a context manager that closes the journal.
+    """State of every file of a migration, as a context manager that closes the journal.
 
-    Args:
-        path: The path of the journal; ``None`` for a temporary one, which cannot be resumed.
-        settings: The settings of the migration.
-        restart: Whether to discard an existing journal.
-        identity: The key and the number of the run, of a temporary journal of a migration that is claimed elsewhere.
-
-    Attributes:
-        key: A unique identifier of the journal.
-        run: The number of this run of the migration, from 1.
-
-    Raises:
-        MigrationError: If another migration uses the journal; if it belongs to a migration with other settings; if the
-            file at ``path`` is not a journal; or if it cannot be written.
+    Without a path, it is temporary and cannot be resumed. ``identity`` is the key and the number of the run of a
+    temporary journal of a migration that is claimed elsewhere.
     """
 
     def __init__(
@@ -165,7 +142,7 @@ class Journal:
             raise MigrationError(_other_settings(self.path, pinned, settings.pinned()))
         key, run = self._identity()
         self.key: str = key
-        self.run: int = run
+        self.run: int = run  # number of this run of the migration, from 1
         with self._database:
             values = {"settings": json.dumps(settings.pinned()), "key": self.key, "run": str(self.run)}
             self._database.executemany("INSERT OR REPLACE INTO header VALUES (?, ?)", values.items())
@@ -177,8 +154,7 @@ class Journal:
     def _identity(self) -> tuple[str, int]:
         """Return the key and the number of this run, of which the names of temporary files are made.
 
-        Raises:
-            ValueError: If they are not what a run writes: a key could be a path, and every run costs time.
+        Invalid values raise ``ValueError``: a key could be a path, and every run costs time.
         """
         if self._given is not None:
             return self._given
@@ -217,7 +193,6 @@ class Journal:
         self._held = None
 
     def remove(self) -> None:
-        """Delete the journal."""
         if self.path is not None:
             # While the lock is held; the write-ahead log after the database.
             Path(self.path).unlink(missing_ok=True)
@@ -231,7 +206,6 @@ class Journal:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the journal contains no files."""
         return self._database.execute("SELECT 1 FROM files").fetchone() is None
 
     def add(self, files: Sequence[FoundFile]) -> list[Task]:
@@ -248,11 +222,7 @@ class Journal:
         return tasks
 
     def conflicts(self, *, force: bool) -> Iterator[list[tuple[Task, str]]]:
-        """Yield files whose results have the same destination, each with the path of another one; finish them at once.
-
-        Args:
-            force: Whether results replace existing files.
-        """
+        """Yield files whose results have the same destination, with the path of another one; finish them at once."""
         while rows := self._database.execute(_CONFLICTS, {"force": force}).fetchall():
             found = []
             for number, _, destination in rows:
@@ -264,11 +234,7 @@ class Journal:
             yield found
 
     def tasks(self, *, beside: bool) -> Iterator[Task]:
-        """Yield the files to process.
-
-        Args:
-            beside: Whether to yield the files with results elsewhere, or those that are replaced.
-        """
+        """``beside`` selects the files with results elsewhere, otherwise those that are replaced."""
         with self._reading():
             for row in self._rows(f"(source != destination) = {beside:d} AND state = {_PLANNED}"):
                 yield self._checked(row)
@@ -287,11 +253,10 @@ class Journal:
             )
 
     def intend(self, records: Iterable[tuple[Task, MigrationRecord]]) -> None:
-        """Record that files are about to be replaced."""
         self._note(_INTENDED, ((task, None, record) for task, record in records))
 
     def finish(self, records: Iterable[tuple[Task, Stamp | None, MigrationRecord | None]]) -> None:
-        """Record the outcomes of files, ``None`` for that which was intended, and their present stamps."""
+        """Record outcomes, ``None`` for the intended one, and the present stamps of files."""
         self._note(_FINISHED, records)
 
     def _note(self, state: int, records: Iterable[tuple[Task, Stamp | None, MigrationRecord | None]]) -> None:
@@ -305,11 +270,7 @@ class Journal:
                     self._database.execute(_NOTE, values)
 
     def records(self, *, earlier: bool = False) -> Iterator[MigrationRecord]:
-        """Yield the records of finished files, ordered by path.
-
-        Args:
-            earlier: Whether to yield only those that an earlier run has finished.
-        """
+        """Yield the records of finished files, ordered by path; ``earlier`` selects those of earlier runs."""
         query = f"SELECT record FROM files WHERE state = {_FINISHED} AND run < ? ORDER BY path"
         with self._reading():
             for (text,) in self._database.execute(query, (self.run + (not earlier),)):
@@ -336,11 +297,11 @@ class Journal:
             last = rows[-1][0]
 
     def refuses(self, task: Task) -> bool:
-        """Return whether nothing of a file may be read or written: it is outside of the paths of the migration."""
+        """Whether nothing of a file may be read or written: it is outside of the paths of the migration."""
         return task.found.is_outside and not self._follows_outside
 
     def _checked(self, row: tuple[Any, ...]) -> Task:
-        """Return the file of a row, as outside of the paths of the migration if its paths are.
+        """Return the file of a row, marked as outside of the paths of the migration if its paths are.
 
         A journal may come with its store: it must not decide what is written where.
         """
@@ -393,7 +354,7 @@ def _task(row: tuple[Any, ...]) -> Task:
 
 
 def journal_path(settings: MigrationSettings) -> str:
-    """Return the path of a migration's journal: with its results, or in the folder of its first path.
+    """Return the path of a journal: with its results, or in the folder of the first path of the migration.
 
     For a store behind a URL, it is the URL of the claim: see :class:`~vhlo_tools.migration.claim.Claim`.
     """

@@ -1,4 +1,4 @@
-"""The database of a journal: its format, and what is done about a file that is damaged or has another format."""
+"""Database of a journal: its format, and the handling of files that are damaged or have another format."""
 
 from __future__ import annotations
 
@@ -40,14 +40,7 @@ _HOLDING: Final = Lock()
 
 
 def hold(path: str) -> str:
-    """Take a journal for one migration of this process.
-
-    Returns:
-        What :func:`let_go` takes.
-
-    Raises:
-        MigrationError: If another migration of this process has it.
-    """
+    """Take a journal for one migration of this process; :func:`let_go` takes the result."""
     held = os.path.realpath(path)
     with _HOLDING:
         if held in _HELD:
@@ -57,7 +50,6 @@ def hold(path: str) -> str:
 
 
 def let_go(held: str) -> None:
-    """Let another migration of this process take a journal."""
     with _HOLDING:
         _HELD.discard(held)
 
@@ -83,29 +75,18 @@ def prepare(database: sqlite3.Connection) -> None:
 
 
 def reset(database: sqlite3.Connection) -> None:
-    """Delete what a journal contains."""
     database.executescript("DROP TABLE IF EXISTS files; DROP TABLE IF EXISTS header;")
     database.executescript(_TABLES)
 
 
 class _OtherFormat(sqlite3.DatabaseError):
-    """A journal with tables of another version.
-
-    Args:
-        version: The version.
-    """
-
     def __init__(self, version: int) -> None:
         super().__init__(f"it has version {version}")
         self.version = version
 
 
 def discard_unusable(path: str) -> None:
-    """Delete a journal that is damaged, or of another version; nothing that another program may have written.
-
-    Raises:
-        MigrationError: If it is in use, or cannot be deleted.
-    """
+    """Delete a journal that is damaged or of another version, but nothing that another program may have written."""
     file = Path(path)
     try:
         with open_regular(file) as opened:
@@ -136,7 +117,6 @@ _IN_USE: Final = ("SQLITE_BUSY", "SQLITE_LOCKED")
 
 
 def damaged(path: str | None, error: Exception) -> str:
-    """Return what is said of a journal with contents that no run has written."""
     return (
         f"the journal {path} is damaged ({type(error).__name__}: {error}): --restart (restart=True) discards it; every "
         f"file of the store is intact"
@@ -144,7 +124,6 @@ def damaged(path: str | None, error: Exception) -> str:
 
 
 def unusable(path: str | None, error: sqlite3.Error) -> str:
-    """Return what is said of a file that SQLite cannot use as a journal."""
     if isinstance(error, _OtherFormat):
         age = "an older" if error.version < _FORMAT else "a newer"
         return (

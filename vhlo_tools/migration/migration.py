@@ -33,18 +33,7 @@ _CRASHED: Final = "the process that migrated it crashed: the file may crash the 
 
 
 class Migration:
-    """One migration.
-
-    Args:
-        settings: The settings of the migration.
-        tools: The operations on one program.
-        journal: The journal, which must remain open during the migration.
-        check: Is called often, and ends the migration by an error if it must not go on.
-
-    Attributes:
-        files: The number of files to process that have been found so far.
-        size: Their size in bytes.
-    """
+    """One migration. ``check`` is called often, and raises an error if the migration must not go on."""
 
     def __init__(
         self, settings: MigrationSettings, tools: Tools, journal: Journal, check: Callable[[], None] = lambda: None
@@ -53,8 +42,8 @@ class Migration:
         self._settings = settings
         self._tools = tools
         self._journal = journal
-        self.files: int = 0
-        self.size: int = 0
+        self.files: int = 0  # number of files to process that have been found so far
+        self.size: int = 0  # in bytes, of the files found so far
         self._is_listed = False
         # The folders of results.
         self._folders: set[str] = set()
@@ -63,28 +52,20 @@ class Migration:
 
     @property
     def is_listed(self) -> bool:
-        """Whether all files have been found."""
         return self._is_listed
 
     def records(self) -> Iterator[MigrationRecord]:
-        """Yield the records of all finished files, of this run or an earlier one, ordered by path."""
+        """Include the records of earlier runs; ordered by path."""
         return self._journal.records()
 
     def plan(self, workers: Workers) -> Iterator[MigrationRecord]:
-        """Yield the record that each file would get, on completion.
-
-        Raises:
-            MigrationError: If one of the paths matches no file.
-        """
+        """Yield the record that each file would get, on completion."""
         return self._run(workers, dry=True)
 
     def execute(self, workers: Workers) -> Iterator[MigrationRecord]:
-        """Migrate each file, and yield its record on completion; files are processed while others are being found.
+        """Yield records on completion; files are processed while others are being found.
 
         Files that an earlier run has finished are not processed again; their records come too.
-
-        Raises:
-            MigrationError: If one of the paths matches no file.
         """
         return self._run(workers, dry=False)
 
@@ -147,7 +128,6 @@ class Migration:
             yield from records
 
     def _crashed(self, task: Task) -> PreparedFile:
-        """Return the outcome for a file whose process crashed."""
         return PreparedFile(self._unread(task, "failed", _CRASHED))
 
     def _put(self, batch: list[tuple[Task, PreparedFile]]) -> list[MigrationRecord]:
@@ -180,11 +160,7 @@ class Migration:
         return refused or _with_manifest(record, task.found.destination, prepared.manifest)
 
     def _moved_in(self, task: Task, record: MigrationRecord, part: str) -> MigrationRecord | None:
-        """Move a result to its destination; return another record if that must not be.
-
-        Raises:
-            OSError: If it cannot be moved.
-        """
+        """Return another record if the result must not be moved."""
         found = task.found
         if Stamp.of(found.source) != found.stamp:
             return replace(record, status="changed", reason=CHANGED, backup=None)
@@ -202,11 +178,7 @@ class Migration:
         return None
 
     def _settled(self, task: Task, record: MigrationRecord) -> list[MigrationRecord]:
-        """Determine whether an earlier run had replaced a file before it was interrupted, and update the journal.
-
-        Returns:
-            The record of the file, unless it is to be processed again.
-        """
+        """Determine whether an earlier run had replaced a file before it was interrupted; return nothing to redo it."""
         if self._journal.refuses(task):
             self._journal.plan_again([task])
             return []
@@ -228,7 +200,7 @@ class Migration:
         return None
 
     def _remove_parts(self, tasks: Sequence[Task]) -> None:
-        """Remove what processes that crashed have written for files."""
+        """Remove the output of processes that crashed."""
         kept = [task for task in tasks if not self._journal.refuses(task)]
         numbers = {task.number for task in kept}
         for folder in {os.path.dirname(task.found.destination) for task in kept}:  # noqa: PTH120
@@ -247,7 +219,7 @@ class Migration:
 
 
 def _with_manifest(record: MigrationRecord, destination: str, manifest: bytes | None) -> MigrationRecord:
-    """Write the manifest of a result that is at its destination; return its record, which says if that failed."""
+    """Write the manifest of a result at its destination; the returned record says if that failed."""
     if manifest is None:
         return record
     try:
@@ -262,7 +234,7 @@ def _size_of(task: Task) -> int:
 
 
 def _with_backups_listed(batch: list[tuple[Task, PreparedFile]]) -> list[tuple[Task, PreparedFile]]:
-    """List the backups that are about to be made, which are no programs; where that fails, nothing is replaced."""
+    """List the backups before they are made, because they are no programs; on failure nothing is replaced."""
     names: dict[str, list[str]] = {}
     for _, each in batch:
         backup = each.record.backup

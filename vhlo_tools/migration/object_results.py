@@ -1,8 +1,8 @@
-"""Results of a migration as objects, each of which says in its metadata what it was.
+"""Results of a migration as objects, which record their origin in their metadata.
 
 A store lets an object appear whole, in place of the version that was read and of no other. So a migration needs neither
-temporary objects nor a note before each write: an object at the target that names the migration was moved by it, also
-if whoever wrote it could not say so any more.
+temporary objects nor a note before each write: an object at the target that names the migration was moved by it, even
+if its writer could not report that any more.
 """
 
 from __future__ import annotations
@@ -25,17 +25,7 @@ BEFORE: Final = "vhlobefore"
 
 
 class ObjectResult:
-    """A result that is written as an object.
-
-    Args:
-        destination: The URL.
-        chunks: The bytes, in order; those of constants are read from where they are.
-        metadata: What the object says of itself.
-
-    Attributes:
-        size: The number of bytes that were written.
-        digest: Their SHA-256.
-    """
+    """A result that is written as an object."""
 
     def __init__(self, destination: str, chunks: Sequence[Chunk], metadata: Mapping[str, str]) -> None:
         self._url = object_url(destination)
@@ -45,16 +35,9 @@ class ObjectResult:
         self.digest: str | None = None
 
     def write(self, replaces: ObjectStamp | None, *, force: bool) -> Stamp:
-        """Write it.
+        """``replaces`` is ``None`` beside the source; only then may ``force`` replace any object.
 
-        Args:
-            replaces: The version that it replaces; ``None`` if it stands beside what it was made from.
-            force: Whether it then may replace any object.
-
-        Raises:
-            ObjectChangedError: If there is another version.
-            FileExistsError: If there is an object that it must not replace.
-            StoreError: If it cannot be written; nothing is left behind.
+        On an error nothing is left behind; ``ObjectChangedError`` means that there is another version.
         """
         from vhlo_tools.remote import write_object
 
@@ -82,13 +65,7 @@ class ObjectResult:
 
 
 def digest_before(url: str, version: ObjectStamp, key: str) -> str | None:
-    """Return the SHA-256 of what an object replaced, if a migration has written it; ``None`` otherwise.
-
-    Args:
-        url: Its URL.
-        version: The object.
-        key: The key of the migration.
-    """
+    """Return the SHA-256 of the object's predecessor, if this migration (``key``) has written it."""
     from vhlo_tools.remote import metadata_of, stamp_of
 
     if not version.kept:
@@ -100,12 +77,7 @@ def digest_before(url: str, version: ObjectStamp, key: str) -> str | None:
 
 
 def digest_of_source(url: str, key: str) -> str | None:
-    """Return the SHA-256 of what an object was made from, if a migration has written it; ``None`` otherwise.
-
-    Args:
-        url: Its URL.
-        key: The key of the migration.
-    """
+    """Return the SHA-256 of the object's source, if this migration (``key``) has written it."""
     from vhlo_tools.remote import stamp_of
 
     there = stamp_of(object_url(url))
@@ -113,12 +85,7 @@ def digest_of_source(url: str, key: str) -> str | None:
 
 
 def keep_object(backup: str, data: Buffer) -> None:
-    """Write the bytes of an old object under another name; they may be there already.
-
-    Raises:
-        FileExistsError: If another object is there.
-        StoreError: If it cannot be written.
-    """
+    """Write the bytes of an old object under another name; they may be there already."""
     result = ObjectResult(backup, [view(data)], {})
     try:
         result.write(None, force=False)

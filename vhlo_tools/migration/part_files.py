@@ -22,42 +22,21 @@ _FORSAKEN: Final = 86400
 
 
 def part_path(destination: str, key: str, run: int, number: int) -> str:
-    """Return a new temporary path for the result of a file.
-
-    Args:
-        destination: The path at which the result belongs.
-        key: The identifier of the journal.
-        run: The number of the run.
-        number: The number of the file in the journal.
-    """
     folder = os.path.dirname(destination)  # noqa: PTH120 - once for each file
     return f"{folder}/.vhlo-{key}-{run}-{number}-{secrets.token_hex(4)}.part"
 
 
 def remove_parts(folder: str, key: str, run: int, numbers: Container[int] | None = None) -> None:
-    """Remove temporary files in a folder that a migration has left, in a run or in earlier ones.
-
-    Args:
-        folder: The folder.
-        key: The identifier of the journal.
-        run: The number of the last run.
-        numbers: The numbers of the files to which they belong; by default all.
-    """
+    """Remove temporary files of a migration from runs up to ``run``; by default those of all files."""
     for entry, of, in_run, file in _parts_in(folder):
         if of == key and in_run <= run and (numbers is None or file in numbers):
             _remove(entry)
 
 
 def remove_forsaken(folder: str, key: str, run: int) -> None:
-    """Remove the temporary files in a folder that runs have left which were killed.
+    """Remove the temporary files of killed runs.
 
-    Those are the files of earlier runs with the same journal, which only one run uses at a time; and those of other
-    journals after a day.
-
-    Args:
-        folder: The folder.
-        key: The identifier of the journal.
-        run: The number of the run.
+    Those are of earlier runs with the same journal, which only one run uses at a time; of other journals after a day.
     """
     for entry, of, in_run, _ in _parts_in(folder):
         if (in_run < run) if of == key else _is_old(entry):
@@ -65,7 +44,7 @@ def remove_forsaken(folder: str, key: str, run: int) -> None:
 
 
 def _parts_in(folder: str) -> Iterator[tuple[os.DirEntry[str], str, int, int]]:
-    """Yield the temporary files in a folder, each with the key, the run and the number in its name."""
+    """Yield the temporary files with the key, the run and the number in each name."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = _NAME.fullmatch(entry.name)

@@ -1,4 +1,4 @@
-"""The settings of a migration, and the operations on one program."""
+"""Settings of a migration, and the operations on one program."""
 
 from __future__ import annotations
 
@@ -20,51 +20,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MigrationSettings:
-    """The settings of a migration.
-
-    Attributes:
-        paths: Files, folders and globs.
-        target: The target version of every file.
-        output_dir: The folder for results, with the structure below ``paths``; ``None`` for beside and in place.
-        backup: The suffix of the name of an old file that is kept beside the new one; ``None`` to keep none.
-        verify: Whether a file is migrated only if the old and the new program are proven equivalent.
-        seed: The seed for drawing inputs if both programs are run.
-        timeout: The limit in seconds of each of these runs; ``None`` for the default.
-        force: Whether a result may replace another file at its destination.
-        exclude: Globs of files and folders to leave out.
-        allow_other_dialects: Whether programs that are not artifacts may keep ops of other dialects.
-        legalize: Whether constructs that no artifact can contain are rewritten in such programs.
-        provider: The bindings to use if they are needed.
-        trusted: Whether MLIR may parse bytes directly, and not in a child process first.
-        consumers: The releases that the target names. If they include jax or jaxlib, jax.export files that they refuse
-            are not migrated.
-        follow: Whether files are migrated to which links in folders lead.
-        follow_outside: Whether they are also if they are outside of ``paths``.
-        expand: Whether features newer than the target are rewritten, with the same results.
-        allow_relaxed: The features that are also rewritten with something given up.
-        allow_signature_change: Whether that may change the types of arguments and results.
-        confirm_with: The real releases that must read a result before it is written, and what is at the target already.
-    """
+    """The settings of a migration."""
 
     paths: tuple[str, ...]
     target: Version
-    output_dir: str | None = None
-    backup: str | None = None
-    verify: bool = False
-    seed: int = 0
-    force: bool = False
-    exclude: tuple[str, ...] = ()
-    allow_other_dialects: bool = False
-    legalize: bool = True
+    output_dir: str | None = None  # with the structure below ``paths``; None for beside and in place
+    backup: str | None = None  # suffix of the name of an old file that is kept; None to keep none
+    verify: bool = False  # whether old and new program must be proven equivalent
+    seed: int = 0  # for drawing inputs if both programs are run
+    force: bool = False  # whether a result may replace another file at its destination
+    exclude: tuple[str, ...] = ()  # globs
+    allow_other_dialects: bool = False  # in programs that are not artifacts
+    legalize: bool = True  # constructs that no artifact can contain, in programs that are not artifacts
     provider: str | None = None
-    trusted: bool = False
+    trusted: bool = False  # MLIR may parse bytes directly, and not in a child process first
+    #: releases that the target names; jax.export files that jax or jaxlib among them refuse are not migrated
     consumers: tuple[Release, ...] = ()
-    timeout: float | None = None
-    follow: bool = True
-    follow_outside: bool = False
-    expand: bool = False
-    allow_relaxed: tuple[str, ...] = ()
-    allow_signature_change: bool = False
+    timeout: float | None = None  # of each run, in seconds; None for the default
+    follow: bool = True  # migrate the targets of links in folders
+    follow_outside: bool = False  # even if they are outside of ``paths``
+    expand: bool = False  # features newer than the target, with the same results
+    allow_relaxed: tuple[str, ...] = ()  # features that are also rewritten with something given up
+    allow_signature_change: bool = False  # types of arguments and results
+    #: real releases that must read a result before it is written, and programs at the target already
     confirm_with: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -74,7 +52,7 @@ class MigrationSettings:
             object.__setattr__(self, "output_dir", plain_path(self.output_dir))
 
     def pinned(self) -> dict[str, object]:
-        """Return the settings that must not change when an interrupted migration is resumed, as a JSON object."""
+        """Return the settings that must not change when a migration is resumed, as a JSON object."""
         return {
             "PATH": [_absolute(each) for each in self.paths],
             "target": str(self.target),
@@ -103,50 +81,31 @@ def _absolute(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The outcome of comparing two programs.
+    """The outcome of comparing two programs."""
 
-    Attributes:
-        verdict: ``same program`` if the same would run for both; ``same results`` if both were run and returned the
-            same within the tolerance; ``other results`` if they did not; ``unknown`` if they cannot be run.
-        reason: The numbers, or the reason why there are none.
-    """
-
+    #: The same program would run; both were run and agree within the tolerance; do not; or they cannot be run.
     verdict: Literal["same program", "same results", "other results", "unknown"]
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredProgram:
-    """A program of the store, opened once for all that is done with it.
-
-    Attributes:
-        name: Its name in messages.
-        kind: Its kind.
-        data: Its bytes.
-        opened: The artifact, or the container of a jax.export file; ``None`` for a program of another kind.
-        version: The version that was read, of an object in a store.
-    """
+    """A program of the store, opened once."""
 
     name: str
     kind: Kind
     data: Buffer
-    opened: Artifact | JaxContainer | None
-    version: ObjectStamp | None = None
+    opened: Artifact | JaxContainer | None  # None for a program that is neither an artifact nor a jax.export file
+    version: ObjectStamp | None = None  # the one that was read, of an object in a store
 
     @classmethod
     def of(cls, name: str, kind: Kind, data: Buffer, version: ObjectStamp | None = None) -> Self:
-        """Return the program in the bytes of a file.
-
-        Raises:
-            MalformedArtifactError: If it is a damaged artifact or jax.export file.
-        """
         if kind is Kind.JAX_EXPORT:
             return cls(name, kind, data, JaxContainer(data, name=name), version)
         return cls(name, kind, data, Artifact(data, name=name) if kind is Kind.PORTABLE_ARTIFACT else None, version)
 
     @property
     def artifacts(self) -> Sequence[Artifact]:
-        """The artifacts in it."""
         if isinstance(self.opened, JaxContainer):
             return self.opened.artifacts
         return () if self.opened is None else (self.opened,)
@@ -154,16 +113,12 @@ class StoredProgram:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The operations on one program. All can be pickled, because they are called in other processes.
+    """Operations on one program; all can be pickled, because they are called in other processes."""
 
-    Attributes:
-        move: Returns a program at the target version.
-        blocking: Returns the findings that prevent the migration of a program, and others.
-        prove: Compares a program with the one that :attr:`move` returned for it.
-        refused: Returns the findings of the real releases that do not read artifacts at the target version.
-    """
-
-    move: Callable[[StoredProgram, MigrationSettings], Artifact | JaxContainer]
+    move: Callable[[StoredProgram, MigrationSettings], Artifact | JaxContainer]  # to the target version
+    #: findings that prevent the migration, and others
     blocking: Callable[[StoredProgram, MigrationSettings], Sequence[Finding]]
+    #: compares a program with the result of ``move``
     prove: Callable[[StoredProgram, Artifact | JaxContainer, MigrationSettings], Proof]
+    #: findings of real releases that do not read the artifacts at the target version
     refused: Callable[[Sequence[Artifact], MigrationSettings], Sequence[Finding]]

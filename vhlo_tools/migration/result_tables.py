@@ -1,4 +1,4 @@
-"""The records of a migration as a table."""
+"""Records of a migration as a table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a table of results says in all: files and bytes by status and version, findings, reasons, and time.
+"""Summary of a table of results: files and bytes by status and version, findings, reasons, and time.
 
-Memory does not grow with the number of rows, whatever they say: of texts that differ from row to row, only the most
-frequent are kept, and of durations a histogram.
+Memory does not grow with the number of rows: of texts that differ from row to row, only the most frequent are kept, and
+of durations a histogram.
 """
 
 from __future__ import annotations
@@ -43,18 +43,12 @@ _PATHS: Final[Mapping[str, str]] = {
 
 @dataclass(slots=True)
 class Tally:
-    """Counts by text, in bounded memory.
+    """Counts by text, in bounded memory."""
 
-    Attributes:
-        counts: The counts. They are exact if ``others`` is 0, and not too high otherwise.
-        others: The sum of the counts of texts that were given up, as the rarest of too many.
-    """
-
-    counts: Counter[str | None] = field(default_factory=Counter)
-    others: int = 0
+    counts: Counter[str | None] = field(default_factory=Counter)  # exact if ``others`` is 0, and not too high otherwise
+    others: int = 0  # sum of the counts of texts that were dropped, as the rarest of too many
 
     def add(self, text: str | None, number: int = 1) -> None:
-        """Count a text."""
         self.counts[text and text[:_LONGEST]] += number
         if len(self.counts) > 2 * _KEPT:
             kept = Counter(dict(self.counts.most_common(_KEPT)))
@@ -62,41 +56,28 @@ class Tally:
             self.counts = kept
 
     def ranked(self) -> list[tuple[str | None, int]]:
-        """Return texts and counts, the most frequent first; the same order for the same counts."""
+        """Return the most frequent first; the same order for the same counts."""
         return sorted(self.counts.items(), key=lambda each: (-each[1], each[0] is not None, each[0] or ""))
 
 
 @dataclass(slots=True)
 class FeatureCount:
-    """How often a feature was found.
-
-    Attributes:
-        files: The number of files with findings about it.
-        count: How often it occurs in them.
-    """
-
-    files: int = 0
-    count: int = 0
+    files: int = 0  # files with findings about the feature
+    count: int = 0  # occurrences in these files
 
 
 @dataclass(slots=True)
 class Durations:
-    """Durations in seconds.
-
-    Attributes:
-        number: How many there are.
-        total: Their sum.
-        slowest: The longest, each with the path of its file, the longest first.
-    """
+    """Durations in seconds."""
 
     number: int = 0
     total: float = 0.0
-    slowest: list[tuple[float, str]] = field(default_factory=list)
+    slowest: list[tuple[float, str]] = field(default_factory=list)  # with the path of the file; the longest first
     _bins: Counter[int] = field(default_factory=Counter)
 
     @property
     def median(self) -> float | None:
-        """The median, exact to 1 %; ``None`` without durations."""
+        """Median, exact to 1 %; ``None`` without durations."""
         passed = 0
         for place, number in sorted(self._bins.items()):
             passed += number
@@ -105,7 +86,7 @@ class Durations:
         return None
 
     def add(self, durations: Iterable[tuple[float | None, str | None]]) -> None:
-        """Add durations with the paths of their files; what is no duration is left out."""
+        """Invalid durations are left out."""
         known = [(each, path or "") for each, path in durations if each is not None and 0 < each < math.inf]
         for each, _ in known:
             self._bins[math.floor(math.log(each) / _BIN)] += 1
@@ -116,33 +97,20 @@ class Durations:
 
 @dataclass(slots=True)
 class ResultsSummary:
-    """What a table of results says.
+    """Summary of a table of results."""
 
-    Attributes:
-        table: Which table it is: ``migration``, ``store-status`` or ``store-verification``.
-        said: What its metadata say, such as the target.
-        files: The number of rows by status.
-        sizes: The size of their files in bytes, by status.
-        versions: The number of rows by the StableHLO version that the file was written for; ``None`` if it has none.
-        new_size: The size of results in bytes.
-        features: How often features were found, by their names.
-        reasons: The number of rows by the first line of the reason why a file was not migrated, or could not be read;
-            paths of the file itself are left out of it.
-        seconds: The times of processing.
-    """
-
-    table: str
-    said: Mapping[str, str]
-    files: Tally = field(default_factory=Tally)
-    sizes: Tally = field(default_factory=Tally)
-    versions: Tally = field(default_factory=Tally)
-    new_size: int = 0
+    table: str  # ``migration``, ``store-status`` or ``store-verification``
+    said: Mapping[str, str]  # metadata, such as the target
+    files: Tally = field(default_factory=Tally)  # rows by status
+    sizes: Tally = field(default_factory=Tally)  # bytes by status
+    versions: Tally = field(default_factory=Tally)  # rows by the StableHLO version of the file, or None
+    new_size: int = 0  # bytes of results
     features: dict[str, FeatureCount] = field(default_factory=dict)
+    #: rows by the first line of the reason, without the paths of the file itself
     reasons: Tally = field(default_factory=Tally)
-    seconds: Durations = field(default_factory=Durations)
+    seconds: Durations = field(default_factory=Durations)  # times of processing
 
     def as_json(self) -> dict[str, object]:
-        """Return the summary as a JSON object."""
         return {
             "table": self.table,
             "metadata": dict(self.said),
@@ -161,21 +129,11 @@ class ResultsSummary:
         }
 
     def ranked_features(self) -> list[tuple[str, FeatureCount]]:
-        """Return the features, that of the most files first."""
         return sorted(self.features.items(), key=lambda each: (-each[1].files, each[0]))
 
 
 def summarize_results(path: str) -> ResultsSummary:
-    """Summarize results that `vhlo migrate`, `vhlo store status` or `vhlo verify` has written as Parquet.
-
-    Args:
-        path: A Parquet file, or a folder of such files of one table. A file of a store counts once for each row.
-
-    Raises:
-        MissingExtraError: If pyarrow is not installed.
-        ResultsError: If a file is damaged, or is no such table.
-        OSError: If a file cannot be opened.
-    """
+    """Summarize Parquet of `vhlo migrate`, `vhlo store status` or `vhlo verify`: a file, or a folder of one table."""
     stored = StoredTable.of(Path(path), (MIGRATION_TABLE, STATUS_TABLE, VERIFICATION_TABLE))
     columns = _columns_of(stored.table)
     summary = ResultsSummary(stored.table.name, stored.said)
@@ -230,7 +188,7 @@ def _grouped(batch: pyarrow.RecordBatch, key: str, summed: str) -> Iterator[tupl
 
 
 def _features_in(findings: pyarrow.Array) -> Iterator[tuple[str, int, int]]:
-    """Yield the features that are found in files, each with the number of files and how often it occurs."""
+    """Yield features, each with the number of files and of occurrences."""
     import pyarrow.compute as pc
     from pyarrow import table
 

@@ -1,4 +1,4 @@
-"""The files of a migration: finding them, and the destinations of their results."""
+"""Files of a migration, and the destinations of their results."""
 
 from __future__ import annotations
 
@@ -19,35 +19,19 @@ from vhlo_tools.version import Version
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file of the store, with the data collected when listing it.
+    """A file of the store, with the data collected when listing it."""
 
-    Attributes:
-        path: The path at which the file was found.
-        source: The path of the file itself, with all links resolved.
-        destination: The path for its result, with all links resolved.
-        stamp: The stamp of the file; ``None`` if it cannot be examined.
-        kind: The kind of the file, if known.
-        version: The version that the file records, if any.
-        is_link: Whether a link leads from the path to the file.
-        is_outside: Whether a link leads from one of the paths of the migration to a destination outside of all of them.
-    """
-
-    path: str
-    source: str
-    destination: str
-    stamp: Stamp | None = None
+    path: str  # where the file was found
+    source: str  # the file itself, with all links resolved
+    destination: str  # of the result, with all links resolved
+    stamp: Stamp | None = None  # None if the file cannot be examined
     kind: Kind | None = None
-    version: Version | None = None
-    is_link: bool = False
-    is_outside: bool = False
+    version: Version | None = None  # as the file records it
+    is_link: bool = False  # whether a link leads from ``path`` to the file
+    is_outside: bool = False  # a link leads outside of all paths of the migration
 
 
 def found_at(settings: MigrationSettings) -> Iterator[FoundFile]:
-    """Yield the files of the migration, with the destinations of their results, path by path.
-
-    Raises:
-        MigrationError: If one of the paths matches no file.
-    """
     output = settings.output_dir and resolved(settings.output_dir)
     places = Places.of(settings)
     for path in settings.paths:
@@ -91,11 +75,7 @@ def _objects(path: str, settings: MigrationSettings, output: str | None) -> Iter
 
 
 class _Folders:
-    """Resolves the links in paths of files that come folder by folder: those of each folder once.
-
-    Args:
-        base: The folder that the paths are relative to.
-    """
+    """Resolves the links in paths of files that come folder by folder: those of each folder once."""
 
     def __init__(self, base: str) -> None:
         self._base = base

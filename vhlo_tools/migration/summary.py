@@ -60,7 +60,6 @@ class MigrationSummary:
         return self._seconds / self._sampled * work / jobs
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the files and bytes of each status."""
         from vhlo_tools.markup import table
 
         rows = [(status, self.files[status], self.sizes[status]) for status in STATUSES if self.files[status]]

@@ -69,38 +69,21 @@ _Chunks = list[Chunk]
 
 @dataclass(frozen=True, slots=True)
 class PreparedFile:
-    """A processed file.
-
-    Attributes:
-        record: The record of the file; with ``part``, the record that applies once the result is at its destination.
-        part: The path of the result until then; ``None`` if there is no result.
-        stamp: The stamp of an object that was replaced already, by a write that a store does whole or not at all.
-        manifest: The manifest of the result, as the contents of its file; ``None`` if the old file has none.
-    """
-
-    record: MigrationRecord
-    part: str | None = None
-    stamp: Stamp | None = None
-    manifest: bytes | None = None
+    record: MigrationRecord  # with ``part``, it applies once the result is at its destination
+    part: str | None = None  # temporary path of the result, if there is one
+    stamp: Stamp | None = None  # of an object that was replaced already, because a store writes atomically
+    manifest: bytes | None = None  # contents for the result; None if the old file has none
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Processes files, and writes the results beside their destinations.
-
-    Attributes:
-        settings: The settings of the migration.
-        tools: The operations on one program.
-        key: The identifier of the journal.
-        run: The number of this run.
-        dry: Whether to determine the outcome only, and to write nothing.
-    """
+    """Processes files, and writes the results beside their destinations."""
 
     settings: MigrationSettings
     tools: Tools
     key: str
     run: int
-    dry: bool
+    dry: bool  # determine the outcome only, and write nothing
 
     def __call__(self, tasks: Sequence[Task]) -> list[PreparedFile]:
         """Process files; an error in one does not affect the others."""
@@ -187,14 +170,14 @@ class Work:
         return self._placed(task, record, chunks, beside=beside)
 
     def _unconfirmed(self, record: MigrationRecord, artifacts: Sequence[Artifact]) -> PreparedFile | None:
-        """Return that the file is blocked, if a real release that is to read it does not."""
+        """Return a blocked file if a real release that must read it does not."""
         if not self.settings.confirm_with or not (found := self.tools.refused(artifacts, self.settings)):
             return None
         reason = "a real release does not read it at the target"
         return PreparedFile(replace(record, status="blocked", findings=(*record.findings, *found), reason=reason))
 
     def _moved_before(self, record: MigrationRecord, before: StoredProgram, destination: str) -> MigrationRecord:
-        """Return the record of what is at the target: an object says if this migration moved it before."""
+        """Return the record of a program at the target: an object names the migration that moved it before."""
         was = digest_before(before.name, before.version, self.key) if before.version else None
         if was is None:
             return replace(record, status="current")
@@ -211,7 +194,7 @@ class Work:
         *,
         beside: bool,
     ) -> PreparedFile:
-        """Write the result as an object, which the store does whole or not at all."""
+        """Write the result as an object, which the store does atomically."""
         record = replace(record, status="move" if self.dry else "moved", output=found.destination if beside else None)
         result = ObjectResult(found.destination, chunks or (), {MIGRATION: self.key, BEFORE: record.digest or ""})
         if self.dry or chunks is None:
@@ -233,7 +216,7 @@ class Work:
         return PreparedFile(replace(record, new_size=result.size, new_digest=result.digest), stamp=stamp)
 
     def _refused(self, record: MigrationRecord, there: str, result: ObjectResult) -> MigrationRecord:
-        """Return the record of a file whose result, or backup, has the URL of an object that is there."""
+        """Return the record of a file whose result, or backup, has the URL of an existing object."""
         if there == record.output and record.status == "moved" and self._is_written(record, there, result):
             return replace(record, new_size=result.size, new_digest=result.digest)
         if there == record.output and hash_at(there) == result.digest_of_chunks():
@@ -242,14 +225,14 @@ class Work:
         return replace(record, status="blocked", reason=reason, backup=None, old_version=None)
 
     def _is_written(self, record: MigrationRecord, there: str, result: ObjectResult) -> bool:
-        """Return whether an object is the result already, of this migration.
+        """Whether an object is the result of this migration already.
 
-        A worker has written it that was lost with the answer, or is not as dead as it seems.
+        Its writer is a worker whose answer was lost, or that is not as dead as it seems.
         """
         return digest_of_source(there, self.key) == record.digest and hash_at(there) == result.digest_of_chunks()
 
     def _is_tried(self, task: Task) -> bool:
-        """Return whether a plan converts a file too: to measure the time, or to compare it with an existing result."""
+        """Whether a plan converts a file too: to measure the time, or to compare it with an existing result."""
         beside = task.found.destination != task.found.source
         sampled = task.number <= _FIRST_SAMPLES or task.number % _SAMPLED == 0
         return sampled or (beside and _exists(task.found.destination))
@@ -301,7 +284,7 @@ class Work:
         return PreparedFile(record, part, manifest=self._manifest(found.source, record, chunks))
 
     def _manifest(self, source: str, record: MigrationRecord, chunks: _Chunks) -> bytes | None:
-        """Return the manifest of a result, if the file has one that it is made from."""
+        """Return the manifest of a result, if its source has one."""
         if find_manifest(source) is None:
             return None
         settings = self.settings
@@ -318,7 +301,7 @@ class Work:
 
 
 def _manifest_reason(source: str, digest: str | None) -> str | None:
-    """Return why a file is not what the manifest beside it says, if so."""
+    """Return how a file contradicts the manifest beside it, if so."""
     found = manifest_finding(source, bytes.fromhex(digest)) if digest and not is_url(source) else None
     return None if found is None else found.message
 
@@ -349,7 +332,7 @@ def _unwritable(destination: str) -> str | None:
 
 
 def backup_reason(path: str, backup: str) -> str | None:
-    """Return why an old file cannot be kept at ``backup``, if so: another file is there, which is never replaced."""
+    """Return why a file cannot be kept at ``backup``, if so: another file is there, which is never replaced."""
     if not os.path.lexists(backup):
         return None
     with suppress(OSError):
@@ -374,7 +357,7 @@ def _read(source: str, path: str) -> tuple[Kind, Buffer, ObjectStamp | None]:
 
 
 def _is_at(program: StoredProgram, target: Version) -> bool:
-    """Return whether all contents of a file conform to the target, and not only its header."""
+    """Whether all contents of a file conform to the target, and not only its header."""
     return all(each.version == target and each.requirements().contradiction is None for each in program.artifacts)
 
 
@@ -387,7 +370,7 @@ def _digest(chunks: Iterable[Chunk]) -> str:
 
 
 def _write(part: str, chunks: _Chunks, like: os.stat_result | None) -> None:
-    """Write a new file with the permissions and, if permitted, the owner of another, if it is made from one."""
+    """Write a new file with the permissions and, if permitted, the owner of ``like``."""
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, 0o600 if like else 0o666)
     try:
         write_chunks(handle, chunks)
@@ -403,7 +386,7 @@ def _write(part: str, chunks: _Chunks, like: os.stat_result | None) -> None:
 
 
 def _write_nowhere(chunks: _Chunks, source: str) -> None:
-    """Write a temporary file without a name, for measuring the time; errors are ignored."""
+    """Write a nameless temporary file, to measure the time; errors are ignored."""
     folder = None if is_url(source) else Path(source).parent
     with suppress(OSError), tempfile.TemporaryFile(dir=folder) as file:
         _digest(chunks)
@@ -412,7 +395,6 @@ def _write_nowhere(chunks: _Chunks, source: str) -> None:
 
 
 def _ended(record: MigrationRecord, error: Exception, *, reading: bool) -> MigrationRecord:
-    """Return the record of a file whose processing raised an error."""
     status: Status = "failed"
     reason = str(error)
     if isinstance(error, AliasError | DowngradeError | UnsupportedFeatureError):

@@ -1,4 +1,4 @@
-"""Pages to look at: one HTML file each, which needs no network and shows nothing of a program as markup."""
+"""HTML pages for people: one file each, which needs no network and shows nothing of a program as markup."""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
-"""A page made of one file: markup, style, scripts and data, which no browser lets ask for anything else.
+"""Assemble a page of one file: markup, style, scripts and data, with a policy that forbids any other request.
 
 The scripts are modules, which stand in one element after the other's exports and imports are taken away: they have no
 names in common. The data are JSON, compressed, as text in an element that no browser runs. Nothing of a program is
-markup: scripts put it into the page as text alone, and what is not the page's own the policy forbids to run.
+markup: scripts put it into the page as text alone, and the policy forbids to run anything but the page's own scripts.
 """
 
 from __future__ import annotations
@@ -86,12 +86,6 @@ class Page:
 
 
 def assembled(kind: PageKind, contents: ProgramContents | StoreContents | DifferenceContents) -> Page:
-    """Return the page that shows contents.
-
-    Args:
-        kind: The kind of page.
-        contents: What it shows.
-    """
     script = _script(kind)
     style = _read("page.css")
     # Only graphs are laid out.
@@ -122,7 +116,7 @@ def _packed_engine() -> str:
 
 
 def _fields(record: Any) -> dict[str, Any]:
-    """Return a dataclass as JSON has it; `asdict` would copy a million numbers one by one."""
+    """Convert a dataclass for JSON; `asdict` would copy a million numbers one by one."""
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 

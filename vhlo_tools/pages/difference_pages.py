@@ -1,4 +1,4 @@
-"""What the page for two programs shows: how they differ, side by side."""
+"""Contents of the page for two programs: their differences, side by side."""
 
 from __future__ import annotations
 
@@ -17,54 +17,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DifferenceRow:
-    """A difference.
-
-    Attributes:
-        kind: Its kind.
-        path: Its place in the programs.
-        before: The text of the first; ``None`` if it lacks the part.
-        after: The text of the second; ``None`` if it lacks the part.
-    """
-
     kind: str
     path: str
-    before: str | None
-    after: str | None
+    before: str | None  # None if the first program lacks the part
+    after: str | None  # None if the second program lacks the part
 
 
 @dataclass(frozen=True, slots=True)
 class DifferenceContents:
-    """All that a page says of how two programs differ.
-
-    Attributes:
-        name: Both names.
-        today: The day for which the page was made.
-        names: The name of each.
-        lines: The lines that matter: what each is about, and what it says of either program.
-        rows: The differences.
-    """
-
-    name: str
-    today: str
+    name: str  # both names
+    today: str  # the day for which the page was made
     names: tuple[str, str]
-    lines: tuple[tuple[str, str, str], ...]
+    lines: tuple[tuple[str, str, str], ...]  # topic, text for the first program, text for the second
     rows: tuple[DifferenceRow, ...]
 
 
 def difference_contents(
     artifacts: tuple[Artifact, Artifact], differences: Iterable[Difference], *, names: tuple[str, str], today: date
 ) -> DifferenceContents:
-    """Return what a page says of how two programs differ.
-
-    Args:
-        artifacts: The programs.
-        differences: What :func:`vhlo_tools.diff` says of them.
-        names: Their names.
-        today: The day for which the page is made.
-
-    Raises:
-        MalformedArtifactError: If one of them is damaged.
-    """
     one, other = (outline_of(each) for each in artifacts)
     shown = (printable(names[0]), printable(names[1]))
     return DifferenceContents(

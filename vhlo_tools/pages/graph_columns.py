@@ -1,4 +1,4 @@
-"""The graph of a program as columns of numbers and tables of texts, which a page reads.
+"""Graph of a program as columns of numbers and tables of texts, which a page reads.
 
 Half a million ops fit a page so: what ops share stands in tables once, and an op is five numbers.
 """
@@ -40,42 +40,26 @@ class _Table(Generic[_Key]):
 
 @dataclass(frozen=True, slots=True)
 class GraphColumns:
-    """The graph of a program, for a page. A text is a number in :attr:`strings`, a version one in those of the page.
-
-    Attributes:
-        strings: All texts.
-        kinds: Of each kind of op: its short name, its name in the file, the version that introduced it or -1, the
-            number of its operands, the types of its results, and its attributes: names and texts by turns, or ``None``
-            if the page has no room for them.
-        kind: The kind of each op.
-        operands: The values that all ops use, one op after the other: each as the difference to the first result of the
-            op.
-        blocks: Of each block: first op, number of ops, op around it or -1, region, first argument, types of arguments.
-        feature_sets: Features by id, of which ops have some: the first set is empty.
-        features: The set of features of each op.
-        introduced: The oldest version that has each op with its features; -1 if it is not known.
-        frames: Of each frame of a stack: file, line, column, function.
-        stacks: Of each stack: its innermost frame, and the stack around it or -1.
-        stack: The stack of each op, or -1.
-        label: The name that the producer gave to each op, or -1.
-        groups: Of each group, the first of which is the whole: kind, label, op or -1, number of ops, number of members.
-        members: The members of all groups: the number of an op, or of a group inverted (``~``).
-    """
+    """A text is a number in ``strings``; a version is one in those of the page, -1 if it is not known."""
 
     strings: list[str]
+    #: Of each kind of op: its short name, its name in the file, the version that introduced it or -1, the number of
+    #: its operands, the types of its results, and its attributes: names and texts by turns, or None if the page has no
+    #: room for them.
     kinds: list[list[object]]
-    kind: list[int]
-    operands: list[int]
+    kind: list[int]  # of each op
+    operands: list[int]  # All operands, one op after the other: each as the difference to the first result of the op.
+    #: Of each block: first op, number of ops, op around it or -1, region, first argument, types of arguments.
     blocks: list[list[object]]
-    feature_sets: list[list[str]]
-    features: list[int]
-    introduced: list[int]
-    frames: list[list[int]]
-    stacks: list[tuple[int, int]]
-    stack: list[int]
-    label: list[int]
-    groups: list[list[object]]
-    members: list[int]
+    feature_sets: list[list[str]]  # feature ids of ops; the first set is empty
+    features: list[int]  # the set of each op
+    introduced: list[int]  # the oldest version that has each op with its features, or -1
+    frames: list[list[int]]  # file, line, column, function
+    stacks: list[tuple[int, int]]  # innermost frame, and the stack around it or -1
+    stack: list[int]  # of each op, or -1
+    label: list[int]  # the producer's name of each op, or -1
+    groups: list[list[object]]  # kind, label, op or -1, number of ops, number of members; the first is the whole
+    members: list[int]  # of all groups: an op, or a group inverted (``~``)
 
 
 def version_number(version: Version | None) -> int:
@@ -87,11 +71,6 @@ def version_number(version: Version | None) -> int:
 
 
 def graph_columns(graph: ProgramGraph) -> GraphColumns:
-    """Return the graph of a program as columns.
-
-    Raises:
-        MalformedArtifactError: If the program is damaged.
-    """
     text: _Table[str] = _Table()
     sets: _Table[tuple[str, ...]] = _Table()
     sets(())

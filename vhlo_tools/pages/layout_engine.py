@@ -1,4 +1,4 @@
-"""The library that lays the graph out in a page: elkjs, which is JavaScript made from Eclipse's ELK.
+"""Library that lays the graph out in a page: elkjs, which is JavaScript made from Eclipse's ELK.
 
 It is not part of the sources: ``scripts/page_assets.py`` fetches it, when a wheel or an environment is made. Without it
 a page has everything but the picture of the graph.
@@ -17,18 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library that pages contain.
-
-    Attributes:
-        name: Its name on npm.
-        version: Its version.
-        licence: Its licence, as SPDX names it.
-        source: Where its source is.
-    """
-
-    name: str
+    name: str  # on npm
     version: str
-    licence: str
+    licence: str  # as SPDX names it
     source: str
 
     def __str__(self) -> str:
@@ -44,7 +35,7 @@ def _place() -> Traversable:
 
 
 def has_layout_engine() -> bool:
-    """Return whether the library is there, so that pages have a picture of the graph."""
+    """Without the library, pages have no picture of the graph."""
     return _place().is_file()
 
 

@@ -1,4 +1,7 @@
-"""What the page for a program shows, as plain data, which the page holds as JSON."""
+"""Contents of the page for a program, as plain data, which the page holds as JSON.
+
+Versions are positions in ``ProgramContents.versions``, -1 if unknown.
+"""
 
 from __future__ import annotations
 
@@ -12,197 +15,105 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExpansionRow:
-    """A rewrite of a feature into older ones.
+    """A rewrite of a feature into older ones."""
 
-    Attributes:
-        effect: ``exact`` or ``relaxed``.
-        to: The oldest version that then suffices, by its position.
-        limits: To what it does not apply.
-        gives_up: What a relaxed one gives up.
-    """
-
-    effect: str
-    to: int
-    limits: str
-    gives_up: str
+    effect: str  # ``exact`` or ``relaxed``
+    to: int  # the oldest version that then suffices
+    limits: str  # the cases to which it does not apply
+    gives_up: str  # of a relaxed one
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureRow:
-    """A feature in the program.
-
-    Attributes:
-        id: Its id.
-        title: What it is, in words.
-        introduced: The version that brought it, by its position; -1 if it is unknown.
-        count: The number of ops and block arguments with it.
-        needed: Whether the program needs it, in whatever version it is written; what it does not need, only these bytes
-            have, and a retarget writes without it.
-        remedy: What to do for older consumers.
-        expansions: Its rewrites.
-        inexpressible: Why there is none, if that is known.
-    """
-
     id: str
     title: str
     introduced: int
-    count: int
+    count: int  # ops and block arguments with it
+    #: The program needs it in every version; otherwise only these bytes have it, and a retarget writes without it.
     needed: bool
-    remedy: str
+    remedy: str  # for older consumers
     expansions: tuple[ExpansionRow, ...] = ()
-    inexpressible: str = ""
+    inexpressible: str = ""  # why there is no rewrite, if that is known
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRow:
-    """A released package, and whether it reads the artifact as it is.
-
-    Attributes:
-        package: The package.
-        release: Its version.
-        date: The day of its release.
-        stablehlo: The newest version that it reads, by its position.
-        reads: Whether it reads the artifact.
-    """
+    """A released package, and whether it reads the artifact as it is."""
 
     package: str
     release: str
     date: str
-    stablehlo: int
+    stablehlo: int  # the newest version that it reads
     reads: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantRow:
-    """A constant.
-
-    Attributes:
-        op: Its op.
-        type: Its type.
-        bytes: The bytes of its value in the file.
-        uses: The number of operands that use it.
-        shared: Whether a constant before it has the same value in the file.
-    """
-
     op: int
     type: str
-    bytes: int
-    uses: int
-    shared: bool
+    bytes: int  # of the value in the file
+    uses: int  # operands that use it
+    shared: bool  # a constant before it has the same value in the file
 
 
 @dataclass(frozen=True, slots=True)
 class ValueRow:
-    """An input or an output of the program.
+    """An input or an output of the program."""
 
-    Attributes:
-        name: Its name in the user's source, if it was recorded.
-        type: Its type.
-        location: Its place in the user's source, if it was recorded.
-        donated: Whether its buffer is given away without naming an output.
-    """
-
-    name: str
+    name: str  # in the user's source, if it was recorded
     type: str
-    location: str = ""
-    donated: bool = False
+    location: str = ""  # in the user's source, if it was recorded
+    donated: bool = False  # its buffer is given away without naming an output
 
 
 @dataclass(frozen=True, slots=True)
 class AliasRow:
-    """An output that may be written over an input.
+    """An output that may be written over an input."""
 
-    Attributes:
-        input: The number of the input.
-        output: The number of the output.
-        kind: ``may-alias`` or ``must-alias``.
-    """
-
-    input: int
-    output: int
-    kind: str
+    input: int  # its number
+    output: int  # its number
+    kind: str  # ``may-alias`` or ``must-alias``
 
 
 @dataclass(frozen=True, slots=True)
 class FindingRow:
-    """A finding, with the ops that have it.
+    """A finding, with the ops that have it."""
 
-    Attributes:
-        level: ``error``, ``warning`` or ``note``.
-        feature: The id of its feature.
-        message: What was found.
-        location: The line of the user's source.
-        path: The path of the first op.
-        introduced: The version that brought the feature, by its position; -1 if there is none.
-        remedy: What to do.
-        count: The number of occurrences.
-        ops: The ops.
-    """
-
-    level: str
+    level: str  # ``error``, ``warning`` or ``note``
     feature: str
     message: str
-    location: str
-    path: str
-    introduced: int
+    location: str  # the line of the user's source
+    path: str  # of the first op
+    introduced: int  # of the feature; -1 if there is none
     remedy: str
-    count: int
+    count: int  # occurrences
     ops: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramContents:
-    """All that a page says of a program.
-
-    Attributes:
-        name: The name of the program.
-        today: The day for which the page was made.
-        lines: The lines that matter: what each is about, and what it says.
-        versions: Every version: its number, its day, what it brought.
-        written: The version that it was written for, by its position; -1 if it is newer than the data.
-        readable_since: The oldest version that reads it.
-        downgradable_to: The oldest version that it can be written for.
-        expandable_to: The oldest version that it can be written for with exact expansions.
-        target: The version that it was checked for, if there was one; else -1.
-        target_text: The target as it was asked for.
-        newer: A sentence, if the artifact is newer than the data.
-        features: What is in it that not every version has, oldest first.
-        blocked: For each version what does not let the program be written for it: refused features, and those that are
-            written although readers reject them.
-        releases: The releases, and which of them read it.
-        findings: The findings.
-        findings_for: What the findings are about, in words.
-        function: The function that is entered.
-        inputs: Its arguments.
-        outputs: Its results.
-        aliases: Which outputs may be written over which inputs.
-        constants: The largest constants, largest first.
-        constants_number: The number of all constants.
-        constants_bytes: The bytes of all their values in the file.
-        graph: The graph of its ops.
-    """
-
     name: str
-    today: str
-    lines: tuple[tuple[str, str], ...]
-    versions: tuple[tuple[str, str, str], ...]
-    written: int
-    readable_since: int
-    downgradable_to: int
-    expandable_to: int
-    target: int
-    target_text: str
-    newer: str
-    features: tuple[FeatureRow, ...]
+    today: str  # the day for which the page was made
+    lines: tuple[tuple[str, str], ...]  # topic and text
+    versions: tuple[tuple[str, str, str], ...]  # number, day, and description of every version
+    written: int  # the version that it was written for; -1 if newer than the data
+    readable_since: int  # the oldest version that reads it
+    downgradable_to: int  # the oldest version that it can be written for
+    expandable_to: int  # the same with exact expansions
+    target: int  # the version that it was checked for, or -1
+    target_text: str  # as it was asked for
+    newer: str  # a sentence, if the artifact is newer than the data
+    features: tuple[FeatureRow, ...]  # that not every version has, oldest first
+    #: For each version: refused features, and those that are written although readers reject them.
     blocked: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     releases: tuple[ReleaseRow, ...]
     findings: tuple[FindingRow, ...]
-    findings_for: str
-    function: str
+    findings_for: str  # the subject of the findings, in words
+    function: str  # the entry
     inputs: tuple[ValueRow, ...]
     outputs: tuple[ValueRow, ...]
     aliases: tuple[AliasRow, ...]
-    constants: tuple[ConstantRow, ...]
-    constants_number: int
-    constants_bytes: int
+    constants: tuple[ConstantRow, ...]  # the largest, largest first
+    constants_number: int  # of all constants
+    constants_bytes: int  # of the values of all constants in the file
     graph: GraphColumns

@@ -1,4 +1,4 @@
-"""The page for a program, read from an artifact."""
+"""Contents of the page for a program, read from an artifact."""
 
 from __future__ import annotations
 
@@ -47,19 +47,7 @@ def program_contents(
     target_text: str = "",
     today: date,
 ) -> ProgramContents:
-    """Return what a page says of a program.
-
-    Args:
-        artifact: The program.
-        findings: What is to be shown as findings.
-        name: Its name, by default that of the artifact.
-        target: The version that the findings are about, if there is one.
-        target_text: The target as it was asked for.
-        today: The day for which the page is made.
-
-    Raises:
-        MalformedArtifactError: If the artifact is damaged.
-    """
+    """The findings are about ``target``, which the user spelled ``target_text``."""
     requirements = artifact.requirements()
     graph = program_graph(artifact)
     inventory = artifact.inventory()

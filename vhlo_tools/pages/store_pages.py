@@ -1,4 +1,4 @@
-"""What the page for a store shows: who reads its files, when they leave their windows, and what holds them back."""
+"""Contents of the page for a store: readers of its files, ends of their windows, and features that hold them back."""
 
 from __future__ import annotations
 
@@ -27,14 +27,7 @@ _TABLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ReaderRow:
-    """A release, and how many files of the store it reads.
-
-    Attributes:
-        package: The package.
-        release: Its version.
-        date: The day of its release.
-        reads: The number of files that it reads.
-    """
+    """A release, and the number of files of the store that it reads."""
 
     package: str
     release: str
@@ -44,101 +37,54 @@ class ReaderRow:
 
 @dataclass(frozen=True, slots=True)
 class BlockerRow:
-    """A feature that keeps files from older consumers.
-
-    Attributes:
-        id: The feature.
-        title: What it is, in words.
-        introduced: The version that brought it, by its position; -1 if it is unknown.
-        files: The number of files with it.
-        remedy: What to do.
-    """
+    """A feature that keeps files from older consumers."""
 
     id: str
     title: str
-    introduced: int
-    files: int
+    introduced: int  # the position of the version; -1 if unknown
+    files: int  # their number
     remedy: str
 
 
 @dataclass(frozen=True, slots=True)
 class TallyRow:
-    """Files that have something in common.
+    """Files that have something in common."""
 
-    Attributes:
-        what: What they have in common.
-        files: Their number.
-        bytes: Their size; 0 if it is not known.
-    """
-
-    what: str
-    files: int
-    bytes: int = 0
+    what: str  # the common property
+    files: int  # their number
+    bytes: int = 0  # 0 if unknown
 
 
 @dataclass(frozen=True, slots=True)
 class StoreFileRow:
-    """A file of a store.
-
-    Attributes:
-        path: Its path.
-        kind: Its kind.
-        size: Its size in bytes.
-        version: The version that it was written for.
-        readable_since: The oldest version that reads it.
-        leaves: The last day of the window that it leaves first.
-        error: Why it could not be read.
-    """
-
     path: str
     kind: str
-    size: int
-    version: str
-    readable_since: str
-    leaves: str
-    error: str
+    size: int  # in bytes
+    version: str  # the version that it was written for
+    readable_since: str  # the oldest version that reads it
+    leaves: str  # the last day of the window that it leaves first
+    error: str  # why it could not be read
 
 
 @dataclass(frozen=True, slots=True)
 class StoreContents:
-    """All that a page says of a store, or of the results of work on one.
-
-    Attributes:
-        name: The name of the store.
-        today: The day for which the page was made.
-        lines: The lines that matter.
-        versions: Every version: its number, its day, what it brought.
-        number: The number of files that have windows and readers.
-        tallies: Files by what they have in common, by the title of the table.
-        readers: Releases with the number of files that they read.
-        ends: Days on which files leave their first window, with how many; in order.
-        blockers: Features that keep files from older consumers, most frequent first.
-        files: The files.
-        files_number: The number of all files.
-    """
+    """Contents of the page for a store, or for the results of work on one."""
 
     name: str
-    today: str
+    today: str  # the day for which the page was made
     lines: tuple[tuple[str, str], ...]
-    versions: tuple[tuple[str, str, str], ...]
-    number: int
-    tallies: tuple[tuple[str, tuple[TallyRow, ...]], ...]
+    versions: tuple[tuple[str, str, str], ...]  # number, day, and description of every version
+    number: int  # files that have windows and readers
+    tallies: tuple[tuple[str, tuple[TallyRow, ...]], ...]  # by the title of the table
     readers: tuple[ReaderRow, ...]
-    ends: tuple[tuple[str, int], ...]
-    blockers: tuple[BlockerRow, ...]
+    ends: tuple[tuple[str, int], ...]  # days on which files leave their first window, with how many; in order
+    blockers: tuple[BlockerRow, ...]  # most frequent first
     files: tuple[StoreFileRow, ...]
-    files_number: int
+    files_number: int  # of all files
 
 
 def store_contents(files: Iterable[StoreFile], features: Mapping[str, int], *, name: str, today: date) -> StoreContents:
-    """Return what a page says of a store.
-
-    Args:
-        files: Its files, in the order in which they leave their windows.
-        features: The number of files by the feature that keeps them from older consumers.
-        name: The name of the store.
-        today: The day for which the page is made.
-    """
+    """``files`` are in the order in which they leave their windows; ``features`` counts files by blocker."""
     all_files = [*files]
     dated = [each for each in all_files if each.version is not None]
     ends = Counter(str(left[1]) for each in dated if (left := each.leaves(("backward", "jax-export"))))
@@ -181,12 +127,9 @@ def store_contents(files: Iterable[StoreFile], features: Mapping[str, int], *, n
 
 
 def results_contents(summary: Mapping[str, object], *, name: str, today: date) -> StoreContents:
-    """Return what a page says of the results of a migration, a check of windows, or a comparison of stores.
+    """Show the results of a migration, a check of windows, or a comparison of stores.
 
-    Args:
-        summary: What ``vhlo store report --output-format json`` prints.
-        name: The name of the results.
-        today: The day for which the page is made.
+    ``summary`` is the output of ``vhlo store report --output-format json``.
     """
     files, sizes, versions = (_object(summary, key) for key in ("files", "sizes", "versions"))
     features, reasons = _object(summary, "features"), _object(_object(summary, "reasons"), "counts")
@@ -266,7 +209,7 @@ def _blockers(features: Mapping[str, int]) -> tuple[BlockerRow, ...]:
 
 
 def _readers(files: Iterable[StoreFile], today: date) -> tuple[ReaderRow, ...]:
-    """Return the releases with the number of files that they read: a file says from which to which release."""
+    """Count files by release: a file says from which to which release it is read."""
     releases = [each for each in known_releases() if each.date <= today]
     places = {(each.package, each.release): number for number, each in enumerate(releases)}
     counts = Counter[int]()

@@ -1,4 +1,4 @@
-"""``vhlo spec probe``: what the installed library has of VHLO, asked in child processes."""
+"""``vhlo spec probe``: determine the VHLO of the installed library by questions in child processes."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The names that the binary of a library holds: ops, types and attributes of VHLO among them."""
+"""VHLO mnemonics found in the shared library: ops, types and attributes among other names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NAME: Final = re.compile(rb"\bvhlo\.([A-Za-z][A-Za-z0-9_-]*_v[1-9][0-9]*)")
 
 
 def names_in(folder: Path) -> frozenset[str]:
-    """Return every name with a version behind ``vhlo.`` in the shared libraries in ``folder``."""
+    """Return every name with a version behind ``vhlo.``."""
     names: set[str] = set()
     for file in sorted(folder.rglob("*.so*")):
         if file.stat().st_size:

@@ -1,7 +1,7 @@
 """Questions to the library, each answered in a child process: a parser that asserts ends only the child.
 
 Every answer is plain data. An op is asked by text that is corrected after the complaints of the library until it
-parses; how long it lives, by conversions to each version.
+parses; its lifetime, by conversions to each version.
 """
 
 from __future__ import annotations
@@ -75,7 +75,6 @@ def _library(prefix: str | None) -> tuple[Provider, Any]:
 
 
 def ask_library(prefix: str | None) -> dict[str, Any]:
-    """Return the name of the library, its versions, and the names in its binary."""
     provider, _ = _library(prefix)
     library = provider.library
     folder = Path(provider.module("ir").__file__).parents[1]
@@ -88,13 +87,11 @@ def ask_library(prefix: str | None) -> dict[str, Any]:
 
 
 def registered_ops(prefix: str | None, names: Sequence[str]) -> list[str]:
-    """Return those of ``names`` that are ops."""
     _, context = _library(prefix)
     return [name for name in names if context.is_registered_operation(f"vhlo.{name}")]
 
 
 def bytecode_of(prefix: str | None, versions: Sequence[str]) -> dict[str, int]:
-    """Return the version of MLIR bytecode that the library writes for each of ``versions``."""
     provider, _ = _library(prefix)
     # Behind the four bytes by which a file is known.
     return {each: provider.stablehlo.serialize_portable_artifact_str(b"module {}", each)[4] >> 1 for each in versions}
@@ -105,8 +102,6 @@ def bytecode_of(prefix: str | None, versions: Sequence[str]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class _OpText:
-    """An op as text."""
-
     name: str
     operands: int = 0
     results: int = 0
@@ -125,11 +120,10 @@ class _OpText:
 
 
 def ask_op(prefix: str | None, op: str, numbers: Sequence[int], versions: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return what the library says of the versions ``numbers`` of an op, by name.
+    """Return the facts about the versions ``numbers`` of an op, by name; a key is left out without an answer.
 
     Each has its attributes, the numbers of its operands, results and regions, its first and last version among
-    ``versions``, and in ``implied`` what attributes get that the oldest of ``numbers`` has not; a key is left out where
-    the library gives no answer.
+    ``versions``, and in ``implied`` the values of attributes that the oldest of ``numbers`` has not.
     """
     provider, context = _library(prefix)
     facts: dict[str, dict[str, Any]] = {}
@@ -157,7 +151,7 @@ _WORDS: Final = {"zero": 0, "one": 1, "a single": 1}
 
 
 def _accepted(provider: Provider, context: Any, name: str) -> _OpText | None:
-    """Return the shortest text of an op that the library accepts, or ``None``."""
+    """Return the shortest text of an op that the library accepts."""
     text = _OpText(name)
     for _ in range(_ATTEMPTS):
         said = _refusal(provider, context, str(text))
@@ -186,7 +180,7 @@ def _refusal(provider: Provider, context: Any, text: str) -> str | None:
 
 
 def _numbers(provider: Provider, context: Any, text: _OpText) -> dict[str, str]:
-    """Return how many operands, results and regions an op has: a number, or the least one and ``or more``."""
+    """Count operands, results and regions: a number, or the least one and ``or more``."""
     found = {}
     for what in ("operands", "results", "regions"):
         fewest = getattr(text, what)
@@ -224,7 +218,7 @@ def _implied(provider: Provider, context: Any, text: _OpText, version: str) -> d
 
 
 def _converted(provider: Provider, context: Any, text: str, version: str) -> str | None:
-    """Return the name of the last op of ``text`` in ``version``, ``None`` if it cannot be there."""
+    """Return the name of the last op of ``text`` in ``version``; ``None`` if it cannot be there."""
     module = provider.parse(context, text)
     try:
         provider.run_passes(module, f"vhlo-to-version{{target={version}}}", verify=True)
@@ -238,11 +232,10 @@ def _converted(provider: Provider, context: Any, text: str, version: str) -> str
 
 
 def ask_name(prefix: str | None, name: str, versions: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return what the library says of a name that is no op: by what it is, ``type``, ``attribute`` or ``enum``.
+    """Return the facts about a name that is no op, by its kind: ``type``, ``attribute`` or ``enum``.
 
-    An enum has its cases by name. A type, an attribute or a case has ``bare`` if it takes no parameters, and, where a
-    value of it was found, its first and last version, its code, and the number behind that. A type or an attribute of
-    which no value was found is empty.
+    An enum has its cases by name. A type, an attribute or a case has ``bare`` if it takes no parameters, and, if a
+    value of it was found, its first and last version, its code, and the number behind that; otherwise it is empty.
     """
     provider, context = _library(prefix)
     cases = _cases(provider, context, name)
@@ -265,14 +258,13 @@ def ask_name(prefix: str | None, name: str, versions: Sequence[str]) -> dict[str
 
 
 def _cases(provider: Provider, context: Any, name: str) -> list[str]:
-    """Return the cases of an enum, none if there is no such enum: its parser lists them."""
+    """The parser of an enum lists its cases; there are none if there is no such enum."""
     said = _refusal_of_value(provider, context, "attribute", f"#vhlo<{name} there_is_no_such_case>") or ""
     listed = re.search(r"to be one of: (.*)", said)
     return [case.strip() for case in listed[1].split(",")] if listed else []
 
 
 def _refusal_of_value(provider: Provider, context: Any, kind: str, text: str) -> str | None:
-    """Return what the library says against a type or an attribute, or ``None``."""
     parse = provider.ir.Type.parse if kind == "type" else provider.ir.Attribute.parse
     try:
         parse(text, context)

@@ -1,4 +1,4 @@
-"""A survey of the installed library: every question is asked in a child process, which may crash or hang."""
+"""Survey of the installed library: every question is asked in a child process, which may crash or hang."""
 
 from __future__ import annotations
 
@@ -17,19 +17,11 @@ _FURTHER: Final = 9
 
 
 def survey_library(specs: Specification, provider: str | None = None) -> Survey:
-    """Return what an installed library has of VHLO: ops, types, attributes and enum cases, with their versions.
+    """Survey ops, types, attributes and enum cases of an installed library, with their versions.
 
-    Names come from the binary of the library and from ``specs``, and the library is asked which of them it has. What
-    crashes it, or has parameters of a form that is not known here, is listed in :attr:`Survey.unread`. Of steps only
-    what an upgrade sets is asked, and constraints are not.
-
-    Args:
-        specs: The specification, for names that the binary holds not in one piece.
-        provider: The MLIR bindings; by default the first that is installed.
-
-    Raises:
-        ProviderError: If no bindings are installed, or they lack a required function.
-        EngineError: If the library does not answer the first question.
+    Names come from its binary and from ``specs``, for names that the binary does not hold in one piece. Parts that
+    crash it, or have parameters of an unknown form, are in :attr:`Survey.unread`. Of steps only the values that an
+    upgrade sets are asked, and constraints are not.
     """
     return _Surveyor(specs, provider).survey()
 
@@ -44,7 +36,6 @@ class _Surveyor:
         self._name = "the installed library"
 
     def survey(self) -> Survey:
-        """Ask everything, and return the answers."""
         library = _ask("ask_library", self._provider)
         self._name = library["name"]
         current, minimum = Version(library["current"]).minor_release, Version(library["minimum"])
@@ -110,7 +101,7 @@ class _Surveyor:
         return found
 
     def _steps(self, ops: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return what an op gets for the attributes that its next version adds, for each two that follow each other."""
+        """Return the values for attributes that the next version of an op adds, for each two that follow each other."""
         found: dict[str, dict[str, Any]] = {}
         for name in ops:
             op, _, number = name.rpartition("_v")
@@ -150,7 +141,7 @@ class _Surveyor:
                 entries["case"][f"{name}.{case}"] = {key: each[key] for key in ("value", "min") if key in each}
 
     def _answer(self, about: str, question: str, *arguments: object) -> Any:
-        """Return an answer, or ``None`` if the library crashed or did not end."""
+        """Return ``None`` if the library crashed or did not end."""
         try:
             return _ask(question, self._provider, *arguments)
         except EngineError as error:

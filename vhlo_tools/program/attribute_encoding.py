@@ -42,13 +42,7 @@ _SIDES: Final = {"arg_attrs": "argument", "res_attrs": "result"}
 
 
 def encode_attributes(provider: Provider, module: ModuleOp, told: Callable[[Operation, str], None]) -> None:
-    """Convert the attributes of ``module`` to forms that VHLO has, in place.
-
-    Args:
-        provider: The bindings.
-        module: The module.
-        told: Called for every changed attribute with its op and a message about its owner and its new form.
-    """
+    """``told`` is called for every changed attribute, with its op and a message."""
     with module.context as context:
         encoder = _Encoder(provider, context)
         for op in provider.walk(module):
@@ -80,16 +74,11 @@ def encode_attributes(provider: Provider, module: ModuleOp, told: Callable[[Oper
 
 
 def is_encoded(artifact: Artifact) -> bool:
-    """Return whether an artifact contains a record of encoded attributes."""
     return _RECORD.encode() in artifact.file.strings
 
 
 def decode_attributes(provider: Provider, module: ModuleOp) -> None:
-    """Restore the attributes of ``module`` to their forms before :func:`encode_attributes`, in place.
-
-    An attribute that was changed since, so that the record does not match it, is not changed. Neither are attributes
-    that :func:`encode_attributes` does not encode, because the record may come from another program.
-    """
+    """Leaves attributes that differ from the record, or are never encoded: the record may be of another program."""
     with module.context as context:
         encoder = _Encoder(provider, context)
         for op in provider.walk(module):
@@ -110,20 +99,12 @@ def decode_attributes(provider: Provider, module: ModuleOp) -> None:
 
 
 class _Encoder:
-    """Encodes and decodes attributes.
-
-    Args:
-        provider: The bindings.
-        context: The context of the attributes.
-    """
-
     def __init__(self, provider: Provider, context: Context) -> None:
         self._ir = provider.ir
         self._context = context
         self._unfolded = 0
 
     def each_dictionary(self, op: Any, side: str, change: Callable[[int, dict[str, Any]], dict[str, Any]]) -> None:
-        """Replace the attributes of every argument or result of a function by the result of ``change``."""
         if side not in op.attributes:
             return
         before = list(op.attributes[side])
@@ -137,7 +118,7 @@ class _Encoder:
             op.attributes[side] = self._ir.ArrayAttr.get(after, context=self._context)
 
     def spell_all(self, held: dict[str, Any], holder: str, told: Callable[[str, str, str], None]) -> dict[str, Any]:
-        """Return those of the attributes ``held`` that change, and the record of their original forms."""
+        """The attributes that change, and the record of their original forms."""
         changed, records = {}, {}
         for name, attribute in held.items():
             if name == _RECORD:
@@ -156,7 +137,6 @@ class _Encoder:
         return {**changed, _RECORD: self._dictionary(records)} if records else {}
 
     def decode_all(self, held: dict[str, Any]) -> dict[str, Any]:
-        """Return the original form of those attributes in ``held`` that were encoded."""
         record = held.get(_RECORD)
         if class_of(record) != "DictAttr":
             return {}
@@ -167,7 +147,7 @@ class _Encoder:
         }
 
     def _encoded(self, attribute: Any, found: dict[str, None], depth: int = 0) -> tuple[Any, Any]:
-        """Return the encoded form of an attribute, and the record of its original form; ``None`` if it is unchanged."""
+        """The record is ``None`` if the attribute is unchanged."""
         kind = class_of(attribute)
         if (word := _WORDS.get(kind)) is not None:
             found[word] = None
@@ -203,7 +183,7 @@ class _Encoder:
         )
 
     def _parts(self, attribute: Any) -> dict[str, Any] | None:
-        """Return the items of a list or a dictionary by key; ``None`` for other attributes, or if one is unreadable."""
+        """``None`` for other attributes, or if an item is unreadable."""
         kind = class_of(attribute)
         if kind == "DictAttr":
             parts = dict(named_attributes(attribute))
@@ -253,7 +233,7 @@ def _without_record(held: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_inherent(short: str, name: str, attribute: Any) -> bool:
-    """Return whether an attribute is inherent in an op, so that VHLO has a form for it, whatever its value."""
+    """VHLO has a form for inherent attributes, whatever their value."""
     kind = class_of(attribute)
     if name in _names_of(short):
         # Resources have no class in the bindings; what has a class may be a large constant, and is not printed.
@@ -264,6 +244,6 @@ def is_inherent(short: str, name: str, attribute: Any) -> bool:
 
 @cache
 def _names_of(short: str) -> frozenset[str]:
-    """Return the names of the inherent attributes of a VHLO op in any version."""
+    """In any version of the op."""
     op = find_op(short)
     return frozenset(name for version in op.versions for name in version.attributes) if op else frozenset()

@@ -17,7 +17,7 @@ _BOOLEANS: Final = re.compile(r'dense<"0x([0-9A-Fa-f]+)">( *: *(?:tensor|vector)
 
 
 def in_other_form(text: str) -> str:
-    """Return MLIR text with packed constants of booleans unpacked, and unpacked ones packed."""
+    """Unpacks packed constants, and packs unpacked ones."""
     return _BOOLEANS.sub(_other, text)
 
 

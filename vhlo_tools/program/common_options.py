@@ -62,12 +62,7 @@ class CheckOptions(LoadOptions, WriteOptions, total=False):
 
 
 class ExportOptions(WriteOptions, total=False):
-    """Options for exporting a framework's program.
+    """Options for exporting a framework's program."""
 
-    Attributes:
-        as_of: The day from which windows in a target count back, by default today.
-        provider: The MLIR bindings that define the versions, by default the installed ones.
-    """
-
-    as_of: date | None
-    provider: str | None
+    as_of: date | None  # day from which windows in a target count back, by default today
+    provider: str | None  # bindings that define the versions, by default the installed ones

@@ -23,25 +23,14 @@ _LONG: Final = 1 << 12
 
 
 class _Sizes(NamedTuple):
-    """The sizes that the values of a constant may have, in bytes.
+    """The sizes that the values of a constant may have, in bytes."""
 
-    Attributes:
-        splat: That of one value for all elements.
-        whole: That of a value for each.
-    """
-
-    splat: int
-    whole: int
+    splat: int  # one value for all elements
+    whole: int  # a value for each element
 
 
 def refuse_constants_of_other_sizes(file: File) -> None:
-    """Raise if a constant of VHLO has values of another size than its type says.
-
-    Types that have no known size, and damaged entries, are left to the library, which reports them.
-
-    Raises:
-        MalformedArtifactError: If there is one.
-    """
+    """Types of unknown size, and damaged entries, are left to the library, which reports them."""
     found: MalformedArtifactError | None = None
     with suppress(MalformedArtifactError):
         found = next(_mismatches(file), None)
@@ -50,13 +39,10 @@ def refuse_constants_of_other_sizes(file: File) -> None:
 
 
 def without_values(file: File) -> list[Chunk] | None:
-    """Return the bytes of a file in which each long constant is one zero for all elements; ``None`` if it has none.
+    """Edits ``file``, so that each long constant is one zero; ``None`` if it has none.
 
-    The reader of VHLO copies the values of a constant, of whatever size, and looks at none of them. So what it does
-    with a file can be tried without them, if their sizes are those of their types.
-
-    Args:
-        file: The file, after :func:`refuse_constants_of_other_sizes`; it is edited.
+    The reader of VHLO copies values of any size and looks at none of them, so what it does with a file can be tried
+    without them, if sizes were checked (:func:`refuse_constants_of_other_sizes`).
     """
     with suppress(MalformedArtifactError):
         for constant in _constants(file):
@@ -68,19 +54,10 @@ def without_values(file: File) -> list[Chunk] | None:
 
 
 class _Found(NamedTuple):
-    """A constant.
-
-    Attributes:
-        at: Its index among the attributes.
-        value: The constant.
-        values: The bytes of its values.
-        expected: The sizes that these may have; ``None`` if they are unknown.
-    """
-
-    at: int
+    at: int  # index among the attributes
     value: Value
     values: Chunk
-    expected: _Sizes | None
+    expected: _Sizes | None  # None if unknown
 
 
 def _constants(file: File) -> Iterator[_Found]:

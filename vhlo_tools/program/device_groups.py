@@ -26,23 +26,14 @@ _REFERENCE: Final = re.compile(r'axis_ref<name = "([^"]*)"(?:, sub_axis_info = \
 
 
 def channel_of(op: Operation) -> int:
-    """Return the number of the channel of an op; zero if it has none."""
+    """Zero if the op has none."""
     # The bindings have a class for this attribute only in modules that are slow to import.
     match = _CHANNEL.search(str(op.attributes["channel_handle"])) if "channel_handle" in op.attributes else None
     return int(match[1]) if match else 0
 
 
 def ids_of(op: Operation, name: str, mesh: Callable[[str], str | None]) -> tuple[tuple[int, ...], ...]:
-    """Return the ids of each group in an attribute of a collective.
-
-    Args:
-        op: The collective.
-        name: The name of the attribute, which it has.
-        mesh: Returns the mesh of a name as MLIR prints it; ``None`` if the program has no such mesh.
-
-    Raises:
-        LookupError: If the groups refer to a mesh that does not exist.
-    """
+    """:class:`LookupError` if the groups refer to a mesh that does not exist."""
     attribute = op.attributes[name]
     if (text := str(attribute)).startswith("dense<"):
         # Groups of different sizes are padded with -1.
@@ -55,7 +46,7 @@ def ids_of(op: Operation, name: str, mesh: Callable[[str], str | None]) -> tuple
 
 
 def meshes_of(module: ModuleOp) -> dict[str, str]:
-    """Return the meshes of a program as MLIR prints them, by name."""
+    """Meshes as MLIR prints them, by name."""
     ops = [each.operation for each in module.operation.regions[0].blocks[0].operations]
     return {
         str(op.attributes["sym_name"].value): str(op.attributes["mesh"])
@@ -65,32 +56,21 @@ def meshes_of(module: ModuleOp) -> dict[str, str]:
 
 
 def mesh_name(groups: str) -> str | None:
-    """Return the name of the mesh that groups refer to; ``None`` if they contain the mesh itself.
-
-    Args:
-        groups: A ``#stablehlo.replica_group_mesh_axes<...>``.
-    """
+    """``groups`` is a ``#stablehlo.replica_group_mesh_axes<...>``; ``None`` if it contains the mesh itself."""
     match = _NAME.search(groups)
     return match[1].strip('"') if match else None
 
 
 def mesh_groups(groups: str, mesh: str) -> tuple[tuple[int, ...], ...]:
-    """Return the ids of the devices of each group.
-
-    Args:
-        groups: A ``#stablehlo.replica_group_mesh_axes<...>``.
-        mesh: The mesh, an attribute of StableHLO or of Shardy.
-    """
+    """``mesh`` is an attribute of StableHLO or of Shardy."""
     return groups_along(mesh, _REFERENCE.findall(groups))
 
 
 def groups_along(mesh: str, along: Sequence[tuple[str, str, str]]) -> tuple[tuple[int, ...], ...]:
-    """Return the ids of the devices that differ only in their position along the given axes, group by group.
+    """Devices of a group differ only in their position along the axes, of which the first one changes least often.
 
-    Args:
-        mesh: The mesh, an attribute of StableHLO or of Shardy.
-        along: The axes; the first one changes least often within a group. Each has a name, and for a sub-axis the
-            product of the sizes of the sub-axes before it and its own size, otherwise two empty strings.
+    An axis has a name, and for a sub-axis the product of the sizes of the sub-axes before it and its own size,
+    otherwise two empty strings.
     """
     axes = _axes(mesh)
     wanted = [(name, int(before or 1), int(size or axes[name])) for name, before, size in along]
@@ -114,13 +94,12 @@ def groups_along(mesh: str, along: Sequence[tuple[str, str, str]]) -> tuple[tupl
 
 
 def sizes_along(mesh: str, along: Sequence[tuple[str, str, str]]) -> list[int]:
-    """Return the number of devices along each axis; axes are given as for :func:`groups_along`."""
+    """Axes are given as for :func:`groups_along`."""
     axes = _axes(mesh)
     return [int(size) if size else axes[name] for name, _, size in along]
 
 
 def mesh_size(mesh: str) -> int:
-    """Return the number of devices of a mesh, an attribute of StableHLO or of Shardy."""
     return math.prod(_axes(mesh).values())
 
 
@@ -129,6 +108,6 @@ def _axes(mesh: str) -> dict[str, int]:
 
 
 def _split(whole: int, wanted: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the sub-axes of an axis, each as the product of the sizes of the sub-axes before it, and its own size."""
+    """The product of the sizes of the sub-axes before each, and its own size."""
     cuts = sorted({1, whole, *(before for before, _ in wanted), *(before * size for before, size in wanted)})
     return [(start, end // start) for start, end in pairwise(cuts)]

@@ -17,17 +17,7 @@ from vhlo_tools.program.screening import convert_hlo, screen_source
 
 
 def proto_of_text(text: str, name: str, trusted: bool = False) -> bytes:
-    """Return HLO text as an ``HloModuleProto``; aliases in the short form that XLA documents are accepted too.
-
-    Args:
-        text: The text.
-        name: The name of the program in messages.
-        trusted: Whether XLA parses it directly in this process, and not in a child process.
-
-    Raises:
-        InvalidProgramError: If the text is not valid, or crashes XLA.
-        ProviderError: If jaxlib is not installed.
-    """
+    """Accepts aliases in the short form that XLA documents, too."""
     try:
         proto: bytes = convert_hlo("hlo_of_text", with_long_aliases(text), name, trusted=trusted)
         return proto
@@ -36,18 +26,7 @@ def proto_of_text(text: str, name: str, trusted: bool = False) -> bytes:
 
 
 def module_of_hlo(proto: bytes, provider: Provider, name: str, trusted: bool = False) -> ModuleOp:
-    """Return an ``HloModuleProto`` as a StableHLO module with its aliases and donors.
-
-    Args:
-        proto: The module.
-        provider: The bindings for the module.
-        name: The name of the program in messages.
-        trusted: Whether XLA reads it directly in this process, and not in a child process.
-
-    Raises:
-        InvalidProgramError: If the module is not valid, crashes XLA, or cannot be converted to StableHLO.
-        ProviderError: If jaxlib is not installed.
-    """
+    """Keeps aliases and donors."""
     try:
         bytecode: bytes = convert_hlo("stablehlo_of_hlo", proto, name, trusted=trusted)
         header = read_hlo_module(view(proto))
@@ -68,14 +47,7 @@ def module_of_hlo(proto: bytes, provider: Provider, name: str, trusted: bool = F
 
 
 def _flattened(header: HloHeader, main: Signature, name: str) -> AliasConfig:
-    """Return the aliases and donors of a module for its ``main`` in StableHLO.
-
-    XLA flattens tuples depth first: each leaf of a parameter becomes an argument, each leaf of the result a result
-    (``xla/hlo/translate/hlo_to_mhlo/hlo_function_importer.cc``).
-
-    Raises:
-        InvalidProgramError: If ``main`` has another signature than these leaves.
-    """
+    """XLA flattens tuples depth first (``xla/hlo/translate/hlo_to_mhlo/hlo_function_importer.cc``)."""
     signature = header.signature
     if signature is None:
         raise InvalidProgramError(f"{name} has aliases, but no host_program_shape that they refer to")

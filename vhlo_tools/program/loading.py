@@ -39,24 +39,9 @@ ProgramSource = str | PathLike[str] | Buffer | Artifact | Source | object
 def load_program(
     source: ProgramSource, *, name: str | None = None, provider: str | None = None, trusted: bool = False
 ) -> Program:
-    """Return ``source`` as a program. Nothing is parsed until the module of the program is loaded.
+    """Nothing is parsed until the module is loaded; artifacts and bytecode are then parsed in a child process first.
 
-    Artifacts and bytecode are then parsed in a child process first (:mod:`vhlo_tools.program.screening`).
-
-    Args:
-        source: An ``ir.Module`` of any provider; an :class:`Artifact`; a ``jax.export.Exported``; an
-            ``XlaComputation`` or an ``HloModule`` of jaxlib; bytes of any kind that
-            :func:`vhlo_tools.formats.recognise` knows; a path to a file with such bytes; or text of MLIR or HLO, which
-            is distinguished from a path by a line break, a brace or a parenthesis.
-        name: The name of the program in messages, by default its path.
-        provider: The bindings to use, by default those of the module or the installed ones.
-        trusted: Whether artifacts and bytecode are parsed directly in this process.
-
-    Raises:
-        InvalidProgramError: If it is none of these.
-        MalformedArtifactError: If it is a damaged artifact.
-        ProviderError: If the bindings are not installed.
-        OSError: If a file cannot be read.
+    Text of MLIR or HLO is distinguished from a path by a line break, a brace or a parenthesis.
     """
     given = source.given if isinstance(source, Source) else source
     if (own := provider_of(given)) is not None:
@@ -95,20 +80,7 @@ def _from_module(source: object, provider: Provider, name: str) -> Program:
 def read_artifact(
     artifact: Artifact, provider: Provider, context: Context | None = None, *, trusted: bool = False
 ) -> Module:
-    """Return an artifact as a StableHLO module, with its attributes in their original forms.
-
-    An artifact newer than the library is brought down to its version first, on the bytes, where its program allows.
-
-    Args:
-        artifact: The artifact; its header and sections were checked when it was opened.
-        provider: The bindings.
-        context: The context of the module, with the dialects of StableHLO programs; by default a new one.
-        trusted: Whether it is read directly in this process, and not in a child process first.
-
-    Raises:
-        MalformedArtifactError: If the library rejects the artifact, or crashes on it.
-        EngineStartError: If no child process can be started.
-    """
+    """Brings an artifact that is newer than the library down to its version first, on the bytes, where possible."""
     artifact = known_to(provider, artifact)
     trusted = trusted or artifact.trusted
     trial = None if trusted else trial_of(artifact, provider)
@@ -128,10 +100,7 @@ def read_artifact(
 
 
 def known_to(provider: Provider, artifact: Artifact) -> Artifact:
-    """Return an artifact that is newer than the library of ``provider`` at the version of the library, if it can be.
-
-    Otherwise it is returned as it is: the library reads it if it only claims to be newer, and else says what it lacks.
-    """
+    """Otherwise unchanged: the library reads it if it only claims to be newer, and else says what it lacks."""
     current = provider.library.current
     if artifact.version.minor_release <= current.minor_release:
         return artifact

@@ -32,11 +32,7 @@ _WIDTH: Final = re.compile(r"u?s?i(\d+)")
 
 
 def read_module_aliases(module: Operation) -> Declared:
-    """Return the aliases and donors that a module declares for its function ``main``, or for its only function.
-
-    Args:
-        module: The op of the module, which is not changed.
-    """
+    """The declarations are those of the function ``main``, or of the only function."""
     store = _store(module)
     return Declared(Signature((), Tuple(()))) if store is None else declared_in(store)
 
@@ -44,18 +40,7 @@ def read_module_aliases(module: Operation) -> Declared:
 def write_module_aliases(
     module: Operation, config: AliasConfig, form: Form | None = None, *, provider: Provider
 ) -> None:
-    """Replace the aliases and donors of a module by those of ``config``.
-
-    Args:
-        module: The op of the module, which is changed.
-        config: The aliases and donors.
-        form: The form in which to write the aliases; by default their present form, or else one that can represent
-            them.
-        provider: The bindings of the module.
-
-    Raises:
-        AliasError: As :func:`vhlo_tools.aliasing.set_aliases` does.
-    """
+    """``form`` is by default the present one, or else one that can represent the aliases."""
     set_aliases(_store(module, provider), config, form)
 
 
@@ -66,8 +51,6 @@ def _store(module: Operation, provider: Provider | None = None) -> _ModuleStore 
 
 
 class _ModuleStore:
-    """The alias attributes of an MLIR module."""
-
     def __init__(self, module: Operation, function: Operation, name: str, provider: Provider | None) -> None:
         self._module = module
         self._function = function
@@ -128,7 +111,7 @@ def _plain(attribute: Any) -> Plain:
 
 
 def _integer(attribute: Any) -> Plain:
-    """Return an integer with the semantics of MLIR's ``getInt``: signed, and truncated to 64 bits."""
+    """As MLIR's ``getInt``: signed, and truncated to 64 bits."""
     width = _WIDTH.fullmatch(str(attribute.type))
     bits = min(int(width[1]), 64) if width else 64
     number = int(attribute.value) & (1 << bits) - 1
@@ -168,19 +151,12 @@ def _shape(type_: Any) -> Shape:
 
 
 class _Writer:
-    """Creates attributes from plain values.
-
-    Args:
-        ir: The module ``ir`` of the bindings.
-        context: The context of the attributes.
-    """
-
     def __init__(self, ir: Any, context: Any) -> None:
         self._ir = ir
         self._context = context
 
     def attribute(self, value: Plain, bits: int) -> Any:
-        """Return an attribute whose integers have ``bits`` bits."""
+        """Integers in the attribute have ``bits`` bits."""
         ir, context = self._ir, self._context
         match value:
             case bool():
@@ -198,9 +174,7 @@ class _Writer:
         raise ValueError(f"{value!r} is not an alias attribute")
 
     def array(self, attributes: list[Any]) -> Any:
-        """Return an array of attributes."""
         return self._ir.ArrayAttr.get(attributes, self._context)
 
     def dictionary(self, attributes: Mapping[str, Any]) -> Any:
-        """Return a dictionary of attributes."""
         return self._ir.DictAttr.get(dict(attributes), self._context)

@@ -35,7 +35,7 @@ class Program:
 
 
 def place_of(location: SourceLocation | None, name: str) -> SourceLocation | None:
-    """Return ``location`` with ``-``, MLIR's name for an input without a name, replaced by ``name``."""
+    """``-`` is MLIR's name for an input without a name."""
     if location is None or location.file != "-":
         return location
     return SourceLocation(name, location.line, location.column)
@@ -43,10 +43,7 @@ def place_of(location: SourceLocation | None, name: str) -> SourceLocation | Non
 
 @contextmanager
 def names_in_utf8(name: str) -> Iterator[None]:
-    """Raise InvalidProgramError for errors about names that are not UTF-8, or contain a NUL byte.
-
-    Artifacts may contain such names. The bindings cannot read them, and engines look at every name.
-    """
+    """Artifacts may contain names that are not UTF-8, or contain a NUL byte, which the bindings cannot read."""
     try:
         yield
     except RuntimeError as error:
@@ -59,7 +56,7 @@ def names_in_utf8(name: str) -> Iterator[None]:
 
 
 def explain_failure(name: str, provider: Provider, failure: MLIRFailure) -> str:
-    """Return MLIR's diagnostics for the program ``name``, with locations, and the dialects that the provider lacks."""
+    """MLIR's diagnostics, with locations, and the dialects that the provider lacks."""
     lines = []
     for diagnostic in failure.diagnostics:
         place = place_of(diagnostic.source, name)
@@ -74,7 +71,6 @@ def explain_failure(name: str, provider: Provider, failure: MLIRFailure) -> str:
 
 
 def unreadable(artifact: Artifact, provider: Provider, failure: MLIRFailure) -> MalformedArtifactError:
-    """Return the error for an artifact that the library rejects."""
     said = explain_failure(artifact.name, provider, failure)
     library = provider.library
     newer = ""

@@ -57,14 +57,6 @@ class Trial:
 
     Trials that succeeded are remembered for all processes of the user, by digests of the bytes and of the library,
     unless ``VHLO_TOOLS_NO_CACHE`` is set.
-
-    Args:
-        provider: The bindings.
-        data: The bytes.
-        portable: Whether they are a portable artifact.
-
-    Attributes:
-        provider: The bindings.
     """
 
     def __init__(self, provider: Provider, data: bytes, *, portable: bool) -> None:
@@ -77,16 +69,11 @@ class Trial:
 
     @property
     def needed(self) -> bool:
-        """Whether the bytes must be tried: no child process of the user has read them with this library."""
+        """No child process of the user has read the bytes with this library."""
         return isolation.AVAILABLE and (self._succeeded is None or self._digest not in self._succeeded)
 
     def run(self) -> EngineError | None:
-        """Have a child process read the bytes; return why it could not, or ``None``.
-
-        Raises:
-            MLIRFailure: If the library rejects them.
-            EngineStartError: If no child process can be started.
-        """
+        """Returns why the child could not read the bytes; a rejection by the library is raised."""
         try:
             _tried(PARSE_ONCE, self._data, self.provider.prefix, memoryview(self._data), self._portable)
         except EngineStartError:
@@ -106,24 +93,13 @@ class Trial:
 
 
 def screen_artifact(artifact: Artifact, provider: Provider) -> None:
-    """Validate an artifact by parsing it in a child process, and mark it as trusted; skip trusted artifacts.
-
-    Raises:
-        MalformedArtifactError: If the library rejects the artifact, crashes on it, or exceeds the time limit.
-        InvalidProgramError: If it contains an integer type that is too wide.
-        EngineStartError: If no child process can be started.
-    """
+    """Marks the artifact as trusted; trusted artifacts are skipped."""
     if (trial := trial_of(artifact, provider)) is not None:
         try_artifact(artifact, trial)
 
 
 def trial_of(artifact: Artifact, provider: Provider) -> Trial | None:
-    """Return the trial that an artifact needs; mark it as trusted if it needs none.
-
-    Raises:
-        MalformedArtifactError: If its constants have other sizes than their types.
-        InvalidProgramError: If it contains an integer type that is too wide.
-    """
+    """Marks the artifact as trusted if it needs no trial."""
     if artifact.trusted:
         return None
     refuse_wide_integers(artifact.file, artifact.name)
@@ -135,12 +111,7 @@ def trial_of(artifact: Artifact, provider: Provider) -> Trial | None:
 
 
 def try_artifact(artifact: Artifact, trial: Trial) -> None:
-    """Run the trial of an artifact, and mark it as trusted.
-
-    Raises:
-        MalformedArtifactError: If the library rejects the artifact, crashes on it, or exceeds the time limit.
-        EngineStartError: If no child process can be started.
-    """
+    """Marks the artifact as trusted."""
     try:
         reason = trial.run()
     except MLIRFailure as failure:
@@ -153,15 +124,9 @@ def try_artifact(artifact: Artifact, trial: Trial) -> None:
 
 
 def refuse_wide_integers(file: File, name: str) -> None:
-    """Raise if bytecode contains an integer type that is wider than any program needs.
-
-    MLIR allows 16,777,215 bits, and takes seconds to print one number of them; no version of StableHLO has an integer
-    of more than 64.
+    """MLIR allows 16,777,215 bits, and takes seconds to print one number of them; StableHLO has at most 64.
 
     Types that are damaged are left to the library, which reports them.
-
-    Raises:
-        InvalidProgramError: If there is one.
     """
     width = 0
     with suppress(MalformedArtifactError):
@@ -175,7 +140,7 @@ def refuse_wide_integers(file: File, name: str) -> None:
 
 
 def is_deep(text: bytes | bytearray | memoryview) -> bool:
-    """Return whether text of MLIR is nested so deeply that its parser may overflow the stack."""
+    """The parser may overflow the stack on such text."""
     depth = 0
     for each in _NO_BRACKETS.sub(b"", text).translate(None, _NOT_BRACKETS):
         depth = max(0, depth + _STEPS[each])
@@ -185,32 +150,14 @@ def is_deep(text: bytes | bytearray | memoryview) -> bool:
 
 
 def screen_source(data: bytes, provider: Provider, name: str) -> None:
-    """Validate MLIR bytecode or text by parsing it in a child process.
-
-    Raises:
-        MLIRFailure: If the library rejects it.
-        InvalidProgramError: If the library crashes on it, or exceeds the time limit.
-        EngineStartError: If no child process can be started.
-    """
+    """Parses it in a child process, which may crash."""
     trial = Trial(provider, data, portable=False)
     if trial.needed and (reason := trial.run()):
         raise InvalidProgramError(_explained(name, provider, reason)) from reason
 
 
 def convert_hlo(function: str, data: str | bytes, name: str, *, trusted: bool) -> Any:
-    """Return the result of a function of :mod:`vhlo_tools.bindings.xla` for a program.
-
-    Args:
-        function: The name of the function.
-        data: The program.
-        name: The name of the program in messages.
-        trusted: Whether to call the function in this process.
-
-    Raises:
-        XlaFailure: If XLA rejects the program.
-        InvalidProgramError: If XLA crashes on it, or exceeds the time limit.
-        EngineStartError: If no child process can be started.
-    """
+    """``function`` is the name of one in :mod:`vhlo_tools.bindings.xla`."""
     if trusted or not isolation.AVAILABLE:
         return getattr(xla, function)(data)
     whole = data.encode(errors="surrogateescape") if isinstance(data, str) else data
@@ -237,13 +184,7 @@ _MOST_FAILED: Final = 10_000
 
 
 def _tried(function: str, data: bytes, *arguments: object) -> Any:
-    """Call a function in a child process, with limits that grow with the data that it reads.
-
-    Raises:
-        EngineStartError: If no child process can be started.
-        EngineError: If it crashes or exceeds a limit, now or in an earlier call with the same data.
-        BaseException: What the function raises.
-    """
+    """Limits grow with the data; a crash or an exceeded limit is remembered for the same data."""
     key = (function, hashlib.sha256(data).digest()) if len(data) in _sizes else None
     if key in _failed:
         raise copy(_failed[key])

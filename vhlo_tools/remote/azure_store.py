@@ -33,10 +33,9 @@ _TYPE: Final = "application/octet-stream"
 
 
 class AzureStore:
-    """The blobs of one account.
+    """The blobs of one account; adlfs finds the account and the credentials.
 
-    adlfs finds the account and the credentials; the client is another one with them, with retries that begin after a
-    second and not after fifteen.
+    The client is another one, with retries that begin after a second and not after fifteen.
     """
 
     is_conditional = True
@@ -67,12 +66,10 @@ class AzureStore:
             )
 
     def stamp(self, url: Url) -> Stamp:
-        """Return the present version of an object."""
         count()
         return _stamp(self._run(url, lambda: self._blob(url).get_blob_properties()))
 
     def read(self, url: Url, start: int, size: int, token: str | None) -> tuple[bytes, Stamp]:
-        """Return up to ``size`` bytes at an offset."""
         condition = _conditions(Condition(token)) if token else {}
 
         async def read() -> tuple[bytes, Any]:
@@ -89,7 +86,6 @@ class AzureStore:
         return data, _stamp(properties)
 
     def pages(self, prefix: Url) -> Iterator[list[Listed]]:
-        """Yield the objects whose keys begin with the key of ``prefix``."""
         container = self._client.get_container_client(prefix.bucket)
         pages = container.list_blobs(name_starts_with=prefix.key or None, results_per_page=_PAGE).by_page()
 
@@ -104,7 +100,7 @@ class AzureStore:
             yield [Listed(prefix.with_key(each.name), _stamp(each)) for each in found]
 
     def put(self, url: Url, data: bytes, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> Stamp:
-        """Write an object in one request, or two."""
+        """Large objects take several requests."""
         if len(data) > _AT_ONCE:
             upload = self.upload(url, condition, metadata, old)
             upload.add(data)
@@ -120,11 +116,9 @@ class AzureStore:
         return Stamp(len(data), found["etag"], found.get("version_id"))
 
     def upload(self, url: Url, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> _Upload:
-        """Begin to write an object in parts."""
         return _Upload(self, url, condition, _properties(metadata, old))
 
     def delete(self, url: Url, condition: Condition = ANY) -> None:
-        """Delete an object."""
         count()
         try:
             self._run(url, lambda: self._blob(url).delete_blob(**_conditions(condition)))
@@ -132,7 +126,6 @@ class AzureStore:
             return
 
     def close(self) -> None:
-        """Close its connections."""
         sync(self._loop, self._client.close, timeout=CLOSING)
         sync(self._loop, close_credential, self._files, timeout=CLOSING)
 
@@ -150,9 +143,9 @@ class AzureStore:
 
 
 class _Upload:
-    """Blocks, which a last request makes a blob.
+    """Blocks that a last request makes a blob.
 
-    There is no request that removes blocks: Azure does, a week after the last one, and they are no part of any listing.
+    No request removes blocks: Azure does, a week after the last one, and they are no part of any listing.
     """
 
     def __init__(self, store: AzureStore, url: Url, condition: Condition, properties: dict[str, Any]) -> None:
@@ -201,7 +194,7 @@ def _quoted(etag: str) -> str:
 
 
 def _properties(metadata: Mapping[str, str], old: Stamp | None) -> dict[str, Any]:
-    """Return what an object has beside its bytes."""
+    """Return the properties of an object: kept ones and new metadata."""
     kept = old.kept if old else {}
     settings = kept.get("settings") or ContentSettings(content_type=_TYPE)
     # The digest is that of the old bytes.
@@ -224,7 +217,7 @@ def _as_error(error: Exception, url: Url) -> Exception:
 
 
 def _forget_exit(files: AzureBlobFileSystem) -> None:
-    """Have adlfs close nothing at the end of a process: a forked one would wait for ever for a thread of its parent."""
+    """Make adlfs close nothing at exit: a forked process would wait for ever for a thread of its parent."""
     for each in tuple(getattr(weakref.finalize, "_registry", ())):
         found = each.peek()
         if found is not None and found[0] is files:

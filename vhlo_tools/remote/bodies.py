@@ -6,7 +6,7 @@ from io import BytesIO
 
 
 class Body(BytesIO):
-    """Bytes as a file, which aiohttp sends in pieces and would close; a request that is repeated sends it again."""
+    """Bytes as a file, which aiohttp sends in pieces and would close; a repeated request sends it again."""
 
     def close(self) -> None:
         """Keep it open."""

@@ -1,4 +1,4 @@
-"""Connections to stores, one of each account for each process, made when they are first used."""
+"""Connections to stores, one for each account and process, made on first use."""
 
 from __future__ import annotations
 
@@ -30,14 +30,7 @@ _OPEN: dict[tuple[int, StoreKind, str], Store] = {}
 
 
 def store_of(url: Url) -> Store:
-    """Return the store of a URL.
-
-    Credentials and endpoints are those of the environment and of fsspec's configuration, at the first use.
-
-    Raises:
-        MissingExtraError: If the libraries of the store are not installed.
-        StoreError: If there is not enough to connect with, such as the name of an account.
-    """
+    """Credentials and endpoints are those of the environment and of fsspec's configuration at the first use."""
     key = (os.getpid(), url.kind, url.account)
     found = _OPEN.get(key)
     if found is None:

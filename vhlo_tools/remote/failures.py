@@ -1,7 +1,7 @@
-"""What went wrong in a store, in one line: what was found, and what to do.
+"""Errors of stores as messages of one line: what was found, and what to do.
 
-The libraries of stores raise errors of dozens of classes. Each store says what class, status and code an error has; one
-table says what that means. Neither secrets nor signed URLs are in what is said: only the user's own URL, and a code.
+The libraries of stores raise errors of dozens of classes. Each store gives class, status and code of an error; one
+table maps these to a message. Messages contain neither secrets nor signed URLs, only the user's own URL and a code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ConditionError(VhloToolsError):
-    """The condition of a request does not hold; what that means is known where it was made."""
+    """The condition of a request does not hold; only its caller knows what that means."""
 
 
 class EmptyRangeError(VhloToolsError):
@@ -26,33 +26,20 @@ class EmptyRangeError(VhloToolsError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error of a store's library, reduced to what tells what went wrong.
-
-    Attributes:
-        kind: The kind of the store.
-        status: The status of the HTTP response, if there was one.
-        code: The store's own code, or the name of the class of the error.
-    """
+    """The relevant part of an error of a store's library."""
 
     kind: StoreKind
-    status: int | None
-    code: str
+    status: int | None  # of the HTTP response, if there was one
+    code: str  # the store's own code, or the name of the class of the error
 
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """What is said of some failures.
+    """A message for some failures."""
 
-    Attributes:
-        text: What was found, and what to do; ``{bucket}`` is the bucket and ``{who}`` the command that shows who one
-            is.
-        codes: The codes of the stores, and names of classes of errors.
-        statuses: The statuses that mean it if the code is none of any reason.
-    """
-
-    text: str
-    codes: frozenset[str]
-    statuses: frozenset[int] = frozenset()
+    text: str  # ``{bucket}`` is the bucket, ``{who}`` the command that shows the current user
+    codes: frozenset[str]  # codes of the stores, and names of classes of errors
+    statuses: frozenset[int] = frozenset()  # relevant if the code belongs to no reason
 
 
 def _reason(text: str, codes: str = "", *statuses: int) -> _Reason:
@@ -168,7 +155,6 @@ _OTHER: Final = _reason("the store refused the request")
 
 
 def as_error(failure: Failure, url: Url) -> Exception:
-    """Return the error that is raised for a failed request for ``url``."""
     if failure.code in _CONDITIONS or failure.status in _REFUSED:
         return ConditionError(f"{url}: the condition does not hold")
     if failure.status == _BEHIND:

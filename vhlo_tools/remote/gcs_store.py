@@ -38,23 +38,19 @@ logging.getLogger("gcsfs").addHandler(logging.NullHandler())
 
 
 class GcsStore:
-    """The objects that one set of credentials sees."""
-
     def __init__(self, url: Url) -> None:
         self._files = GCSFileSystem(use_listings_cache=False, skip_instance_cache=True, requests_timeout=_TIMEOUT)
 
     @property
     def is_conditional(self) -> bool | None:
-        """Whether it is Google's own, which honours the conditions of writes."""
+        """Only Google's own service is known to honour the conditions of writes."""
         return True if self._files._location.endswith(".googleapis.com") else None
 
     def stamp(self, url: Url) -> Stamp:
-        """Return the present version of an object."""
         count()
         return _stamp(json.loads(self._call("GET", self._object(url), url)[1]))
 
     def read(self, url: Url, start: int, size: int, token: str | None) -> tuple[bytes, Stamp]:
-        """Return up to ``size`` bytes at an offset."""
         condition = {"ifGenerationMatch": token} if token else {}
         # Without an encoding, a store that keeps an object compressed would decompress all of it.
         head = {"Range": f"bytes={start}-{start + size - 1}", "Accept-Encoding": "gzip"}
@@ -75,7 +71,6 @@ class GcsStore:
         return data, Stamp(int(whole) if whole.isdecimal() else len(data), generation, generation)
 
     def pages(self, prefix: Url) -> Iterator[list[Listed]]:
-        """Yield the objects whose keys begin with the key of ``prefix``."""
         more: dict[str, str] = {}
         address = f"{self._files.base}b/{quote(prefix.bucket, safe='')}/o"
         asked = {"prefix": prefix.key, "maxResults": _PAGE, "fields": f"nextPageToken,items({_FIELDS})"}
@@ -88,7 +83,6 @@ class GcsStore:
             more = {"pageToken": page["nextPageToken"]}
 
     def put(self, url: Url, data: bytes, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> Stamp:
-        """Write an object in one request."""
         border = os.urandom(16).hex()
         described = json.dumps(_properties(url, metadata, old))
         lines = f"--{border}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{described}\r\n"
@@ -106,7 +100,6 @@ class GcsStore:
         return _stamp(json.loads(answer))
 
     def upload(self, url: Url, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> _Upload:
-        """Begin to write an object in parts."""
         count()
         headers, _ = self._call(
             "POST",
@@ -119,7 +112,6 @@ class GcsStore:
         return _Upload(self, url, headers["Location"])
 
     def delete(self, url: Url, condition: Condition = ANY) -> None:
-        """Delete an object."""
         count()
         try:
             self._call("DELETE", self._object(url), url, **_conditions(condition))
@@ -127,7 +119,6 @@ class GcsStore:
             return
 
     def close(self) -> None:
-        """Close its connections."""
         if self._files._session is not None:
             sync(self._files.loop, self._files._session.close, timeout=CLOSING)
 
@@ -144,7 +135,6 @@ class GcsStore:
         return self.run(url, call)  # type: ignore[no-any-return]
 
     def run(self, url: Url, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """Run requests in the thread of gcsfs."""
         try:
             return sync(self._files.loop, work)
         except Exception as error:
@@ -208,7 +198,7 @@ def _stamp(found: Mapping[str, Any]) -> Stamp:
 
 
 def _properties(url: Url, metadata: Mapping[str, str], old: Stamp | None) -> dict[str, Any]:
-    """Return what an object has beside its bytes."""
+    """Return the properties of an object: kept ones and new metadata."""
     kept = dict(old.kept) if old else {}
     return {"contentType": _TYPE, **kept, "name": url.key, "metadata": {**kept.get("metadata", {}), **metadata}}
 

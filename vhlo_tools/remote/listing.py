@@ -16,20 +16,14 @@ _MAGIC: Final = re.compile(r"[*?\[]")
 
 
 def objects_under(prefix: Url) -> Iterator[list[Listed]]:
-    """Yield the objects whose keys begin with the key of ``prefix``, page by page; folder markers are left out.
-
-    Listings are those of the store at that moment, never kept ones.
-
-    Raises:
-        StoreError: If the store cannot be listed.
-    """
+    """Yield objects page by page, as the store lists them at that moment; folder markers are left out."""
     for page in store_of(prefix).pages(prefix):
         # Consoles write an empty object for a folder.
         yield [each for each in page if not each.url.is_prefix]
 
 
 def is_glob(url: Url) -> bool:
-    """Return whether the key of a URL can be a glob."""
+    """Whether the key of a URL can be a glob."""
     return _MAGIC.search(url.key) is not None
 
 
@@ -40,7 +34,7 @@ def glob_start(url: Url) -> Url:
 
 
 def matcher(glob: Url) -> re.Pattern[str]:
-    """Return what matches the keys that a glob selects.
+    """Return an expression for the keys that a glob selects.
 
     As in :mod:`glob`: ``*`` and ``?`` match neither slashes nor a dot that begins a name, ``**`` is any number of
     folders.
@@ -57,7 +51,7 @@ def matcher(glob: Url) -> re.Pattern[str]:
 
 
 def _part(part: str) -> str:
-    """Return the expression of what stands between two slashes of a glob."""
+    """Return the expression for the text between two slashes of a glob."""
     text = r"(?!\.)" if part[:1] in ("*", "?", "[") else ""
     at = 0
     while at < len(part):

@@ -1,4 +1,4 @@
-"""The objects of this process: ``memory://``, which fsspec shares among all that runs in it."""
+"""Objects of this process: ``memory://``, which fsspec shares within a process."""
 
 from __future__ import annotations
 
@@ -22,20 +22,16 @@ _WRITING = Lock()
 
 
 class MemoryStore:
-    """The store of fsspec's shared memory file system."""
-
     is_conditional = True
 
     def __init__(self, url: Url) -> None:
         self._files: dict[str, Any] = MemoryFileSystem.store
 
     def stamp(self, url: Url) -> Stamp:
-        """Return the present version of an object."""
         count()
         return _stamp(self._found(url))
 
     def read(self, url: Url, start: int, size: int, token: str | None) -> tuple[bytes, Stamp]:
-        """Return up to ``size`` bytes at an offset."""
         while True:
             file = self._found(url)
             before = _stamp(file)
@@ -49,7 +45,6 @@ class MemoryStore:
         return found, before
 
     def pages(self, prefix: Url) -> Iterator[list[Listed]]:
-        """Yield the objects whose keys begin with the key of ``prefix``."""
         names = sorted(name for name in tuple(self._files) if name.startswith(f"/{prefix.key}"))
         for at in range(0, len(names), _PAGE):
             count()
@@ -57,7 +52,6 @@ class MemoryStore:
             yield [Listed(prefix.with_key(name[1:]), _stamp(file)) for name, file in found if file is not None]
 
     def put(self, url: Url, data: bytes, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> Stamp:
-        """Write an object."""
         with _WRITING:
             self._require(url, condition)
             count(written=len(data))
@@ -69,18 +63,16 @@ class MemoryStore:
             return _stamp(made)
 
     def upload(self, url: Url, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> _Upload:
-        """Begin to write an object in parts."""
         return _Upload(self, url, condition, metadata, old)
 
     def delete(self, url: Url, condition: Condition = ANY) -> None:
-        """Delete an object."""
         with _WRITING:
             self._require(url, condition)
             count()
             self._files.pop(f"/{url.key}", None)
 
     def close(self) -> None:
-        """Do nothing: there is no connection."""
+        """There is no connection."""
 
     def _found(self, url: Url) -> Any:
         try:

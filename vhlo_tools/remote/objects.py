@@ -33,26 +33,12 @@ _AHEAD: Final = 3
 
 
 def open_object(url: Url, *, head: int = _HEAD) -> bytes | FileRange:
-    """Return the contents of an object, which are read on access if they are longer than ``head`` bytes.
-
-    All of it is of the version that is there now.
-
-    Raises:
-        FileNotFoundError: If there is no such object.
-        StoreError: If it cannot be read.
-        InvalidUrlError: If the URL names no object, but a bucket or a prefix.
-    """
+    """Return the contents of the present version, read on access if longer than ``head`` bytes."""
     return read_object(url, head=head)[0]
 
 
 def read_object(url: Url, *, head: int = _HEAD) -> tuple[bytes | FileRange, Stamp]:
-    """Return what :func:`open_object` does, and which version it is.
-
-    Raises:
-        FileNotFoundError: If there is no such object.
-        StoreError: If it cannot be read.
-        InvalidUrlError: If the URL names no object, but a bucket or a prefix.
-    """
+    """Like :func:`open_object`, but also return the version."""
     store = store_of(url)
     data, stamp = store.read(url.as_object(), 0, head, None)
     if len(data) == stamp.size:
@@ -61,11 +47,6 @@ def read_object(url: Url, *, head: int = _HEAD) -> tuple[bytes | FileRange, Stam
 
 
 def stamp_of(url: Url) -> Stamp | None:
-    """Return the present version of an object; ``None`` if there is none.
-
-    Raises:
-        StoreError: If the store cannot be asked.
-    """
     if url.is_prefix:
         return None
     try:
@@ -75,14 +56,7 @@ def stamp_of(url: Url) -> Stamp | None:
 
 
 class RemoteObject:
-    """One version of an object behind a URL: a :class:`~vhlo_tools.mapping.RangeSource`.
-
-    Args:
-        store: Its store.
-        url: Its URL.
-        stamp: The version.
-        head: The bytes with which it begins, as far as they are known.
-    """
+    """One version of an object behind a URL: a :class:`~vhlo_tools.mapping.RangeSource`; ``head`` is its beginning."""
 
     def __init__(self, store: Store, url: Url, stamp: Stamp, head: bytes = b"") -> None:
         self._store = store
@@ -99,13 +73,13 @@ class RemoteObject:
         self._keep(0, head)
 
     def read(self, start: int, size: int) -> bytes:
-        """Return the bytes at an offset, exactly ``size``."""
+        """Return exactly ``size`` bytes."""
         if size <= _LONGEST:
             return bytes(self.near(start, start + size))
         return b"".join(self.pieces(start, start + size, _PIECE))
 
     def near(self, start: int, stop: int) -> memoryview:
-        """Return a short range, from what is kept if it is there."""
+        """Return a short range, from the kept ones if possible."""
         base, found = self._last
         if not base <= start <= stop <= base + len(found):
             base, found = self._range_at(start)
@@ -159,7 +133,7 @@ class RemoteObject:
             pool.shutdown(cancel_futures=True)
 
     def copy_to(self, start: int, size: int, out: int) -> int:
-        """Return 0: no kernel copies objects."""
+        """No kernel copies objects."""
         return 0
 
     def _fetch(self, start: int, size: int) -> bytes:

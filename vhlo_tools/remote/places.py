@@ -1,4 +1,4 @@
-"""Places: where a program is or goes, a local path or the URL of an object.
+"""Places: the source or destination of a program, a local path or the URL of an object.
 
 Every path of a user goes through :func:`place` before anything is done with it, because :class:`pathlib.Path` makes
 ``s3:/bucket`` of ``s3://bucket``.
@@ -123,21 +123,17 @@ Place = Path | Url
 
 
 def is_url(text: object) -> bool:
-    """Return whether a path begins with a scheme, supported or not."""
+    """Whether a path begins with a scheme, supported or not."""
     return isinstance(text, str) and _URL.match(text) is not None
 
 
 def plain_path(path: str) -> str:
-    """Return a path as it is, and the path that the URL of a file stands for; other URLs stay.
-
-    Raises:
-        InvalidUrlError: If the URL is not supported.
-    """
+    """Convert the URL of a file to its path; other paths and URLs stay."""
     return str(place(path)) if is_url(path) else path
 
 
 def is_path(given: object) -> TypeGuard[str | PathLike[str]]:
-    """Return whether an argument names a place: a string, a path, or a ``UPath``, which is no ``os.PathLike``."""
+    """Whether an argument is a string, a path, or a ``UPath``, which is no ``os.PathLike``."""
     return isinstance(given, str | PathLike) or _is_universal(given)
 
 
@@ -146,13 +142,7 @@ def _is_universal(given: object) -> bool:
 
 
 def place(given: str | PathLike[str] | Url) -> Place:
-    """Return the place that a user named.
-
-    ``file:`` URLs are local paths, with or without percent-encoding.
-
-    Raises:
-        InvalidUrlError: If it is a URL that is not supported, or incomplete.
-    """
+    """``file:`` URLs are local paths, with or without percent-encoding."""
     if isinstance(given, Url):
         return given
     if isinstance(given, PurePath):
@@ -175,15 +165,7 @@ def place(given: str | PathLike[str] | Url) -> Place:
 
 
 def local_path(given: str | PathLike[str], what: str) -> Path:
-    """Return a place that can only be local.
-
-    Args:
-        given: The path.
-        what: What it is, in the message: ``a suite``.
-
-    Raises:
-        InvalidUrlError: If it is the URL of an object.
-    """
+    """``what`` describes the path in the message of the error about a URL: ``a suite``."""
     found = place(given)
     if isinstance(found, Url):
         raise InvalidUrlError(f"{found}: {what} must be local: copy it to this machine, or write it there and copy it")
@@ -239,5 +221,5 @@ def _parsed(scheme: str, rest: str, text: str) -> Url:
 
 
 def _redacted(text: str) -> str:
-    """Return a URL without what may be a password or a signature, to be shown."""
+    """Return a URL for display, without what may be a password or a signature."""
     return _SECRET.sub("?***", _USER.sub("***@", text))

@@ -39,8 +39,6 @@ _TYPE: Final = "application/octet-stream"
 
 
 class S3Store:
-    """The objects that one set of credentials sees."""
-
     def __init__(self, url: Url) -> None:
         given = conf.get("s3", {}).get("config_kwargs", {})
         self._files = s3fs.S3FileSystem(
@@ -51,12 +49,11 @@ class S3Store:
 
     @property
     def is_conditional(self) -> bool | None:
-        """Whether it is Amazon's own, which honours the conditions of writes."""
+        """Only Amazon's own service is known to honour the conditions of writes."""
         self._files.connect()
         return True if self._files.s3.meta.endpoint_url.endswith(".amazonaws.com") else None
 
     def stamp(self, url: Url) -> Stamp:
-        """Return the present version of an object."""
         try:
             found = self._call("head_object", url)
         except Exception:
@@ -66,7 +63,6 @@ class S3Store:
         return _stamp(found, found["ContentLength"])
 
     def read(self, url: Url, start: int, size: int, token: str | None) -> tuple[bytes, Stamp]:
-        """Return up to ``size`` bytes at an offset."""
         condition = {"IfMatch": token} if token else {}
 
         async def read() -> tuple[dict[str, Any], bytes]:
@@ -92,7 +88,6 @@ class S3Store:
         return data, _stamp(found, int(whole) if whole.isdecimal() else len(data))
 
     def pages(self, prefix: Url) -> Iterator[list[Listed]]:
-        """Yield the objects whose keys begin with the key of ``prefix``."""
         more: dict[str, str] = {}
         while True:
             page = self._call("list_objects_v2", prefix, key=None, Prefix=prefix.key, MaxKeys=_PAGE, **more)
@@ -108,22 +103,18 @@ class S3Store:
             more = {"ContinuationToken": page["NextContinuationToken"]}
 
     def put(self, url: Url, data: bytes, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> Stamp:
-        """Write an object in one request."""
         found = self._call("put_object", url, Body=data, **_conditions(condition), **_properties(metadata, old))
         count(written=len(data))
         return Stamp(len(data), found["ETag"], found.get("VersionId"))
 
     def upload(self, url: Url, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> _Upload:
-        """Begin to write an object in parts."""
         found = self._call("create_multipart_upload", url, **_properties(metadata, old))
         return _Upload(self, url, condition, found["UploadId"])
 
     def delete(self, url: Url, condition: Condition = ANY) -> None:
-        """Delete an object."""
         self._call("delete_object", url, **_conditions(condition))
 
     def close(self) -> None:
-        """Close its connections."""
         if self._files._s3 is not None:
             sync(self._files.loop, self._files._s3.close, timeout=CLOSING)
 
@@ -154,14 +145,12 @@ class S3Store:
             raise _as_error(error, url) from error
 
     def begin(self, url: Url, method: str, **arguments: Any) -> Future[Any]:
-        """Begin a request, and return where its answer will be."""
+        """Begin a request, and return the future of its answer."""
         work = self._request(method, Bucket=url.bucket, Key=url.key, **arguments)
         return asyncio.run_coroutine_threadsafe(work, self._files.loop)
 
 
 class _Upload:
-    """A multipart upload."""
-
     def __init__(self, store: S3Store, url: Url, condition: Condition, upload: str) -> None:
         self._store, self._url, self._condition = store, url, condition
         self._named = {"UploadId": upload}
@@ -218,7 +207,7 @@ def _stamp(found: Mapping[str, Any], size: int) -> Stamp:
 
 
 def _properties(metadata: Mapping[str, str], old: Stamp | None) -> dict[str, Any]:
-    """Return what an object has beside its bytes."""
+    """Return the properties of an object: kept ones and new metadata."""
     kept = old.kept if old else {}
     return {"ContentType": _TYPE, **kept.get("properties", {}), "Metadata": {**kept.get("metadata", {}), **metadata}}
 

@@ -1,4 +1,4 @@
-"""What a store must be able to do, whatever its kind, and what it says of objects."""
+"""Protocol of stores, and descriptions of objects."""
 
 from __future__ import annotations
 
@@ -14,31 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """One version of an object.
-
-    Attributes:
-        size: The number of its bytes.
-        token: What the store compares in conditional requests: an ETag, or a generation.
-        version_id: The name under which the store keeps this version after it is replaced, if it keeps versions.
-        modified: When it was written, in seconds since 1970, if the store says so.
-        kept: The properties that a write keeps, as the library of the store takes them: media type, metadata.
-    """
+    """One version of an object."""
 
     size: int
-    token: str
-    version_id: str | None = None
-    modified: float | None = None
+    token: str  # for conditional requests: an ETag, or a generation
+    version_id: str | None = None  # name of this version after it is replaced, if the store keeps versions
+    modified: float | None = None  # in seconds since 1970, if the store says so
+    #: Properties that a write keeps, as the library of the store takes them: media type, metadata.
     kept: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An object in a listing.
-
-    Attributes:
-        url: Its URL.
-        stamp: Its version; a listing does not name the properties that are kept.
-    """
+    """An object in a listing, whose stamp lacks the kept properties."""
 
     url: Url
     stamp: Stamp
@@ -46,15 +34,10 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What must hold at the moment in which an object appears.
+    """The condition that must hold at the moment in which an object appears."""
 
-    Attributes:
-        token: The token of the version that is replaced; ``None`` if there must be no object.
-        always: Whether nothing need hold.
-    """
-
-    token: str | None = None
-    always: bool = False
+    token: str | None = None  # of the version that is replaced; None if there must be no object
+    always: bool = False  # whether nothing need hold
 
 
 #: The seconds that closing connections may take.
@@ -76,11 +59,11 @@ class Upload(Protocol):
         """Let the object appear, if the condition holds."""
 
     def abort(self) -> None:
-        """Remove what was written; the store keeps nothing."""
+        """Remove the written parts; the store keeps nothing."""
 
 
 class Store(Protocol):
-    """The objects of one account, or of one process for ``memory``; threads may share one.
+    """Objects of one account, or of one process for ``memory``; threads may share a store.
 
     Methods raise :class:`FileNotFoundError` for a missing object, :class:`~vhlo_tools.remote.failures.ConditionError`
     if a condition does not hold, and :class:`~vhlo_tools.errors.StoreError` for everything else.
@@ -105,7 +88,7 @@ class Store(Protocol):
         """Delete an object, if it is there."""
 
     def close(self) -> None:
-        """Close its connections; it is not used afterwards."""
+        """Close the connections; the store is not used afterwards."""
 
     @property
     def is_conditional(self) -> bool | None:

@@ -1,4 +1,4 @@
-"""Counts of what goes between this process and stores."""
+"""Counts of requests and bytes between this process and stores."""
 
 from __future__ import annotations
 
@@ -12,13 +12,7 @@ from vhlo_tools.system import after_fork
 
 @dataclass(slots=True)
 class Traffic:
-    """What went between this process and stores; requests that a library repeated count once.
-
-    Attributes:
-        requests: The number of requests.
-        bytes_read: The bytes of objects that were read.
-        bytes_written: The bytes of objects that were written.
-    """
+    """Requests and bytes of objects; requests that a library repeated count once."""
 
     requests: int = 0
     bytes_read: int = 0
@@ -31,7 +25,7 @@ _COUNTING: list[Traffic] = []
 
 @contextmanager
 def counted() -> Iterator[Traffic]:
-    """Yield a counter of the requests of all threads of this process, which goes on until the block is left.
+    """Yield a counter of the requests of all threads of this process, until the block is left.
 
     >>> from vhlo_tools.remote import counted
     >>> with counted() as traffic:
@@ -60,7 +54,6 @@ after_fork(_after_fork)
 
 
 def count(*, read: int = 0, written: int = 0) -> None:
-    """Count a request."""
     with _LOCK:
         for each in _COUNTING:
             each.requests += 1

@@ -48,25 +48,10 @@ def write_object(
     replaces: Stamp | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> Stamp:
-    """Write ``chunks`` as an object, which appears complete or not at all.
+    """Write an object, which appears complete or not at all; it keeps the media type and metadata of the old one.
 
-    Its media type and metadata are those of the object that it replaces.
-
-    Args:
-        url: Its URL.
-        chunks: The bytes, in order; they are not held together in memory.
-        force: Whether any object may be replaced.
-        replaces: The version that it replaces; nothing is written if another is there by then.
-        metadata: What is added to its metadata: names of lower-case letters, and short values.
-
-    Returns:
-        The new version.
-
-    Raises:
-        FileExistsError: If there is an object, and neither ``force`` nor ``replaces`` is given.
-        ObjectChangedError: If there is no longer the version that ``replaces`` names.
-        StoreError: If it cannot be written, or ``replaces`` is given and the store does not honour conditions.
-        InvalidUrlError: If the URL names no object, but a bucket or a prefix.
+    Chunks are not held together in memory. If ``replaces`` is given, nothing is written over another version. Names of
+    ``metadata`` have lower-case letters.
     """
     store = store_of(url.as_object())
     condition = Condition(replaces.token) if replaces else ANY if force else NEW
@@ -88,16 +73,7 @@ def write_object(
 
 
 def delete_object(url: Url, *, replaces: Stamp | None = None) -> None:
-    """Delete an object, if it is there.
-
-    Args:
-        url: Its URL.
-        replaces: The version that is deleted; another one is not.
-
-    Raises:
-        ObjectChangedError: If there is another version.
-        StoreError: If it cannot be deleted.
-    """
+    """Delete an object, if it is there; with ``replaces``, only that version."""
     condition = Condition(replaces.token) if replaces else ANY
     try:
         store_of(url.as_object()).delete(url, condition)
@@ -106,7 +82,7 @@ def delete_object(url: Url, *, replaces: Stamp | None = None) -> None:
 
 
 def _old(store: Store, url: Url, condition: Condition) -> Stamp | None:
-    """Return the object that is there, after a first look at whether it may be: before anything is sent."""
+    """Return the object that is there, after a first check of the condition: before anything is sent."""
     try:
         old = store.stamp(url)
     except FileNotFoundError:
@@ -154,7 +130,7 @@ def _write(
 
 
 def _parts(chunks: Iterable[Chunk]) -> Iterator[bytes]:
-    """Yield the bytes in parts: the last may be shorter than the others, and is not empty but for nothing at all."""
+    """Yield the bytes in equal parts; only the last may be shorter, and only the only one empty."""
     number, size = 0, _PART
     waiting = bytearray()
     for chunk in chunks:
@@ -170,13 +146,13 @@ def _parts(chunks: Iterable[Chunk]) -> Iterator[bytes]:
 
 
 def metadata_of(stamp: Stamp) -> Mapping[str, str]:
-    """Return the metadata of an object, with lower-case names; a listing says nothing of them."""
+    """Return the metadata with lower-case names; a stamp of a listing has none."""
     # Servers and proxies write the names of headers as they like.
     return {name.lower(): value for name, value in (stamp.kept.get("metadata") or {}).items()}
 
 
 def _require_conditions(store: Store, url: Url, condition: Condition) -> None:
-    """Refuse to replace a version in a store that would replace any; say so where there was no object."""
+    """Refuse to replace a version in a store that would replace any; warn where there was no object."""
     if store.is_conditional if store.is_conditional is not None else _honours(store, url):
         return
     if condition.token is not None:
@@ -193,7 +169,7 @@ def _require_conditions(store: Store, url: Url, condition: Condition) -> None:
 
 
 def _honours(store: Store, url: Url) -> bool:
-    """Return whether a store honours conditions: it is asked to replace what does not exist, once for each bucket."""
+    """Test, once for each bucket, whether a store refuses to replace an object that does not exist."""
     key = (os.getpid(), url.scheme, f"{url.bucket}@{url.account}")
     if key not in _HONOURED:
         trial = url.parent / f".vhlo-trial-{os.urandom(8).hex()}"

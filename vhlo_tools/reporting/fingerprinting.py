@@ -23,37 +23,27 @@ _POSITIONS: Final = re.compile(r"/\d+(?=/|$)|(?<=/)\d+:|^\d+:")
 class Identity:
     """The identity of a finding, independent of its position in a function.
 
-    Lines and the positions of ops are excluded, as they change with every edit, and so are the folders of source files,
-    which differ between machines. Findings with equal identities are distinguished by their number.
-
-    Attributes:
-        file: The file of the program, relative to a folder, with forward slashes.
-        target: The target of the question, in its original spelling.
-        feature: The id of the feature.
-        op: The op with the finding.
-        function: The function that contains the op.
-        path: The op with the ops around it, without positions: ``@main/stablehlo.while/stablehlo.add``.
-        source: The file of the user's source, without its folder.
+    Lines, positions of ops and folders of sources are excluded: they change with every edit, or between machines.
+    Findings with equal identities are distinguished by their number.
     """
 
-    file: str
-    target: str
+    file: str  # relative to a folder, with forward slashes
+    target: str  # in its original spelling
     feature: str
     op: str = ""
     function: str = ""
-    path: str = ""
-    source: str = ""
+    path: str = ""  # without positions: ``@main/stablehlo.while/stablehlo.add``
+    source: str = ""  # file of the user's source, without its folder
 
     @property
     def digest(self) -> str:
-        """The identity as 32 hexadecimal digits."""
         import hashlib  # imported here because only some formats need it
 
         return hashlib.sha256(json.dumps(astuple(self)).encode()).hexdigest()[:32]
 
 
 def identity_of(file: str, question: Question, finding: Finding) -> Identity:
-    """Return the identity of ``finding`` in the program ``file``, a relative path with forward slashes."""
+    """``file`` is a relative path with forward slashes."""
     return Identity(
         file,
         question.spelling,
@@ -66,7 +56,7 @@ def identity_of(file: str, question: Question, finding: Finding) -> Identity:
 
 
 def fingerprints(identities: Iterable[Identity]) -> Iterator[str]:
-    """Yield a fingerprint for each of ``identities``: its digest, and its number among equal identities."""
+    """Yield digests, each with the number among equal identities."""
     seen: Counter[Identity] = Counter()
     for identity in identities:
         seen[identity] += 1

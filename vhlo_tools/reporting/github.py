@@ -22,7 +22,6 @@ _IN_PROPERTIES: Final = _IN_MESSAGES | str.maketrans({":": "%3A", ",": "%2C"})
 
 
 def github_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield a command for each new finding, and for each file that could not be evaluated."""
     for answer in answers:
         if answer.error is not None:
             path = path_from(scope.folder, answer.path)

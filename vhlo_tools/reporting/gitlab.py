@@ -23,7 +23,6 @@ _SEVERITIES: Final = {"error": "major", "warning": "minor", "note": "info"}
 
 
 def gitlab_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield the document: an issue for each new finding, and for each file that could not be evaluated."""
     issues: list[dict[str, Any]] = []
     found: list[tuple[Answer, Verdict, Finding]] = []
     for answer in answers:

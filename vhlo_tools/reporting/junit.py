@@ -22,7 +22,7 @@ _ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 
 def junit_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield the document: errors of programs are failures, and files that could not be evaluated are errors."""
+    """Errors of programs are failures, and files that could not be evaluated are errors."""
     root = ElementTree.Element("testsuites", name=_SUITE)
     suite = ElementTree.SubElement(root, "testsuite", name=_SUITE)
     for answer in answers:

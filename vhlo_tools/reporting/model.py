@@ -1,4 +1,4 @@
-"""The data of a report: questions, and the answers of each program."""
+"""Data of a report: questions, and the answers of each program."""
 
 from __future__ import annotations
 
@@ -99,29 +99,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The scope of a report.
-
-    Attributes:
-        paths: The paths of the files, relative to the working directory; of very many, those that were found first.
-        questions: All questions about any of the files, in order.
-        folder: The folder that relative paths start from, including those recorded in programs.
-        baseline: The file of known findings, if there is one.
-        against: The revision that programs are compared with, if there is one.
-        unchanged: The number of programs that are as they were at the revision, and are not checked.
-        quiet: Whether text has findings alone: no programs without, no table, no summary.
-        colour: Whether text has colours, as escape sequences of terminals.
-        width: The columns of the terminal that text is for, in which a table has to fit; ``None`` for no terminal.
-    """
-
-    paths: Sequence[str]
-    questions: Sequence[Question]
-    folder: Path = field(default_factory=Path.cwd)
-    baseline: str | None = None
-    against: str | None = None
-    unchanged: int = 0
-    quiet: bool = False
-    colour: bool = False
-    width: int | None = None
+    paths: Sequence[str]  # relative to the working directory; of very many, those that were found first
+    questions: Sequence[Question]  # about any of the files, in order
+    folder: Path = field(default_factory=Path.cwd)  # start of relative paths, including those recorded in programs
+    baseline: str | None = None  # file of known findings
+    against: str | None = None  # revision that programs are compared with
+    unchanged: int = 0  # number of programs that are as at the revision, and are not checked
+    quiet: bool = False  # text has findings alone: no programs without, no table, no summary
+    colour: bool = False  # text has escape sequences of terminals
+    width: int | None = None  # columns of the terminal, in which a table has to fit; None for no terminal
 
     @property
     def knows(self) -> bool:
@@ -130,18 +116,17 @@ class Scope:
 
     @property
     def known_by(self) -> str:
-        """Why findings are known, in words."""
+        """Reason why findings are known, in words."""
         listed = [f"listed in {self.baseline}"] if self.baseline is not None else []
         return " or ".join([*listed, *([f"there at {self.against}"] if self.against is not None else [])])
 
     @property
     def left_out(self) -> str:
-        """What was not checked, as the end of a summary; empty if everything was."""
+        """End of a summary about unchecked programs."""
         if self.against is None:
             return ""
         return f"; {self.unchanged} unchanged since {self.against}"
 
 
 def is_refused(findings: Sequence[Finding]) -> bool:
-    """Return whether any of ``findings`` is an error."""
     return any(finding.level == "error" for finding in findings)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def json_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield one document with an object for each file, and the numbers of files by result."""
     summary = Summary()
     files = [_file(answer, scope.knows) for answer in summary.counting(answers)]
     document = {"files": files, "summary": summary.as_json() | _against(scope)}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def path_from(folder: Path, path: str) -> str:
-    """Return ``path`` relative to ``folder`` if it is below it, with forward slashes; else absolute, as a URL is."""
+    """Return a path below ``folder`` as relative, another as absolute, and a URL unchanged."""
     if is_url(path):
         return path
     absolute = Path(os.path.abspath(folder / path))  # noqa: PTH100 - keeps links unresolved, as the user names them
@@ -28,7 +28,7 @@ def source_path(folder: Path, path: str, finding: Finding) -> str:
 
 
 def as_uri(path: str) -> str:
-    """Return a path as a URI: a relative reference, or a ``file:`` URI if it is absolute."""
+    """Return a relative reference, or a ``file:`` URI if the path is absolute."""
     if is_url(path):
         scheme, _, rest = path.partition("://")
         return f"{scheme}://{quote(rest)}"

@@ -1,4 +1,4 @@
-"""The formats of reports, and their renderers, which are imported on use."""
+"""Formats of reports, and their renderers, which are imported on use."""
 
 from __future__ import annotations
 
@@ -26,14 +26,7 @@ Renderer = Callable[[str, Scope, Iterable[Answer]], Iterator[str]]
 
 
 def render(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Return the chunks of a report.
-
-    Args:
-        output_format: One of :data:`FORMATS`. ``text``, ``jsonl`` and ``github`` report each program as soon as it is
-            evaluated; the others are documents of a single chunk.
-        scope: The scope of the report.
-        answers: The answers of the programs, in the order of the files; each is computed when it is needed.
-    """
+    """``text``, ``jsonl`` and ``github`` report each program as soon as it is evaluated; others are one chunk."""
     module, name = _RENDERERS[output_format]
     renderer: Callable[[Scope, Iterable[Answer]], Iterator[str]] = getattr(
         import_module(f"vhlo_tools.reporting.{module}"), name
@@ -42,13 +35,7 @@ def render(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Itera
 
 
 def render_statistics(output_format: str, scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Return the number of findings of each feature, as the chunks of a report.
-
-    Args:
-        output_format: ``text`` or ``json``.
-        scope: The scope of the report.
-        answers: The answers of the programs.
-    """
+    """Return the number of findings of each feature, as ``text`` or ``json``."""
     summary = Summary()
     for answer in answers:
         summary.add(answer)

@@ -30,7 +30,6 @@ _FINGERPRINT: Final = "vhloFinding/v1"
 
 
 def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
-    """Yield the document: one run, with the rules of the findings, and every finding as a result."""
     files, rules = _Files(scope.folder), dict[str, tuple[int, SarifRule]]()
     results: list[dict[str, Any]] = []
     identities: list[Identity] = []
@@ -71,23 +70,19 @@ def sarif_report(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
 
 
 class _Files:
-    """The programs of a run, with an index for each."""
-
     def __init__(self, folder: Path) -> None:
         self.root = as_uri(str(folder)).removesuffix("/") + "/"
         self._folder = folder
         self._indexes: dict[str, int] = {}
 
     def add(self, path: str) -> None:
-        """Assign the next index to ``path``."""
         self._indexes[path] = len(self._indexes)
 
     def artifacts(self) -> list[dict[str, Any]]:
-        """Return the table of files."""
         return [{"location": self.location(path), "roles": ["analysisTarget"]} for path in self._indexes]
 
     def location(self, path: str) -> dict[str, Any]:
-        """Return the location of a file, relative to the root if it is below it; with the index of a program."""
+        """Return a location relative to the root if it is below it; with the index of a program."""
         shown = path_from(self._folder, path)
         base = {} if Path(shown).is_absolute() else {"uriBaseId": _ROOT}
         index = {"index": self._indexes[path]} if path in self._indexes else {}

@@ -17,25 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SarifRule:
-    """The properties common to all findings of a feature.
+    """The properties common to all findings of a feature."""
 
-    Attributes:
-        id: The id of the feature, which never changes.
-        title: A short description.
-        text: A description in sentences.
-        help: The remedy.
-        level: The default level of the findings.
-        kind: The category of the feature.
-        introduced: The version that introduced the feature, if one did.
-    """
-
-    id: str
+    id: str  # of the feature, which never changes
     title: str
-    text: str
-    help: str
+    text: str  # description in sentences
+    help: str  # the remedy
     level: Level
     kind: str
-    introduced: str | None = None
+    introduced: str | None = None  # version, if one introduced the feature
 
     @property
     def name(self) -> str:
@@ -50,7 +40,6 @@ def title_of(finding: Finding) -> str:
 
 
 def rule_of(finding: Finding) -> SarifRule:
-    """Return the rule of a finding."""
     feature = _features().get(finding.feature)
     if feature is not None:
         return _of_feature(feature)

@@ -23,33 +23,23 @@ _WORDS: Final[dict[State, tuple[str, str]]] = {
 
 @dataclass(slots=True)
 class Summary:
-    """Counts of programs and findings.
-
-    Attributes:
-        states: The number of programs with each result.
-        findings: The number of new findings of each level and feature.
-        samples: A finding of each feature.
-    """
-
     states: Counter[State] = field(default_factory=Counter)
-    findings: Counter[tuple[str, str]] = field(default_factory=Counter)
-    samples: dict[str, Finding] = field(default_factory=dict)
+    findings: Counter[tuple[str, str]] = field(default_factory=Counter)  # new ones, by level and feature
+    samples: dict[str, Finding] = field(default_factory=dict)  # one finding of each feature
 
     def add(self, answer: Answer) -> None:
-        """Count a program and its new findings."""
         self.states[answer.state] += 1
         for _, finding in answer.findings:
             self.findings[finding.level, finding.feature] += finding.count
             self.samples.setdefault(finding.feature, finding)
 
     def counting(self, answers: Iterable[Answer]) -> Iterator[Answer]:
-        """Yield ``answers``, and count them."""
         for answer in answers:
             self.add(answer)
             yield answer
 
     def statistics(self) -> list[dict[str, str | int]]:
-        """Return the findings by feature, the most frequent ones first, each with its count, level and title."""
+        """The most frequent findings come first."""
         from vhlo_tools.reporting.sarif_rules import title_of  # imported here because few reports need it
 
         return [
@@ -58,7 +48,6 @@ class Summary:
         ]
 
     def as_json(self) -> dict[str, int]:
-        """Return the number of all programs, and of those with each result."""
         return {"programs": self.states.total(), "ok": self.states["ok"]} | {each: self.states[each] for each in _WORDS}
 
     def __str__(self) -> str:

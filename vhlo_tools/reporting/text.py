@@ -62,7 +62,6 @@ def _lines(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
 
 
 def verdict_lines(path: str, verdict: Verdict) -> Iterator[str]:
-    """Yield the verdict of a program on one question."""
     counts = ((len(group_findings(verdict.known)), "known"), (len(group_findings(verdict.allowed)), "allowed"))
     hidden = [(number, state) for number, state in counts if number]
     said = f" ({', '.join(f'{number} {state}' for number, state in hidden)})" if hidden else ""
@@ -70,14 +69,7 @@ def verdict_lines(path: str, verdict: Verdict) -> Iterator[str]:
 
 
 def finding_lines(path: str, question: object, findings: Sequence[Finding], said: str = "") -> Iterator[str]:
-    """Yield findings by feature: their numbers, and for each the message, the places and the remedy.
-
-    Args:
-        path: The file of the program.
-        question: The question that they answer.
-        findings: The findings.
-        said: Additional text for the first line.
-    """
+    """Yield findings by feature: their numbers, and for each the message, the places and the remedy."""
     yield f"{path}: {_counts(findings)} for {question}{said}"
     yield from _groups(findings)
 
@@ -121,7 +113,7 @@ def _table(scope: Scope, answers: Iterable[Answer]) -> Iterator[str]:
 
 
 def _columns(heads: Sequence[str], rows: Iterable[Sequence[str]], longest: int) -> Iterator[str]:
-    """Yield a table, each row when it is there; ``longest`` is the length of its longest first cell."""
+    """Yield rows as they come; ``longest`` is the length of the longest first cell."""
     widths = [max(len(heads[0]), longest), *map(len, heads[1:])]
     for row in chain([heads], rows):
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -188,7 +180,7 @@ def _place(finding: Finding) -> str:
 
 
 def wrapped(text: str, indent: str, hanging: str | None = None) -> list[str]:
-    """Return ``text`` wrapped for the terminal: the first line with ``indent``, the others with ``hanging`` or it."""
+    """Without ``hanging``, all lines have ``indent``."""
     # Imported here because most programs have no findings.
     import shutil
     import textwrap

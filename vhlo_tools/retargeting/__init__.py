@@ -1,4 +1,4 @@
-"""Retargeting: artifacts are upgraded and downgraded on their bytes, without MLIR."""
+"""Retargeting: upgrade and downgrade artifacts on their bytes, without MLIR."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Retargeting of a file: its ops by the steps of the specification, its layout by its bytecode version."""
+"""Retarget a file: its ops by the steps of the specification, its layout by its bytecode version."""
 
 from __future__ import annotations
 
@@ -42,17 +42,9 @@ _PRODUCER: Final = "StableHLO_v"
 
 
 def retarget_file(file: File, target: Version) -> list[Finding]:
-    """Retarget ``file``, a decoded artifact, to the version ``target``; it is edited in place.
+    """Retarget a decoded artifact in place, and return notes on lost information: only the precision of locations.
 
     Callers must check first that this is possible: see :meth:`vhlo_tools.compat.Requirements.findings`.
-
-    Returns:
-        Notes on information that was lost, which can only be the precision of its locations.
-
-    Raises:
-        DowngradeError: If an op cannot be in ``target`` after all.
-        UnsupportedFeatureError: If ``target`` no longer has an op, or an op's attributes cannot be moved in bytes.
-        MalformedArtifactError: If the file is damaged.
     """
     tables = Tables(file)
     layout = AttributeLayout(file, tables, in_properties=bytecode_version_of(target) >= PROPERTIES_SINCE)
@@ -72,22 +64,14 @@ def retarget_file(file: File, target: Version) -> list[Finding]:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """The conversion of the ops of one name.
-
-    Attributes:
-        version: Their op version.
-        to: Their new op version.
-        computed: Whether attributes that they gain depend on their operands.
-    """
+    """The conversion of the ops of one name."""
 
     version: OpVersion
     to: OpVersion
-    computed: bool
+    computed: bool  # attributes that they gain depend on their operands
 
 
 class _Ops:
-    """Retargeting of the ops of a file."""
-
     def __init__(self, file: File, target: Version, tables: Tables, layout: AttributeLayout) -> None:
         self._file = file
         self._target = target
@@ -125,7 +109,7 @@ class _Ops:
         return move is None or not move.computed
 
     def _move_of(self, name: str) -> _Move | None:
-        """Return the conversion of the ops called ``name``; ``None`` if they remain unchanged."""
+        """Return ``None`` if the ops called ``name`` remain unchanged."""
         dialect, _, short = name.partition(".")
         version = find_op_version(short) if dialect == "vhlo" else None
         op = find_op(version.op) if version else None
@@ -177,7 +161,7 @@ class _Ops:
         return self._layout.write(inherent, discardable, slots, op)
 
     def _moved(self, op: Operation, move: _Move, inherent: Attributes, values: list[int]) -> Attributes:
-        """Return the inherent attributes of an op after its steps; unchanged ones keep their index."""
+        """Return the inherent attributes after the steps; unchanged ones keep their index."""
         operands = [values[index] for index in op.operands]
         before = self._structures.operation(move.version.name, inherent, operands, op.results, len(op.regions))
         step = upgrade if self._target > move.version.min else downgrade
@@ -194,4 +178,4 @@ class _Ops:
 
 
 def _ignored(block: Block, around: Place | None) -> None:
-    """Ignore block arguments, which are the same in all versions."""
+    """Block arguments are the same in all versions."""

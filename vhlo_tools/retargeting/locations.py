@@ -1,4 +1,4 @@
-"""Conversion of locations to forms that readers of a version accept."""
+"""Convert locations to forms that readers of a version accept."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make_locations_plain(file: File, target: Version) -> list[Finding]:
 
 
 def with_plain_locations(file: File, target: Version) -> bytes | None:
-    """Return the bytes of a copy of ``file`` after :func:`make_locations_plain`; ``None`` if nothing changes."""
+    """Return the bytes of a changed copy; ``None`` if nothing changes."""
     if next(file.called("attribute", "builtin", _RANGE), None) is None:
         return None
     copied = file.copy()

@@ -11,13 +11,12 @@ _INTEGER: Final = re.compile(r"\d+")
 
 
 def dimension_numbers(attribute: Any) -> dict[str, list[int]]:
-    """Return the numbers of each part; the dimension of index vectors, ``index_vector_dim``, as a list of one."""
+    """The dimension of index vectors, ``index_vector_dim``, is a list of one."""
     found = {name: [int(each) for each in _INTEGER.findall(listed)] for name, listed in _PART.findall(str(attribute))}
     return {"index_vector_dim": [0]} | found
 
 
 def dimension_numbers_text(kind: str, numbers: Mapping[str, Sequence[int]]) -> str:
-    """Return the attribute of a ``gather`` or a ``scatter`` with these numbers."""
     parts = [f"{name} = {list(each)}" for name, each in numbers.items() if name != "index_vector_dim"]
     (vector,) = numbers["index_vector_dim"]
     return f"#stablehlo.{kind}<{', '.join([*parts, f'index_vector_dim = {vector}'])}>"

@@ -29,25 +29,13 @@ Refuse = Callable[[Operation, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A pattern for replacing ops of one name.
-
-    Attributes:
-        op: The name of the ops, with its dialect.
-        build: Builds the replacement.
-        required: Whether an op that the pattern does not match is an error; otherwise the op remains unchanged.
-    """
-
     op: str
     build: Build
-    required: bool = False
+    required: bool = False  # an op that the pattern does not match is an error; otherwise it stays
 
 
 class UnmatchedOpError(Exception):
-    """A required pattern does not match its op; this error never leaves the package.
-
-    Attributes:
-        op: The op.
-    """
+    """A required pattern does not match its op; this error never leaves the package."""
 
     def __init__(self, op: Operation, reason: str) -> None:
         super().__init__(reason)
@@ -84,7 +72,6 @@ _EFFECTS: Final = frozenset(
 
 
 def patterns_of(builds: Mapping[str, Build], *, required: bool = False) -> tuple[Pattern, ...]:
-    """Return patterns for build functions by the names of ops."""
     return tuple(Pattern(op, build, required) for op, build in builds.items())
 
 
@@ -98,24 +85,10 @@ def apply_patterns(
     refuse: Refuse | None = None,
     ops: Iterable[Operation] | None = None,
 ) -> None:
-    """Replace the ops of ``module`` that have a pattern, in place, nested ops before the ops that contain them.
+    """Nested ops come before the ops that contain them, and pass attributes and locations on to their replacement.
 
-    An op whose results are replaced by values of other types remains while other ops use them. Discardable attributes
-    and locations are propagated to the replacement.
-
-    Args:
-        provider: The bindings.
-        module: The module.
-        patterns: The patterns, one per name of an op.
-        notes: The record of replaced ops.
-        retyping: Whether results are replaced by values of other types wherever they are used. The caller changes the
-            types of their uses, and verifies the module afterwards; nothing is verified here.
-        refuse: Takes each op that a pattern which is not required could not replace, and the reason.
-        ops: The ops to replace, nested ops before those that contain them; by default all ops of the module.
-
-    Raises:
-        UnmatchedOpError: If a required pattern does not match.
-        MLIRFailure: If the ops that a required pattern builds are not valid.
+    With ``retyping``, values of other types replace results wherever these are used; the caller changes the types of
+    the uses, and verifies the module. ``refuse`` takes each op that an optional pattern could not replace.
     """
     driver = _Driver(provider, {each.op: each for each in patterns}, retyping, refuse)
     with module.context:
@@ -127,26 +100,13 @@ def apply_patterns(
 
 @dataclass(slots=True)
 class _Replaced:
-    """An op that was replaced.
-
-    Attributes:
-        op: The op, as long as it exists.
-        name: The name of the op.
-        location: The location of the op in the user's source.
-        parent: The op that contains it.
-        made: The ops that were built for it.
-        without: The names of the attributes that are lost.
-        has_results: Whether it has results.
-        cloned: Whether the ops that were built were erased with ``parent``, which was replaced by a copy.
-    """
-
-    op: Operation | None
+    op: Operation | None  # as long as it exists
     name: str
-    location: SourceLocation | None
+    location: SourceLocation | None  # in the user's source
     parent: Any
-    made: list[Any]
-    without: Sequence[str]
-    cloned: bool = False
+    made: list[Any]  # ops that were built for it
+    without: Sequence[str]  # names of the attributes that are lost
+    cloned: bool = False  # the ops in ``made`` were erased with ``parent``, which was replaced by a copy
     has_results: bool = True
 
 
@@ -162,7 +122,6 @@ class _Driver:
         self._replaced: list[_Replaced] = []
 
     def visit(self, op: Operation) -> None:
-        """Replace an op, if it has a pattern that matches."""
         pattern = self._patterns.get(str(op.name))
         if pattern is None:
             return
@@ -208,14 +167,13 @@ class _Driver:
             replaced.op = None
 
     def _forget(self, op: Operation) -> None:
-        """Drop references to ops that were built within an op to be erased: the last ones that were built before it."""
+        """Ops that were built within an op to be erased are the last ones that were built before it."""
         for each in reversed(self._replaced[:-1] if len(op.regions) else ()):
             if not _is_within(each.parent, op):
                 break
             each.op, each.made, each.cloned = None, [], True
 
     def finish(self, notes: Notes | None) -> None:
-        """Erase unused ops, and record the outcome for each replaced op."""
         gone = []
         for each in reversed(self._replaced):
             op = each.op
@@ -237,22 +195,17 @@ class _Driver:
 
 
 def lost(names: Sequence[str]) -> str:
-    """Return the end of a note about the loss of the attributes ``names``."""
+    """The end of a note."""
     return f", without its {', '.join(names)}" if names else ""
 
 
 def discardable(op: Operation) -> dict[str, Any]:
-    """Return the attributes of an op that belong to other dialects or tools, such as ``mhlo.sharding``."""
+    """Attributes of other dialects or tools, such as ``mhlo.sharding``."""
     return {name: attribute for name, attribute in named_attributes(op.attributes) if "." in name}
 
 
 def _propagate_discardable_attributes(rewriter: Rewriter, values: Sequence[Any]) -> list[str]:
-    """Copy the discardable attributes of a replaced op to its replacement.
-
-    Returns:
-        The names of the attributes that are lost, because there is no replacing op, or it has other results or another
-        attribute of the same name, unless the pattern gave them to an op that it built.
-    """
+    """Returns the names that are lost: no op replaces it, or one with other results or an attribute of that name."""
     held = discardable(rewriter.op)
     nameless = [name for name in names_without_class(rewriter.op.attributes) if "." in name]
     # They cannot be moved; copies have them.
@@ -274,7 +227,7 @@ def _propagate_discardable_attributes(rewriter: Rewriter, values: Sequence[Any])
 
 
 def _left_out(rewriter: Rewriter) -> list[str]:
-    """Return the attributes of the op that a single op of its name, which replaces it, does not have."""
+    """Attributes that a single op of the same name, which replaces the op, does not have."""
     made = [each for each in rewriter.made if str(each.name) == str(rewriter.op.name)]
     if len(made) != 1 or len(rewriter.made) != 1:
         return []
@@ -286,7 +239,7 @@ def _has(ops: Sequence[Any], name: str, attribute: Any) -> bool:
 
 
 def _became(replaced: _Replaced, kept: set[int]) -> str:
-    """Return a description of an op's replacement; CHLO is legalized afterwards."""
+    """Ops of CHLO are described as StableHLO, because CHLO is legalized afterwards."""
     if not replaced.has_results and not replaced.made:
         return "was removed"
     if replaced.cloned:
@@ -303,14 +256,13 @@ def _became(replaced: _Replaced, kept: set[int]) -> str:
 
 
 def _is_within(op: Any, outer: Operation) -> bool:
-    """Return whether ``op`` is ``outer`` or nested in it."""
     while op is not None and op != outer:
         op = op.parent
     return op is not None
 
 
 def _pass_on(result: Any, value: Any) -> None:
-    """Replace ``result`` by ``value``, of another type, in uses that accept both types."""
+    """Replaces only uses that accept both types."""
     for use in list(result.uses):
         if str(use.owner.name) in _TAKE_SIZES:
             use.owner.operation.operands[use.operand_number] = value
@@ -321,21 +273,13 @@ def _is_used(value: Any) -> bool:
 
 
 def _may_have_effects(op: Any) -> bool:
-    """Return whether ``op``, or an op in its regions, may do more than compute its results."""
+    """Whether an op, or one in its regions, may do more than compute its results."""
     nested = (each for region in op.regions for block in region.blocks for each in block.operations)
     return str(op.name) in _EFFECTS or any(_may_have_effects(each.operation) for each in nested)
 
 
 def _erase_unused(ops: list[Any], *, keep_effects: bool = True) -> set[int]:
-    """Erase those of ``ops`` whose results are not used.
-
-    Args:
-        ops: The ops.
-        keep_effects: Whether those that may have side effects remain.
-
-    Returns:
-        The identities of the ops that remain.
-    """
+    """Returns the identities of the ops that remain."""
     kept = set()
     for op in reversed(ops):
         if any(_is_used(result) for result in op.results) or (keep_effects and _may_have_effects(op)):

@@ -22,30 +22,18 @@ _TYPE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Quantization:
-    """A quantized element type.
-
-    Attributes:
-        storage: The type of the integers.
-        low: The least integer.
-        high: The greatest integer.
-        expressed: The type of the numbers that the integers represent.
-        axis: The dimension along which each slice has its own scale; ``None`` if all elements have the same.
-        scales: The difference of the numbers that two successive integers represent.
-        zeros: The integers that represent zero.
-    """
-
-    storage: str
-    low: int
-    high: int
-    expressed: str
-    axis: int | None
-    scales: tuple[float, ...]
-    zeros: tuple[int, ...]
+    storage: str  # type of the integers
+    low: int  # least integer
+    high: int  # greatest integer
+    expressed: str  # type of the numbers that the integers represent
+    axis: int | None  # each slice along it has its own scale; None for one scale
+    scales: tuple[float, ...]  # difference of the numbers that two successive integers represent
+    zeros: tuple[int, ...]  # integers that represent zero
 
 
 @cache
 def quantization_of(text: str) -> Quantization | None:
-    """Return the quantization that an element type has; ``None`` if it is no quantized type, or of another form."""
+    """``None`` if the type is not quantized, or of another form."""
     match = _TYPE.fullmatch(text)
     if match is None:
         return None
@@ -63,7 +51,6 @@ def quantization_of(text: str) -> Quantization | None:
 
 
 def dequantized(value: Tensor, quantization: Quantization) -> Tensor:
-    """Return the numbers that stored integers represent."""
     rewriter, expressed = value.rewriter, value.rewriter.type(quantization.expressed)
     # The difference to the zero point may need one bit more than the storage.
     distance = value.convert(rewriter.integer(64)) - _spread(
@@ -73,7 +60,6 @@ def dequantized(value: Tensor, quantization: Quantization) -> Tensor:
 
 
 def quantized(value: Tensor, quantization: Quantization) -> Tensor:
-    """Return numbers as the integers that represent them."""
     rewriter, element = value.rewriter, value.element
     steps = value / _spread(value, quantization, quantization.scales, element)
     moved = steps + _spread(value, quantization, quantization.zeros, element)
@@ -85,7 +71,7 @@ def quantized(value: Tensor, quantization: Quantization) -> Tensor:
 
 
 def _spread(value: Tensor, quantization: Quantization, numbers: Sequence[float], element: Any) -> Tensor:
-    """Return one number for all elements, or one for each slice, in the shape of ``value``, which may be dynamic."""
+    """One number for all elements, or one for each slice, in the shape of ``value``, which may be dynamic."""
     rewriter, axis, shape = value.rewriter, quantization.axis, value.rewriter.shape(value.type)
     if axis is None:
         steps, along = rewriter.constant(rewriter.tensor((), element), numbers[0]), []
@@ -98,7 +84,7 @@ def _spread(value: Tensor, quantization: Quantization, numbers: Sequence[float],
 
 
 def stored_constant(rewriter: Rewriter, type_: Any) -> Any:
-    """Return the op, a constant, as a constant of the storage type ``type_``; the type of its attribute has no sign."""
+    """The type of the constant's attribute has no sign, which ``type_`` may have."""
     value = rewriter.op.attributes["value"]
     constant = rewriter.make("stablehlo.constant", [], value.type, value=value)
     return constant if value.type == type_ else rewriter.make("stablehlo.bitcast_convert", [constant], type_)

@@ -9,7 +9,7 @@ from vhlo_tools.bindings import ModuleOp, Operation, Provider
 
 
 def values_of(op: Operation) -> Iterator[Any]:
-    """Yield the values that an op defines: its results, and the arguments of its blocks."""
+    """The results, and the arguments of the blocks."""
     yield from op.results
     for region in op.regions:
         for block in region:
@@ -17,13 +17,7 @@ def values_of(op: Operation) -> Iterator[Any]:
 
 
 def retype(provider: Provider, module: ModuleOp, change: Callable[[Any], Any]) -> None:
-    """Change the types of tensors in ``module``, also within tuples, in place.
-
-    Args:
-        provider: The bindings.
-        module: The program.
-        change: Returns the new type for a tensor type, which may be the type itself.
-    """
+    """Rewrites in place, also within tuples; ``change`` may return its argument."""
     ir = provider.ir
 
     def changed(type_: Any) -> Any:

@@ -21,18 +21,8 @@ class Rewriter:
     """Builds ops in front of the op that they replace.
 
     A *converted* value represents a value of the program: a tensor represents a scalar, integers represent indices, and
-    any other tensor represents itself.
-
-    Args:
-        provider: The bindings.
-        op: The op to be replaced.
-        converted: The converted values of the results of ops that were replaced before.
-
-    Attributes:
-        op: The op to be replaced.
-        made: The ops that were built.
-        without: What the replacement lacks although the op has it, in words, for the note.
-        later: The converted values of results of ops that are visited later.
+    any other tensor represents itself. ``without`` tells the note what the replacement lacks; ``later`` has converted
+    values of results of ops that are visited later.
     """
 
     def __init__(self, provider: Provider, op: Operation, converted: dict[Any, Any]) -> None:
@@ -53,19 +43,13 @@ class Rewriter:
     # Values
 
     def operand(self, index: int) -> Any:
-        """Return the converted value of an operand.
-
-        Raises:
-            MatchFailure: If it needs conversion, and its defining op was not replaced.
-        """
         return self.converted(self.op.operands[index])
 
     def operands(self) -> list[Any]:
-        """Return the converted values of all operands."""
         return [self.converted(value) for value in self.op.operands]
 
     def converted(self, value: Any) -> Any:
-        """Return the converted value of ``value``."""
+        """:class:`MatchFailure` if it needs conversion, and its defining op was not replaced."""
         if value in self._converted:
             return self._converted[value]
         if self.converted_type(value.type) != value.type:
@@ -73,15 +57,9 @@ class Rewriter:
         return value
 
     def is_converted(self, value: Any) -> bool:
-        """Return whether another value was put in the place of ``value``."""
         return value in self._converted
 
     def known(self, value: Any) -> int:
-        """Return the integer value of the constant ``value``.
-
-        Raises:
-            MatchFailure: If it is not a constant.
-        """
         owner = value.owner
         if getattr(owner, "name", None) == "arith.constant" and "value" in owner.attributes:
             attribute = owner.attributes["value"]
@@ -92,11 +70,6 @@ class Rewriter:
     # Types
 
     def converted_type(self, type_: Any) -> Any:
-        """Return the type of converted values for the type ``type_``.
-
-        Raises:
-            MatchFailure: If the type cannot be converted.
-        """
         if self.is_tensor(type_):
             element = self._element(type_.element_type)
             return type_ if element == type_.element_type else self.tensor(self.shape(type_), element, type_.encoding)
@@ -111,44 +84,36 @@ class Rewriter:
         raise MatchFailure(f"a value of type {type_}")
 
     def is_tensor(self, type_: Any) -> bool:
-        """Return whether a type is a tensor of known rank."""
+        """Whether the type is a tensor of known rank."""
         return isinstance(type_, self._ir.RankedTensorType)
 
     def integer(self, bits: int, *, unsigned: bool = False) -> Any:
-        """Return the integer type of ``bits`` bits."""
         make = self._ir.IntegerType.get_unsigned if unsigned else self._ir.IntegerType.get_signless
         return make(bits, context=self._context)
 
     def is_integer(self, type_: Any, bits: int | None = None) -> bool:
-        """Return whether the elements of a type are integers, of ``bits`` bits if given."""
         element = type_.element_type if self.is_tensor(type_) else type_
         return isinstance(element, self._ir.IntegerType) and bits in (None, element.width)
 
     def is_number(self, type_: Any) -> bool:
-        """Return whether the elements of a type are integers or floats."""
         element = type_.element_type if self.is_tensor(type_) else type_
         return isinstance(element, self._ir.IntegerType | self._ir.FloatType)
 
     def is_complex(self, type_: Any) -> bool:
-        """Return whether the elements of a type are complex numbers."""
         element = type_.element_type if self.is_tensor(type_) else type_
         return isinstance(element, self._ir.ComplexType)
 
     def tensor(self, shape: Sequence[int | None], element: Any, encoding: Any = None) -> Any:
-        """Return a tensor type; ``None`` is a dynamic size."""
+        """``None`` is a dynamic size."""
         sizes = [self._dynamic if size is None else size for size in shape]
         return self._ir.RankedTensorType.get(sizes, element, encoding, loc=self.op.location)
 
     def shape(self, type_: Any) -> tuple[int | None, ...]:
-        """Return the sizes of a tensor type; ``None`` is a dynamic size."""
+        """``None`` is a dynamic size."""
         return tuple(None if size == self._dynamic else size for size in type_.shape)
 
     def static(self, type_: Any) -> tuple[int, ...]:
-        """Return the sizes of a tensor type.
-
-        Raises:
-            MatchFailure: If a size is dynamic.
-        """
+        """:class:`MatchFailure` if a size is dynamic."""
         shape = self.shape(type_) if self.is_tensor(type_) else (None,)
         known = tuple(size for size in shape if size is not None)
         if len(known) != len(shape):
@@ -156,11 +121,9 @@ class Rewriter:
         return known
 
     def result_type(self) -> Any:
-        """Return the converted type of the only result."""
         return self.converted_type(self.op.results[0].type)
 
     def function(self, name: str) -> Operation | None:
-        """Return the function that the op can call by ``name``, ``None`` if there is none."""
         module: Any = self.op.operation
         while module is not None and str(module.name) != "builtin.module":
             module = module.parent
@@ -169,39 +132,31 @@ class Rewriter:
         return found if found is not None and str(found.name) == "func.func" else None
 
     def type(self, text: str) -> Any:
-        """Return a type, parsed from MLIR text."""
         return self._ir.Type.parse(text, context=self._context)
 
     # Attributes and ops
 
     def attribute(self, text: str) -> Any:
-        """Return an attribute, parsed from MLIR text."""
         return self._ir.Attribute.parse(text, context=self._context)
 
     def integers(self, values: Iterable[int]) -> Any:
-        """Return an ``array<i64>``."""
+        """An ``array<i64>``."""
         return self._ir.DenseI64ArrayAttr.get(list(values), context=self._context)
 
     def number(self, value: int) -> Any:
-        """Return a 64-bit integer attribute."""
+        """A 64-bit integer attribute."""
         return self._ir.IntegerAttr.get(self.integer(64), value)
 
     def numbers(self, name: str) -> list[int | None]:
-        """Return the numbers in an attribute of the op; ``None`` is a dynamic one."""
+        """``None`` is a dynamic number."""
         return [None if each == self._dynamic else int(each) for each in self.op.attributes[name]]
 
     def filled(self, type_: Any, value: Any) -> Any:
-        """Return the constant of type ``type_`` whose elements are all equal to the attribute ``value``."""
         elements = self._ir.DenseElementsAttr.get_splat(type_, value)
         return self.make("stablehlo.constant", [], type_, value=elements)
 
     def dense(self, type_: Any, numbers: Any) -> Any:
-        """Return the constant of type ``type_`` whose elements are those of an array, or all equal to its only one.
-
-        Args:
-            type_: The type.
-            numbers: An array of one dimension, of integers of 8 to 64 bits or of IEEE floats.
-        """
+        """``numbers`` has one dimension, of integers of 8 to 64 bits or IEEE floats; a single one is repeated."""
         if len(numbers) == 1:
             element = type_.element_type
             if self.is_integer(element):
@@ -211,7 +166,7 @@ class Rewriter:
         return self.make("stablehlo.constant", [], type_, value=held)
 
     def constant(self, type_: Any, number: complex) -> Any:
-        """Return the constant of type ``type_`` whose elements are all ``number``, created once per region."""
+        """Created once per region."""
         key = type_, number, str(number).startswith("-")
         if key not in self._constants:
             self._constants[key] = self._new_constant(type_, number)
@@ -231,26 +186,21 @@ class Rewriter:
         return self.make("stablehlo.constant", [], type_, value=self.attribute(f"dense<{literal}> : {type_}"))
 
     def sizes(self, values: Sequence[int]) -> Any:
-        """Return a one-dimensional constant with ``values``."""
+        """A one-dimensional constant."""
         type_ = self.tensor((len(values),), self.integer(DIMENSION_BITS))
         text = f"dense<[{', '.join(map(str, values))}]> : {type_}" if values else f"dense<> : {type_}"
         return self.make("stablehlo.constant", [], type_, value=self.attribute(text))
 
     def size(self, value: int) -> Any:
-        """Return ``value`` as a scalar constant."""
+        """A scalar constant."""
         type_ = self.tensor((), self.integer(DIMENSION_BITS))
         return self.filled(type_, self.number(value))
 
     def make(self, name: str, operands: Sequence[Any], type_: Any, **attributes: Any) -> Any:
-        """Build an op, and return its result."""
         return self.make_several(name, operands, [type_], **attributes)[0]
 
     def make_several(self, name: str, operands: Sequence[Any], types: Sequence[Any], **attributes: Any) -> list[Any]:
-        """Build an op, and return its results.
-
-        Raises:
-            MatchFailure: If it is an op of CHLO, and the provider lacks CHLO.
-        """
+        """Providers without CHLO crash on an op of it, so it is refused."""
         if name.startswith("chlo.") and "chlo" in self._provider.lacking:
             raise MatchFailure(f"{self._provider.prefix} does not have CHLO, and crashes on an op of it")
         op = self._ir.Operation.create(
@@ -272,15 +222,7 @@ class Rewriter:
         bodies: Sequence[tuple[Sequence[Any], Callable[..., Sequence[Any]]]],
         **attributes: Any,
     ) -> list[Any]:
-        """Build an op with regions of one block, and return its results.
-
-        Args:
-            name: The name of the op.
-            operands: Its operands.
-            types: The types of its results.
-            bodies: For each region, the types of its block's arguments, and a function from the arguments to results.
-            attributes: The attributes of the op.
-        """
+        """``bodies`` has for each region the types of its arguments, and a function from these to its results."""
         op = self._ir.Operation.create(
             name,
             results=list(types),
@@ -303,7 +245,7 @@ class Rewriter:
         return list(op.results)
 
     def convert_arguments(self, block: Any, element: Any) -> None:
-        """Give the arguments of a block another element type, and convert them back where the block uses them."""
+        """The arguments are converted back where the block uses them."""
         point = self._ir.InsertionPoint.at_block_begin(block)
         for argument in block.arguments:
             narrow = argument.type
@@ -322,17 +264,10 @@ class Rewriter:
         without: Iterable[str] = (),
         **attributes: Any,
     ) -> list[Any]:
-        """Build a copy of the op with other operands and results, and return its results.
+        """Copies the op and its regions, with other operands and results; the attribute ``None`` removes one.
 
-        It has the attributes of the op, and copies of its regions. Where the number of operands or results or the name
-        changes, discardable attributes without a class in the bindings are left out, and the note says so.
-
-        Args:
-            operands: Its operands, of any number.
-            types: The types of its results, of any number.
-            name: Its name; by default that of the op.
-            without: The names of attributes that it does not have.
-            attributes: Attributes that it has in addition, or instead of those of the op; ``None`` removes one.
+        Where the number of operands or results or the name changes, discardable attributes without a class in the
+        bindings are left out, and the note says so.
         """
         op = self.op.operation
         gone = {*without, *(key for key, value in attributes.items() if value is None)}
@@ -368,7 +303,7 @@ class Rewriter:
         return list(made.results)
 
     def rows(self, rows: Sequence[Sequence[int]]) -> Any:
-        """Return rows of integers, padded with -1 to one length, as a two-dimensional attribute of 64-bit integers."""
+        """Padded with -1 to one length, as a two-dimensional attribute of 64-bit integers."""
         import numpy as np  # imported here because few rewrites need it
 
         padded = np.full((len(rows), max(map(len, rows), default=0)), -1, np.int64)
@@ -377,26 +312,23 @@ class Rewriter:
         return self._provider.dense_elements(self._context, padded)
 
     def replace_later(self, result: Any, value: Any) -> None:
-        """Make ``value`` the converted value of a result of another op, which is visited after this op."""
+        """For a result of another op, which is visited after this op."""
         self.later[result] = value
 
     def module(self) -> Any:
-        """Return the module that contains the op."""
         op = self.op.operation
         while op.parent is not None:
             op = op.parent.operation
         return op
 
     def add_function(self, text: str) -> None:
-        """Add a function to the module that contains the op."""
         self.module().regions[0].blocks[0].append(self._ir.Operation.parse(text, context=self._context))
 
     def ops(self, name: str) -> list[Any]:
-        """Return all ops of a name in the module that contains the op."""
         return [op for op in self._provider.walk(self.module()) if str(op.name) == name]
 
     def body(self, values: Sequence[Any]) -> list[Any]:
-        """Inline the only block of the op with ``values`` as arguments, and return its results."""
+        """Inlines the only block of the op."""
         twin = self.op.operation.clone(ip=self._point)
         block = twin.regions[0].blocks[0]
         for argument, value in zip(block.arguments, values, strict=True):
@@ -411,30 +343,26 @@ class Rewriter:
         return returned
 
     def renamed(self, name: str) -> Any:
-        """Return the result of an op called ``name`` that is otherwise equal to the op, which has no operands."""
+        """A copy of the op, which has no operands, under another name."""
         op = self.op.operation
         text = op.get_asm(print_generic_op_form=True, enable_debug_info=True, use_local_scope=True)
         return self._parsed(text.replace(f'"{op.name}"', f'"{name}"', 1))
 
     def _parsed(self, text: str) -> Any:
-        """Return the result of an op parsed from its generic form, with its location."""
         op = self._ir.Operation.parse(text, context=self._context).operation
         self._point.insert(op)
         self.made.append(op)
         return op.results[0]
 
     def convert(self, value: Any, element: Any) -> Any:
-        """Return ``value`` converted to another element type."""
         type_ = self.tensor(self.shape(value.type), element, value.type.encoding)
         return value if type_ == value.type else self.make("stablehlo.convert", [value], type_)
 
     def reshape(self, value: Any, shape: Sequence[int]) -> Any:
-        """Return ``value`` reshaped to static sizes."""
         type_ = self.tensor(shape, value.type.element_type)
         return value if type_ == value.type else self.make("stablehlo.reshape", [value], type_)
 
     def transpose(self, value: Any, order: Sequence[int]) -> Any:
-        """Return ``value`` with its dimensions in another order."""
         if list(order) == sorted(order):
             return value
         shape = self.shape(value.type)
@@ -442,7 +370,6 @@ class Rewriter:
         return self.make("stablehlo.transpose", [value], type_, permutation=self.integers(order))
 
     def dimension(self, tensor: Any, index: int) -> Any:
-        """Return the size of a dimension of a tensor as a scalar."""
         shape = self.shape(tensor.type)
         if not 0 <= index < len(shape):
             raise MatchFailure(f"dimension {index} of {tensor.type}")
@@ -454,7 +381,7 @@ class Rewriter:
         return self.convert(asked, self.integer(DIMENSION_BITS))
 
     def joined(self, numbers: Sequence[Any], element: Any) -> Any:
-        """Return scalars as a one-dimensional tensor."""
+        """Scalars as a one-dimensional tensor."""
         if not numbers:
             return self.sizes([])
         parts = [self.reshape(number, (1,)) for number in numbers]
@@ -464,7 +391,7 @@ class Rewriter:
         )
 
     def reshaped(self, value: Any, type_: Any, sizes: Sequence[Any]) -> Any:
-        """Return ``value`` reshaped to the type ``type_`` with the sizes ``sizes``, which are scalars."""
+        """``sizes`` are scalars."""
         if all(size is not None for size in self.shape(type_)):
             return self.reshape(value, self.static(type_))
         of_sizes = self.joined(sizes, self.integer(DIMENSION_BITS))

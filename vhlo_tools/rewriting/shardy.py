@@ -1,4 +1,4 @@
-"""What a program has of Shardy's dialect, and its removal.
+"""Ops and attributes of Shardy in a program, and their removal.
 
 Sources: ``shardy/dialect/sdy/ir/ops.td``, ``attrs.td`` and ``constants.h`` in openxla/shardy.
 """
@@ -28,28 +28,18 @@ _SIDES: Final = ("arg_attrs", "res_attrs")
 
 @dataclass(frozen=True, slots=True)
 class ShardyAttribute:
-    """An attribute of Shardy on an op of another dialect, or on an argument or a result of a function.
-
-    Attributes:
-        side: For a function, the attribute that contains those of its arguments, or of its results; otherwise ``None``.
-        number: The number of the argument or the result.
-        name: The name of the attribute.
-        value: The attribute.
-    """
-
-    side: str | None
-    number: int
+    side: str | None  # attribute of a function that contains those of its arguments, or of its results; otherwise None
+    number: int  # of the argument or the result
     name: str
     value: Any
 
 
 def is_of_shardy(op: Operation) -> bool:
-    """Return whether an op is of Shardy."""
     return str(op.name).startswith(_PREFIX)
 
 
 def shardy_attributes(op: Operation) -> Iterator[ShardyAttribute]:
-    """Yield the attributes of Shardy of an op that is not of Shardy itself, and of its arguments and results."""
+    """Attributes of an op that is not of Shardy itself, and of its arguments and results."""
     if is_of_shardy(op):
         return
     for name, attribute in named_attributes(op.attributes):
@@ -63,7 +53,7 @@ def shardy_attributes(op: Operation) -> Iterator[ShardyAttribute]:
 
 
 def has_several_devices(op: Operation) -> bool:
-    """Return whether an op contains a mesh of several devices, or of one other than device 0."""
+    """Whether there is a mesh of several devices, or of one other than device 0."""
     texts = [str(each) for _, each in named_attributes(op.attributes)] if is_of_shardy(op) else []
     texts += [str(each.value) for each in shardy_attributes(op)]
     for axes, devices in (match.groups() for text in texts for match in _MESH.finditer(text)):
@@ -73,20 +63,13 @@ def has_several_devices(op: Operation) -> bool:
 
 
 def is_readable(op: Operation) -> bool:
-    """Return whether the bindings can read all attributes of the arguments and results of a function."""
+    """Whether the bindings can read all attributes of the arguments and results of a function."""
     held = [each for side in _SIDES if side in op.attributes for each in op.attributes[side]]
     return all(len(dict(named_attributes(each))) == len(each) for each in held)
 
 
 def replace_shardy(provider: Provider, op: Operation, old: ShardyAttribute, new: Mapping[str, Any]) -> None:
-    """Replace an attribute of Shardy of an op, or of an argument or a result of a function.
-
-    Args:
-        provider: The bindings.
-        op: The op, or the function; a function must be readable.
-        old: The attribute.
-        new: The attributes that are there afterwards, by name, except those that are not changed.
-    """
+    """A function must be readable; ``new`` has the attributes that are added or changed."""
     ir = provider.ir
     if old.side is None:
         del op.attributes[old.name]
@@ -137,21 +120,13 @@ _REMOVED: Final[dict[str, Build]] = {
 
 
 def drop_shardy(provider: Provider, module: ModuleOp, notes: Notes, reason: str = "") -> None:
-    """Remove the ops and attributes of Shardy from ``module``, in place.
-
-    Args:
-        provider: The bindings.
-        module: The module, valid.
-        notes: Receives a note for each op, and for each name of an attribute.
-        reason: Why attributes are removed, for the notes.
-    """
     with module.context:
         _drop_attributes(provider, module, notes, reason)
     apply_patterns(provider, module, patterns_of(_REMOVED), notes)
 
 
 def _drop_attributes(provider: Provider, module: ModuleOp, notes: Notes, reason: str) -> None:
-    """Remove the attributes of Shardy; MLIR invalidates the ops on erasure, so nothing refers to them afterwards."""
+    """MLIR invalidates the ops on erasure, so nothing refers to them afterwards."""
     for op in provider.walk(module):
         found = list(shardy_attributes(op))
         for name in dict.fromkeys(each.name for each in found):

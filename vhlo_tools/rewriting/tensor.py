@@ -14,33 +14,22 @@ from vhlo_tools.rewriting.rewriter import DIMENSION_BITS, Rewriter
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """A tensor. Numbers among the operands of its operators are constants of its type and sizes.
-
-    Attributes:
-        rewriter: The rewriter that builds ops.
-        value: The MLIR value.
-    """
+    """Numbers among the operands of its operators are constants of its type and sizes."""
 
     rewriter: Rewriter
     value: Any
 
     @property
     def type(self) -> Any:
-        """The MLIR type."""
         return self.value.type
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes of the dimensions.
-
-        Raises:
-            MatchFailure: If a size is dynamic.
-        """
+        """:class:`MatchFailure` if a size is dynamic."""
         return self.rewriter.static(self.type)
 
     @property
     def element(self) -> Any:
-        """The element type."""
         return self.type.element_type
 
     # Elementwise
@@ -73,38 +62,36 @@ class Tensor:
         return self.apply("shift_left", other)
 
     def __rshift__(self, other: Tensor | int) -> Tensor:
-        """Return the bits shifted right, with zeros from the left."""
+        """Zeros come from the left."""
         return self.apply("shift_right_logical", other)
 
     def apply(self, name: str, *others: Tensor | complex) -> Tensor:
-        """Return the result of the op ``name``, whose type is that of its operands."""
+        """The result has the type of the operands."""
         operands = [self.value, *(self._operand(other) for other in others)]
         return self._made(name, operands, self.type)
 
     def compare(self, direction: str, other: Tensor | complex) -> Tensor:
-        """Return where the tensor is ``EQ``, ``NE``, ``LT``, ``LE``, ``GT`` or ``GE`` to ``other``."""
+        """``direction`` is ``EQ``, ``NE``, ``LT``, ``LE``, ``GT`` or ``GE``."""
         type_ = self._of(self.rewriter.integer(1))
         held = self.rewriter.attribute(f"#stablehlo<comparison_direction {direction}>")
         return self._made("compare", [self.value, self._operand(other)], type_, comparison_direction=held)
 
     def convert(self, element: Any) -> Tensor:
-        """Return the numbers converted to another element type."""
         return Tensor(self.rewriter, self.rewriter.convert(self.value, element))
 
     def bits(self, element: Any) -> Tensor:
-        """Return the bits as elements of another type of the same width."""
+        """The same bits, as elements of another type of the same width."""
         type_ = self._of(element)
         return self if type_ == self.type else self._made("bitcast_convert", [self.value], type_)
 
     def part(self, name: str) -> Tensor:
-        """Return the ``real`` or ``imag`` parts; the tensor itself if it is not complex."""
+        """``name`` is ``real`` or ``imag``; a tensor that is not complex is returned itself."""
         if not self.rewriter.is_complex(self.type):
             return self
         type_ = self.rewriter.tensor(self.shape, self.element.element_type)
         return self._made(name, [self.value], type_)
 
     def conjugate(self) -> Tensor:
-        """Return the complex conjugates; the tensor itself if it is not complex."""
         if not self.rewriter.is_complex(self.type):
             return self
         return self._made("complex", [self.part("real").value, self.part("imag").apply("negate").value], self.type)
@@ -112,11 +99,10 @@ class Tensor:
     # Shapes
 
     def reshape(self, *shape: int) -> Tensor:
-        """Return the tensor with other sizes."""
         return Tensor(self.rewriter, self.rewriter.reshape(self.value, shape))
 
     def broadcast(self, shape: Sequence[int], dimensions: Sequence[int] = ()) -> Tensor:
-        """Return the tensor broadcast to ``shape``; its own dimensions become ``dimensions``."""
+        """Its own dimensions become ``dimensions``."""
         type_ = self.rewriter.tensor(shape, self.element)
         held = self.rewriter.integers(dimensions)
         return (
@@ -126,7 +112,6 @@ class Tensor:
         )
 
     def slice(self, dimension: int, start: int, limit: int) -> Tensor:
-        """Return a slice along one dimension."""
         starts, limits = [0] * len(self.shape), list(self.shape)
         starts[dimension], limits[dimension] = start, limit
         bounds = {"start_indices": starts, "limit_indices": limits, "strides": [1] * len(limits)}
@@ -136,32 +121,28 @@ class Tensor:
         )
 
     def entry(self, index: int) -> Tensor:
-        """Return an element of a tensor of one dimension as a scalar."""
         return self.slice(0, index, index + 1).reshape()
 
     def reverse(self, *dimensions: int) -> Tensor:
-        """Return the tensor reversed along ``dimensions``."""
         return self._made("reverse", [self.value], self.type, dimensions=self.rewriter.integers(dimensions))
 
     def transpose(self, *order: int) -> Tensor:
-        """Return the tensor with its dimensions permuted."""
         type_ = self.rewriter.tensor([self.shape[each] for each in order], self.element)
         return self._made("transpose", [self.value], type_, permutation=self.rewriter.integers(order))
 
     def take(self, starts: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
-        """Return the slice of ``sizes`` that starts at ``starts``, which are scalars."""
+        """``starts`` are scalars."""
         type_ = self.rewriter.tensor(sizes, self.element)
         operands = [self.value, *(start.value for start in starts)]
         return self._made("dynamic_slice", operands, type_, slice_sizes=self.rewriter.integers(sizes))
 
     def put(self, part: Tensor, starts: Sequence[Tensor]) -> Tensor:
-        """Return the tensor with the slice that starts at ``starts``, which are scalars, replaced by ``part``."""
+        """``starts`` are scalars."""
         return self._made(
             "dynamic_update_slice", [self.value, part.value, *(start.value for start in starts)], self.type
         )
 
     def reduce(self, name: str, dimensions: Sequence[int], initial: complex = 0) -> Tensor:
-        """Return the reduction of all elements along ``dimensions`` by the op ``name``."""
         rewriter = self.rewriter
         scalar = rewriter.tensor((), self.element)
         kept = [size for index, size in enumerate(self.shape) if index not in dimensions]
@@ -178,7 +159,6 @@ class Tensor:
         return other.value if isinstance(other, Tensor) else constant_like(self.rewriter, self.value, other)
 
     def _of(self, element: Any) -> Any:
-        """Return the type with other elements."""
         return self.rewriter.tensor(self.rewriter.shape(self.type), element, self.type.encoding)
 
     def _made(self, name: str, operands: Sequence[Any], type_: Any, **attributes: Any) -> Tensor:
@@ -186,7 +166,7 @@ class Tensor:
 
 
 def constant_like(rewriter: Rewriter, value: Any, number: complex) -> Any:
-    """Return a tensor of the type and the sizes of ``value`` whose elements are all ``number``."""
+    """In the type and sizes of ``value``, which may be dynamic."""
     shape = rewriter.shape(value.type)
     if None not in shape:
         return rewriter.constant(value.type, number)
@@ -196,12 +176,11 @@ def constant_like(rewriter: Rewriter, value: Any, number: complex) -> Any:
 
 
 def tensors(rewriter: Rewriter) -> list[Tensor]:
-    """Return the operands of the rewriter's op."""
     return [Tensor(rewriter, value) for value in rewriter.op.operands]
 
 
 def select(where: Tensor, one: Tensor | complex, other: Tensor | complex) -> Tensor:
-    """Return ``one`` where the condition is true, and ``other`` elsewhere; at least one of them must be a tensor."""
+    """At least one of the values must be a tensor."""
     typed = one if isinstance(one, Tensor) else other
     assert isinstance(typed, Tensor)
     rewriter = where.rewriter
@@ -212,15 +191,7 @@ def select(where: Tensor, one: Tensor | complex, other: Tensor | complex) -> Ten
 
 
 def spread(value: Any, type_: Any, along: Sequence[int], sizes: Sequence[Any], rewriter: Rewriter) -> Any:
-    """Return a tensor broadcast to a type, which may be dynamic.
-
-    Args:
-        value: The tensor.
-        type_: The type.
-        along: For each dimension of the tensor, the dimension of the result.
-        sizes: The sizes of the result as scalars, if it is dynamic.
-        rewriter: The rewriter that builds ops.
-    """
+    """``along`` has the result's dimension for each of ``value``; ``sizes`` are scalars, for a dynamic ``type_``."""
     name, operands = "stablehlo.broadcast_in_dim", [value]
     if None in rewriter.shape(type_):
         name, operands = (
@@ -231,13 +202,11 @@ def spread(value: Any, type_: Any, along: Sequence[int], sizes: Sequence[Any], r
 
 
 def iota(rewriter: Rewriter, shape: Sequence[int], element: Any, dimension: int = 0) -> Tensor:
-    """Return a tensor of the indices along ``dimension``."""
     type_ = rewriter.tensor(shape, element)
     return Tensor(rewriter, rewriter.make("stablehlo.iota", [], type_, iota_dimension=rewriter.number(dimension)))
 
 
 def concatenate(parts: Sequence[Tensor], dimension: int) -> Tensor:
-    """Return the concatenation of ``parts`` along ``dimension``."""
     rewriter, shape = parts[0].rewriter, list(parts[0].shape)
     shape[dimension] = sum(part.shape[dimension] for part in parts)
     type_ = rewriter.tensor(shape, parts[0].element)
@@ -246,14 +215,7 @@ def concatenate(parts: Sequence[Tensor], dimension: int) -> Tensor:
 
 
 def loop(rewriter: Rewriter, count: int, initial: Tensor, step: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Return the result of applying ``step`` to ``initial`` ``count`` times.
-
-    Args:
-        rewriter: The rewriter that builds ops.
-        count: The number of steps.
-        initial: The value before the first step.
-        step: Builds the next value from the number of the step, a scalar ``i64``, and the current value.
-    """
+    """``step`` gets the number of the step, a scalar ``i64``, and the current value."""
     of_count = rewriter.tensor((), rewriter.integer(64))
     types = [of_count, initial.type]
 

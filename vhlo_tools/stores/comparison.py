@@ -1,4 +1,4 @@
-"""What the comparison of two stores says of each program, as a table."""
+"""Results of the comparison of two stores, program by program, as a table."""
 
 from __future__ import annotations
 
@@ -63,20 +63,13 @@ class PairRecord:
 
 @dataclass(slots=True)
 class PairSummary:
-    """Counts of pairs, in constant memory.
-
-    Attributes:
-        files: The number of pairs by status.
-        sizes: The size of the files by status, in bytes: that of the first, or of the one there is.
-        verified: The number of equal pairs by proof.
-    """
+    """Counts of pairs, in constant memory."""
 
     files: Counter[PairStatus] = field(default_factory=Counter)
-    sizes: Counter[PairStatus] = field(default_factory=Counter)
-    verified: Counter[str] = field(default_factory=Counter)
+    sizes: Counter[PairStatus] = field(default_factory=Counter)  # in bytes: of the first file, or of the only one
+    verified: Counter[str] = field(default_factory=Counter)  # equal pairs by proof
 
     def add(self, record: PairRecord) -> None:
-        """Count a pair."""
         self.files[record.status] += 1
         self.sizes[record.status] += record.size or record.new_size
         if record.verified is not None:
@@ -84,11 +77,9 @@ class PairSummary:
 
     @property
     def ok(self) -> bool:
-        """Whether all pairs compute the same."""
         return self.files.total() == self.files["same"]
 
     def as_json(self) -> dict[str, object]:
-        """Return the counts as a JSON object."""
         return {
             "files": {status: self.files[status] for status in _STATUSES if self.files[status]},
             "sizes": {status: self.sizes[status] for status in _STATUSES if self.files[status]},

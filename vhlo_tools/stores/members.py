@@ -1,4 +1,4 @@
-"""The programs of a store: finding their files, and what the head of each says."""
+"""Programs of a store: their files, and what the head of each says."""
 
 from __future__ import annotations
 
@@ -24,24 +24,12 @@ _SEEN_FROM_HEAD: Final = frozenset({Kind.MLIR_BYTECODE, Kind.MLIR_TEXT, Kind.HLO
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A file, as it was found.
-
-    Attributes:
-        path: Its path as the user named it, or as it was found below that; relative to the working directory, or a URL.
-        size: Its size in bytes; 0 if it is unknown.
-    """
-
-    path: str
-    size: int = 0
+    path: str  # Path or URL as the user named it, or as found below that; relative to the working directory.
+    size: int = 0  # in bytes; 0 if it is unknown
 
 
 def listed_at(path: str, exclude: tuple[str, ...]) -> Iterator[ListedFile]:
-    """Yield the files that a path selects, in the order of their names, each with its size.
-
-    Args:
-        path: As for :func:`~vhlo_tools.formats.programs_at`.
-        exclude: Globs of files and folders to leave out.
-    """
+    """Yield the files that a path selects, in the order of their names, each with its size."""
     where = place(path)
     if isinstance(where, Url):
         # Their listing says how large objects are.
@@ -57,11 +45,7 @@ def _size_of(path: str) -> int:
 
 
 def files_of(path: str, exclude: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files that a path matches, in no particular order.
-
-    Raises:
-        MigrationError: If the path matches none.
-    """
+    """In no particular order; ``MigrationError`` if the path matches nothing."""
     members = programs_at(path, exclude, ordered=False)
     first = next(members, None)
     if first is None:

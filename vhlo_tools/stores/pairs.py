@@ -1,4 +1,4 @@
-"""The programs of two stores, each with its partner in the other."""
+"""Programs of two stores, each with its partner in the other."""
 
 from __future__ import annotations
 
@@ -30,53 +30,30 @@ _LEFT: Final = "SELECT path, place, size FROM files WHERE NOT paired ORDER BY pa
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A program in one or both of two stores.
+    """A program in one or both of two stores."""
 
-    Attributes:
-        path: Its path relative to the second store, or to the first if it is only there.
-        before: Its path or URL in the first store.
-        after: Its path or URL in the second store.
-        old_size: The size of the first in bytes; 0 if it is unknown.
-        new_size: The size of the second in bytes.
-    """
-
-    path: str
+    path: str  # relative to the second store, or to the first if it is only there
     before: str | None
     after: str | None
-    old_size: int = 0
-    new_size: int = 0
+    old_size: int = 0  # in bytes; 0 if unknown
+    new_size: int = 0  # in bytes; 0 if unknown
 
     @property
     def size(self) -> int:
-        """The size of both in bytes."""
         return self.old_size + self.new_size
 
 
 class Pairs:
-    """The programs of two stores in pairs; an iterator.
+    """Iterator over the programs of two stores (folders, prefixes of URLs, or globs) in pairs of equal relative paths.
 
-    Programs are paired by their paths relative to the stores. What a migration writes for a program of a kind that it
-    does not replace, ``NAME.mlirbc`` for ``NAME.mlir``, is paired with that. The first store is listed at once, on disk
-    as far as it is large, and the second while pairs are taken. Pairs come in the order of the second store, then
-    those that are only in the first, ordered by path.
-
-    Args:
-        before: The first store: a folder, a prefix of URLs, or a glob.
-        after: The second store.
-        exclude: Globs of files and folders to leave out.
-
-    Attributes:
-        number: The number of pairs that have been found so far.
-        size: The size of their files in bytes.
-        is_complete: Whether all have been found.
-
-    Raises:
-        MigrationError: If one of the paths is not a store, or has no programs.
+    The result of a migration that does not replace, ``NAME.mlirbc`` for ``NAME.mlir``, is paired with its source. The
+    first store is listed at once, on disk as far as it is large, and the second while pairs are taken. Pairs come in
+    the order of the second store, then those that are only in the first, by path.
     """
 
     def __init__(self, before: str, after: str, exclude: tuple[str, ...] = ()) -> None:
-        self.number: int = 0
-        self.size: int = 0
+        self.number: int = 0  # of pairs found so far
+        self.size: int = 0  # in bytes, of the files found so far
         self.is_complete: bool = False
         # A URL of a file is its path.
         self._stores = tuple(str(place(each)) for each in (before, after))
@@ -120,11 +97,7 @@ class Pairs:
         return pair
 
     def _files(self, which: int) -> Iterator[tuple[str, ListedFile]]:
-        """Yield the programs of a store, each with its relative path; those of the other store are not its own.
-
-        Raises:
-            MigrationError: If there is none.
-        """
+        """Yield the programs of a store with relative paths, without those of the other store within it."""
         base, inner = self._bases[which], _inside(self._bases[1 - which], self._bases[which])
         is_empty = True
         for file in listed_at(self._stores[which], self._exclude):
@@ -137,7 +110,7 @@ class Pairs:
 
 
 def _inside(inner: str, outer: str) -> str | None:
-    """Return the relative path of a folder that is within another, with a slash at its end; ``None`` if it is not."""
+    """Return the relative path of a folder that is within another, with a slash at its end."""
     if is_url(inner) != is_url(outer):
         return None
     separator = "/" if is_url(inner) else os.sep
@@ -146,7 +119,7 @@ def _inside(inner: str, outer: str) -> str | None:
 
 
 def _partners(database: sqlite3.Connection, path: str) -> list[tuple[str, ListedFile]]:
-    """Return what a program of the second store may be made of, each with its relative path."""
+    """Return possible sources of a program of the second store, each with its relative path."""
     if found := _rows(database, _SAME_PATH, path):
         return found
     return [(of, file) for of, file in _rows(database, _RESULT, path) if look_at(file.path)[0] not in {None, *IN_PLACE}]

@@ -1,4 +1,4 @@
-"""Places in stores: what files are relative to, and where the results of their migration stand."""
+"""Places in stores: bases of relative paths, and destinations of results of a migration."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ RESULT_SUFFIX: Final = ".mlirbc"
 
 
 def resolved(path: str) -> str:
-    """Return a path with all links resolved; a URL stays."""
+    """Resolve all links in a path; a URL stays."""
     return path if is_url(path) else os.path.realpath(path)
 
 
 def below(folder: str, path: str, base: str) -> str:
-    """Return the place in ``folder`` for a file that has ``path``, which is in ``base``."""
+    """Return the place in ``folder`` for a file at ``path``, which is in ``base``."""
     relative = relative_to(base, path)
     if is_url(folder):
         return f"{folder.rstrip('/')}/{relative}"
@@ -33,28 +33,23 @@ def below(folder: str, path: str, base: str) -> str:
 
 
 def relative_to(base: str, path: str) -> str:
-    """Return the path of a file in ``base`` relative to it, with forward slashes."""
+    """Return a relative path with forward slashes."""
     return path[len(base) :].lstrip("/") if is_url(path) else os.path.relpath(path, base).replace(os.sep, "/")
 
 
 def result_at(destination: str, kind: Kind | None) -> str:
-    """Return where the result of a file's migration stands.
-
-    Args:
-        destination: Where it would stand if it replaced the file; it does for an artifact.
-        kind: The kind of the file, if known.
-    """
+    """Return the destination of a result; only some kinds of files are replaced."""
     return destination if kind is None or kind in IN_PLACE else str(place(destination).with_suffix(RESULT_SUFFIX))
 
 
 def result_name(relative: str) -> str:
-    """Return the relative path of the result of a file that is not replaced, as :func:`result_at` does."""
+    """As :func:`result_at`, for the relative path of a file that is not replaced."""
     folder, slash, name = relative.rpartition("/")
     return f"{folder}{slash}{PurePosixPath(name).stem}{RESULT_SUFFIX}"
 
 
 def is_store(path: str) -> bool:
-    """Return whether a path stands for many programs: a folder, a prefix of keys, or a glob that is no file's name."""
+    """Whether a path stands for many programs: a folder, a prefix of keys, or a glob that is no file's name."""
     where = place(path)
     if isinstance(where, Url):
         from vhlo_tools.remote import is_glob, objects_under, stamp_of
@@ -68,10 +63,7 @@ def is_store(path: str) -> bool:
 
 
 def base_of(path: str) -> str:
-    """Return the folder that the files of a path are relative to: the path itself, its parent, or that of the glob.
-
-    For a URL, it ends with a slash, except for a bucket.
-    """
+    """Return the folder that files of a path are relative to; for a URL with a final slash, except for a bucket."""
     if is_url(path):
         return _base_of_objects(path)
     if Path(path).is_dir():

@@ -1,4 +1,4 @@
-"""The identity of what a file or an object holds, by which a change by somebody else is noticed."""
+"""Identity of the content of a file or an object, by which a change by somebody else is noticed."""
 
 from __future__ import annotations
 
@@ -18,27 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The identity of a file's content: size, modification time and inode; that of an object: size and token.
-
-    Attributes:
-        size: The size in bytes.
-        modified: The modification time in nanoseconds.
-        inode: The inode number.
-        token: What a store compares in conditional requests: an ETag, or a generation.
-    """
+    """Identity of a file's content: size, modification time and inode; of an object's: size and token."""
 
     size: int
-    modified: int = 0
+    modified: int = 0  # in nanoseconds
     inode: int = 0
-    token: str | None = None
+    token: str | None = None  # for conditional requests: an ETag, or a generation
 
     @classmethod
     def of(cls, path: str) -> Self:
-        """Return the stamp of a file or an object.
-
-        Raises:
-            OSError: If it does not exist.
-        """
         if is_url(path):
             from vhlo_tools.remote import stamp_of
 
@@ -51,19 +39,17 @@ class Stamp:
 
     @classmethod
     def of_object(cls, stamp: ObjectStamp) -> Self:
-        """Return the stamp of an object, as its store describes it."""
         return cls(stamp.size, token=stamp.token)
 
 
 def object_url(path: str) -> Url:
-    """Return the URL of an object, of which ``path`` is the text."""
     found = place(path)
     assert isinstance(found, Url)
     return found
 
 
 def hash_at(path: str) -> str | None:
-    """Return the SHA-256 of a file or an object, or ``None`` if it does not exist or cannot be read."""
+    """Return the SHA-256; ``None`` if the file or object does not exist or cannot be read."""
     with suppress(OSError):
         return digest_of(read_bytes(place(path))).hex()
     return None

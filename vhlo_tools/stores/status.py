@@ -1,4 +1,4 @@
-"""The status of the files of a store on a day, as a table."""
+"""Status of the files of a store on a day, as a table."""
 
 from __future__ import annotations
 
@@ -18,29 +18,15 @@ StatusName = Literal["left", "leaves", "within", "none", "unreadable"]
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """A file of a store on a day.
-
-    Attributes:
-        file: The file.
-        status: Whether it has left a window (``left``), leaves one within the horizon (``leaves``) or stays longer
-            (``within``); ``none`` if no window is known, ``unreadable`` if it could not be read.
-        leaves: The window that it leaves first, and its last day.
-    """
+    """A file of a store on a day."""
 
     file: StoreFile
-    status: StatusName
-    leaves: tuple[WindowName, date] | None
+    status: StatusName  # left a window, leaves one within the horizon, stays longer; no window, unreadable
+    leaves: tuple[WindowName, date] | None  # the window that it leaves first, and its last day
 
     @classmethod
     def of(cls, file: StoreFile, windows: tuple[WindowName, ...], today: date, end: date) -> FileStatus:
-        """Return the status of a file.
-
-        Args:
-            file: The file.
-            windows: The windows that count.
-            today: The day.
-            end: The last day of the horizon.
-        """
+        """``end`` is the last day of the horizon; only ``windows`` count."""
         leaves = file.leaves(windows)
         if file.error is not None:
             return cls(file, "unreadable", leaves)

@@ -138,20 +138,9 @@ def _refuses(artifact: Artifact, version: Version) -> bool:
 def watch_store(
     paths: Sequence[str], workers: Workers, *, windows: Sequence[WindowName], today: date, exclude: tuple[str, ...] = ()
 ) -> Iterator[StoreFile]:
-    """Yield the programs of a store, ordered by the end of the first window that they leave; unreadable ones last.
+    """Yield programs by the end of the first window that they leave; unreadable ones last.
 
     Until all files are read, results are stored on disk and not in memory.
-
-    Args:
-        paths: Files, folders and globs.
-        workers: The workers that read the files.
-        windows: The windows to consider.
-        today: The current day.
-        exclude: Globs of files and folders to leave out.
-
-    Raises:
-        MigrationError: If one of the paths matches no file.
-        WorkerError: If the processes crash and cannot be replaced.
     """
     database = sqlite3.connect("")
     try:

@@ -70,11 +70,7 @@ class ReadingReleases:
 
 
 def horizon_end(horizon: str, today: date) -> date:
-    """Return the last day of a horizon that starts ``today``, such as ``90d``, ``4w``, ``6m`` or ``2y``.
-
-    Raises:
-        UnknownTargetError: If ``horizon`` is malformed or too far in the future.
-    """
+    """Return the last day of a horizon such as ``90d``, ``4w``, ``6m`` or ``2y``."""
     match = re.fullmatch(r"([0-9]+)([dwmy])", horizon, re.ASCII)
     if match is None:
         raise UnknownTargetError(
@@ -90,20 +86,15 @@ def horizon_end(horizon: str, today: date) -> date:
 
 
 def written_on(version: Version) -> date | None:
-    """Return the first day on which a file of a StableHLO version can have been written; ``None`` if it is unknown."""
+    """Return the first day on which a file of a StableHLO version can have been written."""
     return next((each.date for each in known_versions() if each.version == version.minor_release), None)
 
 
 def ends_of(version: Version, *, jax_export: date | None = None) -> dict[WindowName, date]:
-    """Return the last days of the windows of a file; an empty dictionary if its version is unknown.
+    """Return the last days of the windows of a file; ``jax_export`` is the first day for a jax.export file.
 
-    ``backward``: releases until then are guaranteed to read the file. ``forward``: releases until then are guaranteed
-    to be able to write files for the readers of its version. ``jax-export``: for a jax.export file, releases of jax
-    until then are guaranteed to call it.
-
-    Args:
-        version: The StableHLO version that the file was written for.
-        jax_export: For a jax.export file, the first day on which jax can have written it.
+    Until then, ``backward``: releases read the file; ``forward``: releases can write for readers of its version;
+    ``jax-export``: releases of jax call it.
     """
     came = written_on(version)
     begins: dict[WindowName, date | None] = {"backward": came, "forward": came, "jax-export": jax_export}
@@ -115,18 +106,13 @@ def ends_of(version: Version, *, jax_export: date | None = None) -> dict[WindowN
 
 
 def jax_readers(releases: Sequence[JaxRelease], today: date) -> tuple[ReadingReleases, ...]:
-    """Return releases of jax until ``today`` as a range; an empty tuple if there are none."""
+    """Return releases until ``today`` as a range."""
     out = [each.release for each in releases if each.date <= today]
     return (ReadingReleases("jax", out[0], out[-1]),) if out else ()
 
 
 def readers_since(versions: Iterable[Version], today: date) -> tuple[ReadingReleases, ...]:
-    """Return the releases until ``today`` that contain one of ``versions``.
-
-    Args:
-        versions: Minor versions.
-        today: The last day to consider.
-    """
+    """Return the releases until ``today`` that contain one of ``versions``, which are minor."""
     return _readers(frozenset(versions), today)
 
 

@@ -25,11 +25,7 @@ _TYPES: Final[Mapping[PlainKind, str]] = {
 
 
 def require_pyarrow() -> None:
-    """Import pyarrow, which is optional.
-
-    Raises:
-        MissingExtraError: If it is not installed.
-    """
+    """Raise ``MissingExtraError`` without pyarrow, which is optional."""
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
@@ -40,7 +36,7 @@ def require_pyarrow() -> None:
 
 
 def arrow_fields(columns: Iterable[Column[Any]]) -> list[pyarrow.Field]:
-    """Return columns as fields of Arrow, with their descriptions as metadata."""
+    """Descriptions become metadata."""
     import pyarrow
 
     return [pyarrow.field(each.name, _type(each.kind), metadata={"description": each.description}) for each in columns]

@@ -1,4 +1,4 @@
-"""Declared tables: columns with names, kinds of values, descriptions, and where each value comes from."""
+"""Declared tables: columns with names, kinds of values, descriptions, and the origin of each value."""
 
 from __future__ import annotations
 
@@ -15,22 +15,14 @@ PlainKind = Literal["text", "flag", "integer", "seconds", "day"]
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """The kind of a list.
-
-    Attributes:
-        item: The kind of its items.
-    """
+    """The kind of a list."""
 
     item: CellKind
 
 
 @dataclass(frozen=True, slots=True)
 class StructOf:
-    """The kind of a value with columns of its own.
-
-    Attributes:
-        columns: The columns, which take their values from the value.
-    """
+    """The kind of a value with columns of its own."""
 
     columns: tuple[Column[Any], ...]
 
@@ -40,29 +32,13 @@ CellKind = PlainKind | ListOf | StructOf
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[_Row]):
-    """A column.
-
-    Attributes:
-        name: The name: lower case with underscores, for queries without quotes.
-        kind: The kind of its values. Any of them may be missing.
-        description: What it says, with its unit.
-        value: Returns the value in a row, or ``None``.
-    """
-
-    name: str
-    kind: CellKind
-    description: str
+    name: str  # lower case with underscores, for queries without quotes
+    kind: CellKind  # of the values, any of which may be missing
+    description: str  # with the unit
     value: Callable[[_Row], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[_Row]):
-    """A table.
-
-    Attributes:
-        name: The name, by which a reader knows what the columns are.
-        columns: The columns, in order.
-    """
-
-    name: str
+    name: str  # by which a reader knows what the columns are
     columns: tuple[Column[_Row], ...]

@@ -1,4 +1,4 @@
-"""The columns of findings, which the results about a program have in a list."""
+"""Columns of findings, which the results about a program have in a list."""
 
 from __future__ import annotations
 

@@ -41,16 +41,7 @@ class _Sink(io.RawIOBase):
 
 
 def parquet_chunks(table: Table[_Row], rows: Iterable[_Row], said: Mapping[str, str] | None = None) -> Iterator[bytes]:
-    """Return the bytes of a Parquet file with a table, as an iterator that takes rows as it goes.
-
-    Args:
-        table: The table.
-        rows: Its rows.
-        said: What holds for all rows, which becomes metadata of the file as does the name of the table.
-
-    Raises:
-        MissingExtraError: If pyarrow is not installed. It is raised before any row is taken.
-    """
+    """Yield a Parquet file while taking rows; ``said`` holds for all rows, and becomes metadata of the file."""
     require_pyarrow()
     import pyarrow
 
@@ -83,7 +74,6 @@ def _cell(column: Column[_Row], row: _Row) -> Any:
 
 
 def _plain(kind: CellKind, value: Any) -> Any:
-    """Return a value as pyarrow takes it."""
     match kind:
         case _ if value is None:
             return None

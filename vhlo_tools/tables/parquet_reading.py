@@ -26,34 +26,18 @@ _LONGEST: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """A table in one Parquet file, or in all files of a folder.
-
-    Attributes:
-        table: The table.
-        files: The files, in order of their paths.
-        said: What the metadata of the files say, beside the name of the table; values that differ are joined by commas.
-        rows: The number of rows.
-    """
+    """A table in one Parquet file, or in all files of a folder."""
 
     table: Table[Any]
     files: tuple[Path, ...]
-    said: Mapping[str, str]
-    rows: int
+    said: Mapping[str, str]  # other metadata of the files; values that differ are joined by commas
+    rows: int  # number of rows
 
     @classmethod
     def of(cls, path: Path, tables: Sequence[Table[Any]]) -> Self:
-        """Find out which table is at a path.
+        """Find out which of ``tables`` is at a path: a file, or a folder, searched with its subfolders.
 
-        Args:
-            path: A Parquet file, or a folder, whose ``*.parquet`` count, in its folders too; names that begin with a
-                dot or an underscore do not, as usual for data sets.
-            tables: The tables that it can be.
-
-        Raises:
-            MissingExtraError: If pyarrow is not installed.
-            ResultsError: If a file is damaged or not of such a table, if two are of different tables, or if there is
-                none.
-            OSError: If a file cannot be opened.
+        As usual for data sets, names that begin with a dot or an underscore do not count.
         """
         require_pyarrow()
         files = tuple(_files_in(path)) if path.is_dir() else (path,)
@@ -78,15 +62,6 @@ class StoredTable:
         return cls(first, files, {name: ", ".join(sorted(values)) for name, values in said.items()}, rows)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-        """Yield batches of rows.
-
-        Args:
-            columns: The names of the columns to read.
-
-        Raises:
-            ResultsError: If a file is damaged.
-            OSError: If a file cannot be opened.
-        """
         for each in self.files:
             with _opened(each) as file:
                 for batch in file.iter_batches(batch_size=_BATCH, columns=list(columns), use_threads=False):
@@ -103,7 +78,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[ParquetFile]:
-    """Open a file; whatever pyarrow finds wrong in it is an error that names it."""
+    """Open a file; errors of pyarrow name it."""
     from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
@@ -127,7 +102,7 @@ def _opened(path: Path) -> Iterator[ParquetFile]:
 
 
 def _described(path: Path, file: ParquetFile, tables: Sequence[Table[Any]]) -> tuple[Table[Any], dict[str, str]]:
-    """Return the table of a file, and what else its metadata say."""
+    """Return the table of a file, and its other metadata."""
     schema = file.schema_arrow
     said = {
         key.decode("utf-8", "replace").removeprefix(PREFIX): value.decode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """Command-line arguments parsed as by LLVM's programs, with a table of options.
 
-Source: ``llvm/lib/Support/CommandLine.cpp`` in llvm/llvm-project: one dash or two, a value after ``=`` or, if an
-option requires one, as the next argument; ``--`` ends the options.
+Source: ``llvm/lib/Support/CommandLine.cpp`` in llvm/llvm-project: one dash or two, a value after ``=`` or, if an option
+requires one, as the next argument; ``--`` ends the options.
 """
 
 from __future__ import annotations
@@ -28,55 +28,31 @@ class UsageError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a program.
-
-    Attributes:
-        name: Its name, without dashes.
-        description: The description in the help.
-        kind: Whether it has a value.
-        value: The name of its value in the help.
-        choices: The values that it accepts; empty if it accepts any.
-        is_number: Whether its value is an unsigned number of 32 bits.
-        is_hidden: Whether only ``--help-hidden`` lists it.
-        is_secret: Whether it is listed nowhere.
-        alias: An alternative name.
-    """
-
-    name: str
+    name: str  # without dashes
     description: str = ""
     kind: Kind = "flag"
-    value: str = "string"
-    choices: tuple[str, ...] = ()
-    is_number: bool = False
-    is_hidden: bool = False
-    is_secret: bool = False
+    value: str = "string"  # the name of its value in the help
+    choices: tuple[str, ...] = ()  # empty if it accepts any value
+    is_number: bool = False  # an unsigned number of 32 bits
+    is_hidden: bool = False  # only ``--help-hidden`` lists it
+    is_secret: bool = False  # listed nowhere
     alias: str = ""
 
 
 @dataclass(slots=True)
 class Arguments:
-    """Parsed arguments.
-
-    Attributes:
-        values: The value of each given option, the last one if an option is given several times.
-        others: Options that are not in the table, in order, each with its value.
-        files: Arguments that are not options.
-    """
-
-    values: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)  # the last value if an option is given several times
+    #: options that are not in the table, each with its value
     others: list[tuple[str, str]] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Return whether a flag is on."""
         return default if name not in self.values else truth_of(self.values[name]) is True
 
     def number(self, name: str) -> int | None:
-        """Return the value of an option as a number; ``None`` if the option is not given."""
         return int(self.values[name]) if name in self.values else None
 
     def text(self, name: str, default: str | None = None) -> str | None:
-        """Return the value of an option."""
         return self.values.get(name, default)
 
 
@@ -86,16 +62,10 @@ def parse_arguments(
     takes: Callable[[str], bool] = lambda name: False,
     known: Callable[[], Iterable[str]] = tuple,
 ) -> Arguments:
-    """Parse arguments.
+    """Parse arguments without the name of the program; ``sections`` has the options by section title.
 
-    Args:
-        arguments: The arguments, without the name of the program.
-        sections: The options of the program, by section title.
-        takes: Returns whether the program accepts an additional name, as a flag or with a value after ``=``.
-        known: Returns the additional names, for suggestions after a mistyped one.
-
-    Raises:
-        UsageError: If the program does not accept an option, or an option does not accept its value.
+    ``takes`` accepts additional names (a flag or ``=`` value), and ``known`` lists them for suggestions after a
+    mistyped one.
     """
     table = {
         name: each for options in sections.values() for each in options for name in (each.name, each.alias) if name
@@ -138,7 +108,7 @@ def _checked(option: Option, value: str) -> str:
 
 
 def truth_of(value: str) -> bool | None:
-    """Return the value of a flag as a boolean; ``None`` if it is not a valid one."""
+    """Return ``None`` if the value is not a valid boolean."""
     return _TRUTHS.get(value, _FALSEHOODS.get(value))
 
 
@@ -153,14 +123,6 @@ def _unknown(argument: str, name: str, known: Sequence[str], table: Mapping[str,
 
 
 def help_text(overview: str, usage: str, sections: Mapping[str, Iterable[Option]], hidden: bool) -> str:
-    """Return the text of ``--help``.
-
-    Args:
-        overview: The description of the program.
-        usage: The usage line.
-        sections: Its options, by section title.
-        hidden: Whether to include rarely needed options.
-    """
     lines = [f"OVERVIEW: {overview}", "", f"USAGE: {usage}", "", "OPTIONS:"]
     for title, options in sections.items():
         shown = [each for each in options if not each.is_secret and (hidden or not each.is_hidden)]

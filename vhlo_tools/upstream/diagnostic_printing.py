@@ -1,4 +1,4 @@
-"""Printing of MLIR diagnostics, with the source line that they refer to.
+"""Print MLIR diagnostics, with the source line that they refer to.
 
 Source: ``SourceMgrDiagnosticHandler`` in ``mlir/lib/IR/Diagnostics.cpp`` and ``SMDiagnostic::print`` in
 ``llvm/lib/Support/SourceMgr.cpp``, both in llvm/llvm-project.
@@ -24,13 +24,7 @@ _CALLS: Final = 10
 
 
 class DiagnosticPrinter:
-    """A printer of the diagnostics about a source.
-
-    Args:
-        source: The source.
-        write: Receives the text.
-        shows_ops: Whether to print notes that show the op at fault.
-    """
+    """``shows_ops`` prints notes that show the op at fault."""
 
     def __init__(self, source: SourceText, write: Callable[[str], None], *, shows_ops: bool = True) -> None:
         self._write = write
@@ -55,15 +49,6 @@ class DiagnosticPrinter:
     def say(
         self, severity: str, message: str, location: str, place: FilePosition | None, *, with_line: bool = True
     ) -> None:
-        """Print a message.
-
-        Args:
-            severity: The severity.
-            message: The message.
-            location: The location, as MLIR prints it.
-            place: The position in a file, if the location has one.
-            with_line: Whether to print the line of the file too.
-        """
         if place is None:
             # MLIR has no position, and LLVM's printer prints this.
             about = "" if location == "loc(unknown)" else f"{location}: "
@@ -74,7 +59,7 @@ class DiagnosticPrinter:
         self._write(text if line is None else text + _shown(line, place.column))
 
     def line(self, place: FilePosition) -> str | None:
-        """Return the line of a position in a file; ``None`` if there is no such file, line or column."""
+        """Return the line of a position; ``None`` if there is no such file, line or column."""
         if not place.line or not place.column:
             return None
         lines = self._lines.get(place.file)
@@ -87,7 +72,7 @@ class DiagnosticPrinter:
 
 
 def read_text(path: str) -> str:
-    """Return the text of the file of a location; an empty string if it cannot be read, or is not a regular file."""
+    """Return an empty string if the file cannot be read, or is not a regular file."""
     try:
         return Path(path).read_bytes().decode(errors="replace") if Path(path).is_file() else ""
     except (OSError, ValueError):

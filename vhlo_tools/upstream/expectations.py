@@ -1,4 +1,4 @@
-"""Expected diagnostics of tests: ``expected-error@+1 {{...}}`` and similar, and their verification.
+"""Expected diagnostics of tests, ``expected-error@+1 {{...}}`` and similar, and their verification.
 
 Source: ``SourceMgrDiagnosticVerifierHandler`` in ``mlir/lib/IR/Diagnostics.cpp`` in llvm/llvm-project.
 """
@@ -34,33 +34,16 @@ _CLASSES: Final = {
 
 @dataclass(slots=True)
 class _Expected:
-    """An expected diagnostic.
-
-    Attributes:
-        kind: The severity.
-        text: The expected text of the message.
-        pattern: The same as a regular expression.
-        line: The expected line.
-        place: The position of the expectation.
-        matched: Whether the diagnostic was emitted.
-    """
-
-    kind: str
+    kind: str  # the severity
     text: str
-    pattern: re.Pattern[str]
-    line: int
-    place: FilePosition
+    pattern: re.Pattern[str]  # ``text`` as a regular expression
+    line: int  # the expected line
+    place: FilePosition  # of the expectation itself
     matched: bool = False
 
 
 class Verifier:
-    """A verifier of diagnostics against expectations.
-
-    Args:
-        source: The source with the expectations.
-        write: Receives error messages.
-        only_expected: Whether to ignore diagnostics that are not expected.
-    """
+    """``only_expected`` ignores diagnostics that are not expected."""
 
     def __init__(self, source: SourceText, write: Callable[[str], None], *, only_expected: bool = False) -> None:
         self._printer = DiagnosticPrinter(source, write, shows_ops=False)
@@ -71,7 +54,6 @@ class Verifier:
         self._read(source.name, source.text)
 
     def hear(self, remark: Remark) -> None:
-        """Match a diagnostic and its notes with the expectations."""
         for each in (remark, *remark.notes):
             if not (each is not remark and each.message.startswith(SEE_CURRENT)):
                 self._compare(each)
@@ -143,7 +125,7 @@ class Verifier:
             found.append(expected)
 
     def _pattern(self, match: re.Match[str], place: FilePosition) -> re.Pattern[str] | None:
-        """Return the pattern for a message; ``None`` after an error if the regular expression is not valid."""
+        """Return ``None``, after an error, if the regular expression is not valid."""
         if not match["re"]:
             return re.compile(re.escape(match["text"]))
         parts = match["text"].split("{{")
@@ -165,7 +147,7 @@ class Verifier:
 
 
 def _translated(pattern: str) -> str:
-    """Return a POSIX regular expression, as used by LLVM, in the syntax of Python."""
+    """Translate a POSIX regular expression, as used by LLVM, to the syntax of Python."""
     for name, characters in _CLASSES.items():
         pattern = pattern.replace(name, characters)
     return pattern

@@ -1,4 +1,4 @@
-"""Execution in a child process, so that a crash of the library becomes an error message.
+"""Run a program in a child process, so that a crash of the library becomes an error message.
 
 The process is forked before any bindings are loaded, which takes a few milliseconds; a start of another Python process
 would take as long as the work itself.
@@ -37,30 +37,17 @@ def note(what: str) -> None:
 
 
 def noted() -> str:
-    """Return the current activity of this process."""
     return _last
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A child process that runs a program.
-
-    Attributes:
-        pid: Its process id.
-        program: The name of the program, for messages.
-        noted: The shared memory with its current activity.
-    """
-
     pid: int
-    program: str
-    noted: mmap.mmap
+    program: str  # the name, for messages
+    noted: mmap.mmap  # shared memory with the current activity
 
     def judge(self, status: int) -> tuple[int, str]:
-        """Return the exit code for a wait status, and a message for stderr.
-
-        Args:
-            status: The status that ``waitpid`` returned.
-        """
+        """Return the exit code for a status of ``waitpid``, and a message for stderr."""
         if os.WIFEXITED(status):
             return os.WEXITSTATUS(status), ""
         number = signal.Signals(os.WTERMSIG(status))
@@ -71,12 +58,7 @@ class Child:
 
 
 def start(program: str, run: Callable[[], int]) -> Child:
-    """Run a program in a child process.
-
-    Args:
-        program: The name of the program.
-        run: The program, which returns its exit code.
-    """
+    """``run`` returns the exit code."""
     global _noted
     noted = mmap.mmap(-1, _SIZE)
     sys.stdout.flush()
@@ -95,12 +77,7 @@ def start(program: str, run: Callable[[], int]) -> Child:
 
 
 def guarded(program: str, run: Callable[[], int]) -> int:
-    """Run a program in a child process, wait for it, and return its exit code; 1 if it crashes.
-
-    Args:
-        program: The name of the program.
-        run: The program, which returns its exit code.
-    """
+    """Return the exit code of ``run`` in a child process; 1 if it crashes."""
     if not CAN_ISOLATE:
         # Then a crash of the library is one of this process.
         return run()

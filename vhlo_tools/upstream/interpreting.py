@@ -49,27 +49,12 @@ class _ToldError(VhloToolsError):
 
 @dataclass(frozen=True, slots=True)
 class TypedArray:
-    """An input or a result of a program.
-
-    Attributes:
-        type_: Its type, as MLIR prints it.
-        array: The value; ``None`` for a token, and for a value that numpy cannot represent.
-    """
-
-    type_: str
-    array: np.ndarray[Any, Any] | None
+    type_: str  # as MLIR prints it
+    array: np.ndarray[Any, Any] | None  # None for a token, and for a value that numpy cannot represent
 
 
 class Interpretation:
-    """The evaluation of a module.
-
-    Args:
-        toolbox: The bindings.
-        module: The module, which is rewritten.
-        name: The name of the module in messages.
-        probes: The folder for probed values.
-        write: Receives the text that the program prints.
-    """
+    """The evaluation of a module, which is rewritten; ``write`` receives the text that the program prints."""
 
     def __init__(
         self, toolbox: Toolbox, module: Any, name: str, probes: ProbeFolder, write: Callable[[str], None]
@@ -82,11 +67,7 @@ class Interpretation:
         self._handlers: dict[str, Handler] = {}
 
     def run(self, inputs: Sequence[TypedArray]) -> list[TypedArray] | None:
-        """Return the results of ``main``; ``None`` after an error, which was emitted.
-
-        Args:
-            inputs: The inputs of ``main``.
-        """
+        """Return the results of ``main``; ``None`` after an error, which was emitted."""
         functions = [op.operation for op in self._module.body.operations if str(op.operation.name) == "func.func"]
         if not functions:
             return self._nothing()
@@ -121,7 +102,7 @@ class Interpretation:
         return [TypedArray(type_, array) for type_, array in zip(types, results, strict=True)]
 
     def _nothing(self) -> list[TypedArray] | None:
-        """Return the results of a module without functions; ``None`` after an error if it has functions of VHLO."""
+        """A module without functions has no results; one with functions of VHLO is an error, which was emitted."""
         if any(str(op.operation.name) == "vhlo.func_v1" for op in self._module.body.operations):
             self._module.operation.location.emit_error(
                 "this is VHLO, and StableHLO is evaluated: give --deserialize before --interpret for portable artifacts"
@@ -145,13 +126,6 @@ class Interpretation:
     # Ops as custom calls
 
     def replace(self, op: Operation, operands: Sequence[Any], handler: Handler) -> None:
-        """Replace an op with a custom call.
-
-        Args:
-            op: The op.
-            operands: The operands of the call.
-            handler: The handler of the call.
-        """
         ir = self._toolbox.provider.ir
         target = f"{_TARGET}{len(self._handlers)}.{op.name}"
         location = op.location
@@ -194,7 +168,7 @@ class Interpretation:
         return cast.results[0]
 
     def constant(self, op: Operation) -> Any:
-        """Return the attribute ``value`` of an op as a constant, inserted before it."""
+        """Insert the attribute ``value`` of an op before it, as a constant."""
         ir = self._toolbox.provider.ir
         value, type_ = constant_of(op)
         text = f'"stablehlo.constant"() {{value = {value}}} : () -> {type_}'
@@ -232,7 +206,6 @@ class Interpretation:
         self.replace(op, op.operands, lambda _, array: self._probes.expect(identifier, iteration, type_, array, texts))
 
     def print(self, op: Operation) -> None:
-        """Rewrite an op that prints a value."""
         (operand,) = op.operands
         name, type_, context = operand.get_name(), _type_text(op), op.context
 
@@ -242,7 +215,6 @@ class Interpretation:
         self.replace(op, op.operands, write)
 
     def run_parallel(self, op: Operation) -> None:
-        """Rewrite an op that runs functions on several devices in parallel."""
         rows = [[str(each.value) for each in elements_of(row)] for row in elements_of(op.attributes["programs"])]
         feed = [str(each.value) for each in elements_of(op.attributes["infeed"])] if "infeed" in op.attributes else []
         functions = {
@@ -288,12 +260,11 @@ def _of_shape(type_: str, like: str) -> str:
 
 
 def _stored(type_: str) -> str:
-    """Return a type; for quantized tensors that of their storage, as in upstream's program."""
+    """Quantized tensors have the type of their storage, as in upstream's program."""
     return parse_tensor_type(type_).text if "!quant." in type_ else type_
 
 
 def _type_text(op: Operation) -> str:
-    """Return the type of the first operand of an op (see :func:`_stored`)."""
     return _stored(str(op.operands[0].type))
 
 

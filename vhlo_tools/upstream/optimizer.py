@@ -1,4 +1,4 @@
-"""``stablehlo-opt``: parses a program, runs passes on it, and prints it.
+"""``stablehlo-opt``: parse a program, run passes on it, and print it.
 
 Source: ``stablehlo/tools/StablehloOptMain.cpp`` in openxla/stablehlo and ``mlir/lib/Tools/mlir-opt/MlirOptMain.cpp`` in
 llvm/llvm-project.
@@ -58,16 +58,7 @@ _OPTIONS: Final = {
 
 
 def run_opt(arguments: Sequence[str], streams: Streams, *, program: str = "vhlo opt") -> int:
-    """Run ``stablehlo-opt``.
-
-    Args:
-        arguments: The arguments.
-        streams: The standard streams.
-        program: The name of the program in messages.
-
-    Returns:
-        The exit code.
-    """
+    """Return the exit code; ``program`` is the name in messages."""
     return reported(program, streams, lambda toolbox: _Optimizer(toolbox, streams, program).run(arguments))
 
 

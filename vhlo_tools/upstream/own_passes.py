@@ -19,27 +19,16 @@ _CAST: Final = "builtin.unrealized_conversion_cast"
 
 @dataclass(frozen=True, slots=True)
 class OwnPass:
-    """A pass over modules.
-
-    Attributes:
-        name: Its name.
-        description: Its description.
-        options: Its options with their defaults. ``None`` if the library has a pass of the same name, which accepts the
-            options and is run next.
-        run: Runs the pass on a module, in place, with the given options.
-    """
+    """A pass over modules, which it changes in place."""
 
     name: str
     description: str
+    #: With their defaults; None if the library has a pass of the same name, which accepts the options and is run next.
     options: Mapping[str, str] | None
     run: Callable[[Toolbox, Any, Mapping[str, str]], None]
 
     def options_of(self, text: str) -> dict[str, str]:
-        """Parse options such as ``a=1 b=2``.
-
-        Raises:
-            UsageError: If the pass does not have one of the options.
-        """
+        """Parse options such as ``a=1 b=2``."""
         options = dict(self.options or {})
         for each in text.split():
             name, _, value = each.partition("=")
@@ -140,13 +129,7 @@ def _is_probed(ir: Any, type_: Any) -> bool:
 
 
 def prepare(toolbox: Toolbox, operation: Any, pipeline: str) -> bool:
-    """Rewrite ops that passes of the library handle incorrectly, before these run; return whether they can run.
-
-    Args:
-        toolbox: The bindings.
-        operation: The op that the passes run on, which is modified in place.
-        pipeline: The passes.
-    """
+    """Rewrite, in place, ops that passes of the library handle incorrectly; return whether these passes can run."""
     if _CHLO not in pipeline:
         return True
     # Not imported at the top: the import is slow, and only programs with CHLO need it.

@@ -1,4 +1,4 @@
-"""Parsing of parts of the input, including the ``check`` dialect, which no provider has."""
+"""Parse parts of the input, including the ``check`` dialect, which no provider has."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ _UNREGISTERED: Final = (
 
 
 def parse(toolbox: Toolbox, job: Job, *, is_single: bool = False) -> Any | None:
-    """Return a part of the input as an op; ``None`` after an error, which was emitted.
-
-    Args:
-        toolbox: The bindings.
-        job: The part, and the context.
-        is_single: Whether a single top-level op is returned without a module around it.
-    """
+    """Return ``None`` after an error, which was emitted; ``is_single`` leaves out the module around an op."""
     source, context = job.source, job.context
     data = None
     has_checks = _CHECK.search(source.data) is not None
@@ -73,7 +67,6 @@ def _name(toolbox: Toolbox, operation: Any, path: str, name: str) -> None:
 
 
 def _place(source: SourceText, position: int) -> FilePosition:
-    """Return the line and column of a position in the text of a source."""
     before = source.text[:position]
     return FilePosition(source.name, before.count("\n") + 1, position - before.rfind("\n"))
 
@@ -81,10 +74,7 @@ def _place(source: SourceText, position: int) -> FilePosition:
 def _is_good(toolbox: Toolbox, operation: Any, lenient: bool) -> bool:
     """Return whether ops of ``check`` are valid, and all others registered; emit an error for the first that is not.
 
-    Args:
-        toolbox: The bindings.
-        operation: The op that contains them.
-        lenient: Whether unregistered ops were accepted only because of ``check``.
+    ``lenient`` means that unregistered ops were accepted only because of ``check``.
     """
     from vhlo_tools.upstream.check_dialect.check_ops import is_good_check
 

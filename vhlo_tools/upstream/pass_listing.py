@@ -1,4 +1,4 @@
-"""Listing and description of the passes of a provider.
+"""List and describe the passes of a provider.
 
 A provider only answers whether it has a pass of a given name, so ``passes.toml`` contains the names.
 """
@@ -32,16 +32,11 @@ def described_passes() -> Mapping[str, Mapping[str, str]]:
 
 
 def known_passes() -> list[str]:
-    """Return the names of all passes, including those that the provider may lack."""
+    """The provider may lack some of these passes."""
     return [name for group in described_passes().values() for name in group]
 
 
 def list_passes(toolbox: Toolbox) -> str:
-    """Return the text of all passes that the provider has, grouped, each with its description and options.
-
-    Args:
-        toolbox: The bindings.
-    """
     return "\n".join(
         line
         for title, group in described_passes().items()
@@ -72,7 +67,7 @@ def _own_options(name: str) -> str:
 
 
 def _options(toolbox: Toolbox, name: str) -> str | None:
-    """Return the options of a pass with their defaults; ``None`` if the provider does not have it."""
+    """Return the options with their defaults; ``None`` if the provider lacks the pass."""
     # With the name of an op as anchor, passes for other ops are rejected; `any` accepts all passes.
     said = toolbox.described(f"any({name})")
     if said is None:
@@ -85,6 +80,5 @@ def _options(toolbox: Toolbox, name: str) -> str | None:
 
 
 def version_text(toolbox: Toolbox) -> str:
-    """Return what ``--version`` prints."""
     library = toolbox.provider.library
     return f"vhlo_tools {version('vhlo-tools')}, with {library.name} (StableHLO {library.current})\n"

@@ -1,4 +1,4 @@
-"""Conversion of passes given as flags to pipelines, as upstream's program converts them.
+"""Convert passes given as flags to pipelines, as upstream's program does.
 
 Source: ``mlir/lib/Pass/PassRegistry.cpp`` in llvm/llvm-project, and ``stablehlo/transforms/PassPipelines.cpp`` in
 openxla/stablehlo.
@@ -39,36 +39,22 @@ _NAME: Final = re.compile(r"[a-z0-9][-a-zA-Z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Passes that are run together.
+    """Passes that are run together."""
 
-    Attributes:
-        pipeline: Passes of the library, as text; empty for a pass of this package.
-        own: The pass of this package.
-        options: The options of that pass.
-    """
-
-    pipeline: str
+    pipeline: str  # passes of the library; empty for a pass of this package
     own: OwnPass | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)  # those of ``own``
 
     @property
     def name(self) -> str:
-        """The name of the stage in messages."""
         return self.pipeline if self.own is None else self.own.name
 
 
 class Passes:
-    """The passes of a provider, and those of this package.
-
-    Args:
-        toolbox: The bindings.
-    """
-
     def __init__(self, toolbox: Toolbox) -> None:
         self._toolbox = toolbox
 
     def includes(self, name: str) -> bool:
-        """Return whether there is a pass or a pipeline of a name."""
         return name in _OURS or (_NAME.fullmatch(name) is not None and self._is_registered(name))
 
     def _is_registered(self, name: str) -> bool:
@@ -76,23 +62,11 @@ class Passes:
         return problem is None or _UNKNOWN.search(problem) is None
 
     def from_flags(self, flags: Iterable[tuple[str, str]], anchor: str = MODULE) -> list[Stage]:
-        """Return the stages for flags, in order.
-
-        Args:
-            flags: Names of passes or pipelines, each with its options.
-            anchor: The name of the op that they run on.
-
-        Raises:
-            UsageError: If a pass does not have an option, or runs on another op.
-        """
+        """``flags`` are names of passes or pipelines with their options; ``anchor`` is the op that they run on."""
         return list(_joined((stage for flag in flags for stage in self._stages(*flag, anchor)), anchor))
 
     def from_text(self, pipeline: str) -> list[Stage]:
-        """Return the stages of a textual pipeline with its anchor.
-
-        Raises:
-            UsageError: If the text cannot be parsed.
-        """
+        """``pipeline`` includes its anchor."""
         anchor, inner = _taken_apart(pipeline)
         elements = list(_elements(inner))
         if anchor not in (MODULE, "any") or not any(_name_of(each) in _OURS for each in elements):
@@ -144,7 +118,7 @@ class Passes:
         return name, options.removesuffix("}").replace("%current%", current)
 
     def _anchored(self, element: str, anchor: str) -> str:
-        """Return a pass of the library nested in the op that it requires, for a run on ``anchor``."""
+        """Nest a pass of the library in the op that it requires, for a run on ``anchor``."""
         nested = element
         for _ in range(2):
             problem = self._toolbox.pipeline_problem(f"{anchor}({nested})")
@@ -158,7 +132,7 @@ class Passes:
 
 
 def _joined(stages: Iterable[Stage], anchor: str) -> Iterator[Stage]:
-    """Yield stages for a run on ``anchor``, with adjacent stages of the library merged."""
+    """Merge adjacent stages of the library, for a run on ``anchor``."""
     pending: list[str] = []
     for stage in stages:
         if stage.own is None:
@@ -178,7 +152,7 @@ def _taken_apart(pipeline: str) -> tuple[str, str]:
 
 
 def _elements(inner: str) -> Iterator[str]:
-    """Yield the parts between commas that are outside of brackets."""
+    """Split at the commas outside of brackets."""
     depth, start = 0, 0
     for index, character in enumerate(inner):
         depth += (character in "({[") - (character in ")}]")

@@ -1,4 +1,4 @@
-"""Printing of modules according to options.
+"""Print modules according to options.
 
 Source: ``mlir/lib/IR/AsmPrinter.cpp`` in llvm/llvm-project.
 """
@@ -59,12 +59,6 @@ def settings_of(arguments: Arguments) -> dict[str, Any]:
 
 
 def printed(operation: Any, settings: dict[str, Any]) -> str:
-    """Return an op as text.
-
-    Args:
-        operation: The op.
-        settings: The printing options.
-    """
     text: str = operation.operation.get_asm(**settings)
     if '"check.expect_' in text and not settings.get("print_generic_op_form"):
         from vhlo_tools.upstream.check_dialect.pretty_printing import pretty_checks

@@ -1,4 +1,4 @@
-"""A scanner of MLIR text, with nesting determined by brackets and strings."""
+"""Scanner of MLIR text, with nesting determined by brackets and strings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ _CLOSING: Final = {"<": ">", "[": "]", "{": "}", "(": ")"}
 
 
 class MismatchError(Exception):
-    """A syntax error; the message contains the expected syntax.
-
-    Args:
-        expected: The expected syntax, in MLIR's terms.
-        position: The position of the error.
-    """
+    """A syntax error; ``expected`` is the expected syntax, in MLIR's terms."""
 
     def __init__(self, expected: str, position: int) -> None:
         super().__init__(f"expected {expected}")
@@ -28,13 +23,6 @@ class MismatchError(Exception):
 
 @dataclass(slots=True)
 class Scanner:
-    """A reader of text from a position on.
-
-    Attributes:
-        text: The text.
-        position: The current position.
-    """
-
     text: str
     position: int = 0
 
@@ -55,25 +43,12 @@ class Scanner:
         return True
 
     def expect(self, literal: str) -> None:
-        """Advance past a literal that must come next.
-
-        Raises:
-            MismatchError: If other text comes next.
-        """
         if not self.skips(literal):
             self.peek()
             raise MismatchError(f"'{literal}'", self.position)
 
     def take(self, pattern: re.Pattern[str], what: str) -> str:
-        """Return text that must come next, and advance past it.
-
-        Args:
-            pattern: The pattern of the text.
-            what: The name of the expected syntax in MLIR's terms.
-
-        Raises:
-            MismatchError: If other text comes next.
-        """
+        """Advance past the text of ``pattern``, which must come next; ``what`` is its syntax in MLIR's terms."""
         self.peek()
         match = pattern.match(self.text, self.position)
         if match is None:
@@ -82,19 +57,14 @@ class Scanner:
         return match[0]
 
     def word(self, what: str) -> str:
-        """Return the identifier that must come next, and advance past it (see :meth:`take`)."""
         return self.take(_WORD, what)
 
     def string(self) -> str:
-        """Return the string that must come next, with its quotes, and advance past it (see :meth:`take`)."""
+        """Return the string that must come next, with its quotes, and advance past it."""
         return self.take(_STRING, "string")
 
     def bracketed(self) -> str:
-        """Return the bracketed text that comes next, with its brackets; an empty string if no bracket comes next.
-
-        Raises:
-            MismatchError: If a bracket is not closed.
-        """
+        """Return the bracketed text that comes next, with its brackets; an empty string if no bracket comes next."""
         if self.peek() not in _CLOSING:
             return ""
         start, closing = self.position, []
@@ -117,17 +87,12 @@ class Scanner:
         raise MismatchError(f"'{closing[-1]}'", self.position)
 
     def type(self) -> str:
-        """Return the type that must come next, and advance past it (see :meth:`take`)."""
         word = self.word("type")
         return word + (self.bracketed() if self.text[self.position : self.position + 1] == "<" else "")
 
 
 def parts_of(text: str) -> list[str]:
-    """Return the comma-separated parts of bracketed text that MLIR has printed.
-
-    Args:
-        text: The text with its brackets.
-    """
+    """Split bracketed text that MLIR has printed, given with its brackets, at the commas."""
     scanner = Scanner(text[1:-1])
     parts, start = [], 0
     while character := scanner.peek():

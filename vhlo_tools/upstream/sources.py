@@ -1,4 +1,4 @@
-"""The input of a program, and its parts if it is split.
+"""Input of a program, and its parts if it is split.
 
 Source: ``mlir/lib/Support/ToolUtilities.cpp`` in llvm/llvm-project.
 """
@@ -23,19 +23,10 @@ STANDARD: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """Text or bytecode with its name in messages and locations.
-
-    Attributes:
-        name: The name.
-        data: The contents.
-        path: The file with exactly these contents, if there is one.
-        line: The line of the input at which the contents begin, counted from one.
-    """
-
-    name: str
+    name: str  # in messages and locations
     data: bytes
-    path: str | None = None
-    line: int = 1
+    path: str | None = None  # the file with exactly these contents, if there is one
+    line: int = 1  # the line of the input, from 1, at which the contents begin
 
     @property
     def title(self) -> str:
@@ -44,21 +35,14 @@ class SourceText:
 
     @property
     def is_bytecode(self) -> bool:
-        """Whether the source is bytecode."""
         return self.data.startswith(b"ML\xefR")
 
     @property
     def text(self) -> str:
-        """The contents, as text."""
         return self.data.decode(errors="replace")
 
 
 def read_source(path: str, stdin: BinaryIO) -> SourceText:
-    """Return the contents of a file or of stdin.
-
-    Raises:
-        UsageError: If the file cannot be read.
-    """
     try:
         return (
             SourceText("<stdin>", stdin.read()) if path == STANDARD else SourceText(path, Path(path).read_bytes(), path)
@@ -68,16 +52,10 @@ def read_source(path: str, stdin: BinaryIO) -> SourceText:
 
 
 def split_source(source: SourceText, marker: str, *, in_place: bool) -> tuple[list[SourceText], list[tuple[int, int]]]:
-    """Return the parts of a source.
+    """Return the parts, and the lines and columns, from 1, of text that begins like a marker but is not one.
 
-    Args:
-        source: The source.
-        marker: The separator of parts.
-        in_place: Whether parts keep the name and the lines of the source, preceded by empty lines; otherwise each has
-            lines of its own, and a name with the line at which it begins.
-
-    Returns:
-        The parts, and the lines and columns, counted from one, of text that begins like a marker but is not one.
+    Parts ``in_place`` keep the name and the lines of the source, preceded by empty lines; others have lines of their
+    own, and a name with the line at which they begin.
     """
     # The shortest markers have no prefix to match.
     cut = len(marker) - 2 if len(marker) > 2 else len(marker)
@@ -115,15 +93,11 @@ def _place(data: bytes, position: int) -> tuple[int, int]:
 
 @contextmanager
 def as_file(source: SourceText, data: bytes | None = None) -> Iterator[str]:
-    """Yield a path by which MLIR reads a source.
+    """Yield a path by which MLIR reads a source, or ``data`` instead of its contents.
 
     Locations have the name of the source, unless that begins with a slash and ``data`` is given: then they have the
     yielded path. If the source is not a file, the working directory is changed meanwhile: MLIR provides no other way to
     set the name of parsed text.
-
-    Args:
-        source: The source.
-        data: The contents to read instead.
     """
     if source.path is not None and data is None:
         yield source.path

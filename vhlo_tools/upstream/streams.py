@@ -1,4 +1,4 @@
-"""The standard streams and the output of a program."""
+"""Standard streams and output of a program."""
 
 from __future__ import annotations
 
@@ -14,58 +14,36 @@ from vhlo_tools.upstream.sources import STANDARD
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """The standard streams of a program.
-
-    Attributes:
-        stdin: The input.
-        stdout: The stream for results.
-        stderr: The stream for diagnostics.
-    """
-
     stdin: BinaryIO
     stdout: BinaryIO
     stderr: BinaryIO
 
     @classmethod
     def of_process(cls) -> Streams:
-        """Return the streams of this process."""
         return cls(sys.stdin.buffer, sys.stdout.buffer, sys.stderr.buffer)
 
     def say(self, text: str) -> None:
-        """Write to stderr and flush."""
         self.stderr.write(text.encode(errors="surrogateescape"))
         self.stderr.flush()
 
 
 @dataclass(slots=True)
 class Output:
-    """The results of a program, which are written at its end.
+    """The results of a program, which are written at its end."""
 
-    Attributes:
-        path: The output file, or ``-`` for stdout.
-        streams: The standard streams.
-    """
-
-    path: str
+    path: str  # ``-`` for stdout
     streams: Streams
     _pieces: list[bytes] = field(default_factory=list)
 
     def write(self, data: bytes | str) -> None:
-        """Append to the results."""
         self._pieces.append(data if isinstance(data, bytes) else data.encode(errors="surrogateescape"))
 
     @property
     def data(self) -> bytes:
-        """All results so far."""
         return b"".join(self._pieces)
 
     def finish(self, *, is_good: bool) -> None:
-        """Write all results: to a file only after success, to stdout always.
-
-        Raises:
-            UsageError: If the file cannot be written.
-            OSError: If stdout cannot be written.
-        """
+        """Write all results: to a file only after success, to stdout always."""
         if self.path == STANDARD:
             self.streams.stdout.write(self.data)
             self.streams.stdout.flush()

@@ -23,12 +23,9 @@ Array = np.ndarray[Any, Any]
 
 
 def array_of(toolbox: Toolbox, attribute: str, type_: str) -> Array | None:
-    """Return the elements of a dense attribute as an array; ``None`` if its type is not valid for values of programs.
+    """Return the elements of a dense attribute; ``None`` if its type is not valid for values of programs.
 
-    Args:
-        toolbox: The bindings.
-        attribute: The attribute as MLIR prints it, because the bindings have none with complex elements.
-        type_: Its type.
+    The attribute is text, as MLIR prints it, because the bindings have none with complex elements.
     """
     text = f"func.func @main() -> {type_} {{ %0 = stablehlo.constant {attribute} return %0 : {type_} }}"
     try:
@@ -39,17 +36,10 @@ def array_of(toolbox: Toolbox, attribute: str, type_: str) -> Array | None:
 
 
 def value_text(toolbox: Toolbox, context: Context, value: Any, type_: str, *, dense: bool = False) -> str:
-    """Return a value as the interpreter prints it.
+    """Format a value: a tensor, ``None`` for a token, or the elements of a tuple.
 
-    Sources, in addition to those of tensors: ``Tuple::print`` in ``stablehlo/reference/Value.cpp`` and
-    ``Token::print`` in ``stablehlo/reference/Token.cpp`` in openxla/stablehlo.
-
-    Args:
-        toolbox: The bindings.
-        context: A context.
-        value: The tensor; ``None`` for a token; the elements of a tuple.
-        type_: Its type, as MLIR prints it.
-        dense: Whether tensors are printed as dense attributes.
+    Sources, in addition to those of tensors: ``Tuple::print`` in ``stablehlo/reference/Value.cpp`` and ``Token::print``
+    in ``stablehlo/reference/Token.cpp`` in openxla/stablehlo.
     """
     if value is None:
         return type_
@@ -62,35 +52,19 @@ def value_text(toolbox: Toolbox, context: Context, value: Any, type_: str, *, de
 
 
 def tensor_text(toolbox: Toolbox, context: Context, array: Array, type_: str) -> str:
-    """Return a tensor as the interpreter prints it.
-
-    Args:
-        toolbox: The bindings.
-        context: A context.
-        array: The tensor.
-        type_: Its type, as MLIR prints it, which may have a dynamic shape.
-    """
+    """``type_`` is as MLIR prints it, and may have a dynamic shape."""
     texts = iter(elements_of(toolbox, context, array, type_, "[{}, {}]"))
     return f"{_static(type_, array)} {{{_nested(texts, array.shape, ())}}}"
 
 
 def dense_text(toolbox: Toolbox, context: Context, array: Array, type_: str) -> str:
-    """Return a tensor as a dense attribute (see :func:`tensor_text`)."""
     texts = elements_of(toolbox, context, array, type_, "({},{})")
     body = texts[0] if texts and len(set(texts)) == 1 else _listed(iter(texts), array.shape) if array.size else ""
     return f"dense<{body}> : {_static(type_, array)}"
 
 
 def elements_of(toolbox: Toolbox, context: Context, array: Array, type_: str, pair: str) -> list[str]:
-    """Return the text of each element as MLIR prints it.
-
-    Args:
-        toolbox: The bindings.
-        context: A context.
-        array: The tensor.
-        type_: Its type.
-        pair: The format of a complex number, with both of its parts.
-    """
+    """Format each element as MLIR prints it; ``pair`` is the format of a complex number, with both of its parts."""
     flat = np.ascontiguousarray(array).reshape(-1)
     element = parse_tensor_type(type_).storage
     if np.iscomplexobj(flat):

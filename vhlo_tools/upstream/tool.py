@@ -1,4 +1,4 @@
-"""The common parts of both programs: splitting the input, collecting diagnostics, and printing or verifying these.
+"""Common parts of both programs: split the input, collect diagnostics, and print or verify these.
 
 Source: ``mlir/lib/Tools/mlir-opt/MlirOptMain.cpp`` and ``mlir/lib/Tools/mlir-translate/MlirTranslateMain.cpp`` in
 llvm/llvm-project.
@@ -53,21 +53,14 @@ IGNORED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A part of the input, and the destination of its results.
-
-    Attributes:
-        source: The part.
-        context: A context for this part only.
-        output: The destination of the results.
-        names: The names that replace file names during parsing, and the file names.
-        heard: The diagnostics so far.
-    """
+    """A part of the input, and the destination of its results."""
 
     source: SourceText
-    context: Context
+    context: Context  # for this part only
     output: Output
+    #: the names that replace file names during parsing, and the file names
     names: dict[str, str] = field(default_factory=dict)
-    heard: list[Remark] = field(default_factory=list)
+    heard: list[Remark] = field(default_factory=list)  # the diagnostics so far
 
     def named(self, text: str) -> str:
         """Return text from parsing, with the file names that the user knows."""
@@ -126,23 +119,10 @@ def process(
     separator: str,
     in_place: bool = False,
 ) -> int:
-    """Process the input, part by part.
+    """Process the input, part by part, and return the exit code; ``work`` reports its errors itself.
 
-    Args:
-        toolbox: The bindings.
-        arguments: The arguments of the program.
-        streams: The standard streams.
-        work: Processes a part, and returns whether it succeeded; it reports errors itself.
-        separator: The separator of the results of parts, unless an option specifies another.
-        in_place: Whether parts keep the lines of the input, and all diagnostics are verified against the expectations
-            of the whole input; otherwise each part is an input of its own.
-
-    Returns:
-        The exit code.
-
-    Raises:
-        UsageError: If there is more than one input, or a file cannot be read or written.
-        OSError: If stdout cannot be written.
+    Parts ``in_place`` keep the lines of the input, and all diagnostics are verified against the expectations of the
+    whole input; otherwise each part is an input of its own.
     """
     if len(arguments.files) > 1:
         raise UsageError(f"Too many positional arguments specified: {' '.join(arguments.files)}")
@@ -195,12 +175,7 @@ def has_answered(
 ) -> bool:
     """Print the information that options such as ``--help`` request; return whether there was such an option.
 
-    Args:
-        toolbox: The bindings.
-        arguments: The arguments of the program.
-        streams: The standard streams.
-        manual: Returns the help text, with or without rarely needed options.
-        answers: Functions that return other information, by option.
+    ``manual`` returns the help text, with or without rarely needed options; ``answers`` has the other options.
     """
 
     def version() -> str:
@@ -219,16 +194,7 @@ def has_answered(
 
 
 def reported(program: str, streams: Streams, run: Callable[[Toolbox], int]) -> int:
-    """Run a program; report errors on stderr.
-
-    Args:
-        program: The name of the program.
-        streams: The standard streams.
-        run: Runs it, and returns the exit code.
-
-    Returns:
-        The exit code, which is 1 for every error, as in upstream's programs.
-    """
+    """Run a program, and report errors on stderr; the exit code of every error is 1, as in upstream's programs."""
     try:
         return run(Toolbox(get_provider()))
     except (UsageError, VhloToolsError) as error:

@@ -1,4 +1,4 @@
-"""``stablehlo-translate``: serialization to portable artifacts, deserialization, and evaluation of programs.
+"""``stablehlo-translate``: serialize to portable artifacts, deserialize, and evaluate programs.
 
 Source: ``stablehlo/tools/StablehloTranslateMain.cpp`` in openxla/stablehlo.
 """
@@ -46,16 +46,7 @@ _ARGUMENTS: Final = "--args=[dense<1> : tensor<2xi32>, ...]"
 
 
 def run_translate(arguments: Sequence[str], streams: Streams, *, program: str = "vhlo translate") -> int:
-    """Run ``stablehlo-translate``.
-
-    Args:
-        arguments: The arguments.
-        streams: The standard streams.
-        program: The name of the program in messages.
-
-    Returns:
-        The exit code.
-    """
+    """Return the exit code; ``program`` is the name in messages."""
     return reported(program, streams, lambda toolbox: _Translator(toolbox, streams, program).run(arguments))
 
 
@@ -143,7 +134,7 @@ class _Translator:
         return True
 
     def _inputs(self, job: Job) -> list[Any] | None:
-        """Return the inputs of the program; ``None`` after an error, which was emitted."""
+        """Return ``None`` after an error, which was emitted."""
         from vhlo_tools.upstream.interpreting import TypedArray
         from vhlo_tools.upstream.scanner import parts_of
         from vhlo_tools.upstream.tensor_text import array_of
@@ -186,7 +177,7 @@ _WORK: Final[Mapping[str, Callable[[_Translator, Job], bool]]] = {
 
 
 def _version_line(data: bytes) -> str:
-    """Return a comment with the version in the header of an artifact, which may be damaged.
+    """The artifact may be damaged.
 
     Source: ``getPortableArtifactVersion`` in ``stablehlo/dialect/Serialization.cpp`` in openxla/stablehlo.
     """

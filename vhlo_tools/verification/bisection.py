@@ -55,17 +55,7 @@ class Divergence:
 def find_divergence(
     before: Executable, after: Executable, inputs: Sequence[Any], tolerance: Tolerance
 ) -> Divergence | None:
-    """Return the divergence of two programs; ``None`` if all values that both compute agree.
-
-    Args:
-        before: The program with the expected values, on the engine ``reference``.
-        after: The program whose values are compared with these, on the engine ``reference``.
-        inputs: The inputs of both.
-        tolerance: The tolerance for floats.
-
-    Raises:
-        EngineError: If a program cannot be run.
-    """
+    """Both programs run on the engine ``reference``; ``None`` if all values that both compute agree."""
     with TemporaryDirectory() as folder:
         # In files, because there may be many values.
         one, other = (
@@ -94,12 +84,7 @@ def find_divergence(
 
 
 class _Trace:
-    """All values of a run.
-
-    Attributes:
-        values: The values, in the order of their production.
-        sites: The first value of each result of an op.
-    """
+    """All values of a run; ``sites`` has the first value of each result of an op."""
 
     def __init__(self, executable: Executable, inputs: Sequence[Any], folder: Path) -> None:
         probe = Probe(folder=folder, arguments=True)
@@ -112,12 +97,12 @@ class _Trace:
         self.sites = [value for value in first if value.site.op != ARGUMENT]
 
     def number(self, key: Key, turn: int) -> int | None:
-        """Return the number of value ``turn`` of a site; ``None`` if the site produced fewer values."""
+        """``None`` if the site produced fewer values."""
         numbers = self._numbers[key]
         return numbers[turn] if turn < len(numbers) else None
 
     def operands(self, number: int) -> list[ProbedValue]:
-        """Return the operands of the op of a value, as far as they are tensors."""
+        """Only operands that are tensors."""
         found = []
         for operand in self.values[number].site.operands:
             numbers = self._numbers.get(operand, [])
@@ -127,7 +112,6 @@ class _Trace:
 
 
 def _agree(one: Sequence[ProbedValue], other: Sequence[ProbedValue], tolerance: Tolerance) -> bool:
-    """Return whether the operands of two ops agree."""
     pairs = zip(one, other, strict=False)
     return len(one) == len(other) and all(compare(b.read(), a.read(), tolerance, "").passed for a, b in pairs)
 

@@ -92,14 +92,6 @@ _FARTHEST: Final = 2**64 - 1
 def compare(
     found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], tolerance: Tolerance, place: str
 ) -> Comparison:
-    """Compare an output with the expected one.
-
-    Args:
-        found: The output.
-        expected: The expected output.
-        tolerance: The tolerance for floats.
-        place: The number of the output.
-    """
     if found.dtype != expected.dtype or found.shape != expected.shape:
         mismatch = f"it is {found.dtype}{list(found.shape)}, expected {expected.dtype}{list(expected.shape)}"
         return Comparison(place, str(found.dtype), found.shape, mismatch=mismatch)

@@ -20,19 +20,11 @@ _ORDER: Final[tuple[DomainKind, ...]] = get_args(DomainKind)
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The values that an argument may have.
-
-    Attributes:
-        kind: ``shift`` is below the number of bits, ``unit`` from -1 to 1, ``definite`` positive definite matrices,
-            ``index`` from 0 to below ``end``.
-        end: The end of the range of indices.
-    """
-
+    #: shift: below the number of bits; unit: -1 to 1; definite: positive definite matrices; index: 0 to below ``end``
     kind: DomainKind = "any"
     end: int = 0
 
     def narrowed(self, other: Domain) -> Domain:
-        """Return the narrower of two."""
         if self.kind == other.kind == "index":
             return self if self.end <= other.end else other
         return max(self, other, key=lambda each: _ORDER.index(each.kind))
@@ -44,12 +36,6 @@ _MOST_VALUES: Final = 2000
 
 
 def domain_of(argument: Any, functions: dict[str, Operation]) -> Domain:
-    """Return the domain of an argument of a block.
-
-    Args:
-        argument: The argument.
-        functions: The functions of its module, by name.
-    """
     domain, seen = Domain(), {argument}
     pending = [argument]
     while pending and len(seen) < _MOST_VALUES:
@@ -65,7 +51,7 @@ def domain_of(argument: Any, functions: dict[str, Operation]) -> Domain:
 
 
 def _same_values(op: Operation, number: int, functions: dict[str, Operation]) -> Iterator[Any]:
-    """Yield values with the same domain as an operand: derived from it, or equal to it."""
+    """Derived from the operand, or equal to it."""
     name = str(op.name)
     if name in _KEEP_DOMAINS:
         yield op.results[0]
@@ -89,12 +75,7 @@ def _plain(kind: DomainKind) -> _Rule:
 
 
 def _slice_start(first: int, sizes: int | None) -> _Rule:
-    """Return the rule for starts of slices.
-
-    Args:
-        first: The number of the first operand that is a start.
-        sizes: The number of the operand with the shape of the slice; ``None`` if the result has that shape.
-    """
+    """``first`` is the first start; the operand ``sizes`` has the shape of the slice, by default the result has it."""
 
     def rule(op: Operation, number: int) -> Domain:
         if number < first:
@@ -109,7 +90,7 @@ def _slice_start(first: int, sizes: int | None) -> _Rule:
 
 
 def _indices(attribute: str, field: str) -> _Rule:
-    """Return the rule for indices into the dimensions that a field of an attribute lists."""
+    """Indices into the dimensions that a field of an attribute lists."""
     listed = re.compile(rf"{field} = \[([\d, ]*)\]")
 
     def rule(op: Operation, number: int) -> Domain:

@@ -50,16 +50,7 @@ class Drawing:
 
 
 def draw_inputs(executable: Executable, drawing: Drawing) -> tuple[Any, ...]:
-    """Return an array for each argument of ``main``, a tuple for a tuple, ``None`` for a token.
-
-    Args:
-        executable: The program.
-        drawing: The parameters.
-
-    Raises:
-        EngineError: If an argument has more dimensions than numpy has, or takes more memory than is there, or than
-            8 GiB while it is drawn.
-    """
+    """Refuses more dimensions than numpy has, or more memory than is there, or than 8 GiB while drawing."""
     functions = functions_of(executable.module)
     main = main_of(executable.module, executable.name)
     chance = np.random.default_rng(drawing.seed)
@@ -151,18 +142,16 @@ def _about(dtype: np.dtype[Any]) -> Any:
 
 
 def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the smallest and the largest integer of a type."""
     about = _about(dtype)
     return int(about.min), int(about.max)
 
 
 def _bits(dtype: np.dtype[Any]) -> int:
-    """Return the number of bits of an integer type, which may be fewer than those of its bytes."""
+    """May be fewer than those of its bytes."""
     return int(_about(dtype).bits)
 
 
 def _edges(dtype: np.dtype[Any], domain: Domain, drawing: Drawing) -> np.ndarray[Any, Any]:
-    """Return the edge cases of a type that are in a domain."""
     if not is_float(dtype):
         low, high = _range(dtype)
         numbers = dict.fromkeys(each for each in (low, low + 1, -1, 0, 1, high - 1, high) if low <= each <= high)

@@ -1,7 +1,7 @@
-"""Two programs on several engines: what each engine says of them, and where engines disagree on one program.
+"""Differential testing of two programs on several engines, and of the engines on each program.
 
-Engines that share no code rarely make the same mistake. So where two of three agree, the third is the one to doubt,
-and the report names it.
+Engines that share no code rarely make the same mistake. So where two of three agree, the third is the one to doubt, and
+the report names it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Disagreement:
         return f"{self.program}, output {self.place}, {self.inputs}: {agree}; {one} with {other}: {said}"
 
     def _pairs(self) -> str:
-        """Return which engines disagree, where none stands alone."""
+        """For the case that no engine stands alone."""
         return " and ".join(f"{one} disagrees with {other}" for one, other in self.differing)
 
 
@@ -140,7 +140,7 @@ class _Course:
     rounds: list[Round] = field(default_factory=list)
 
     def run(self, name: str, inputs: tuple[Any, ...], tolerance: Tolerance) -> tuple[Outputs, Outputs] | None:
-        """Run a round, and return the outputs of both programs; ``None`` if the engine cannot, now or before."""
+        """``None`` if the engine cannot run them, now or before."""
         if self.executables is None:
             return None
         try:
@@ -159,18 +159,7 @@ def verify_on_engines(
     *,
     until_failure: bool = False,
 ) -> VerificationReport:
-    """Run two programs on the same inputs on several engines, and compare programs and engines.
-
-    Args:
-        loaded: The executables of both programs on each engine, or the reason why it cannot run them.
-        rounds: The sets of inputs, in the form that :meth:`Executable.execute` takes them, and their names.
-        tolerance: The tolerance for floats.
-        until_failure: Whether to stop at the first set of inputs for which the results of the programs differ.
-
-    Raises:
-        VerificationError: If the parameters of the programs differ, so that they cannot be compared.
-        EngineError: If no engine can run the programs.
-    """
+    """``loaded`` has the executables of both programs on each engine, or the reason why it cannot run them."""
     courses = [
         _Course(engine, None, each) if isinstance(each, str) else _Course(engine, each)
         for engine, each in loaded.items()
@@ -202,12 +191,7 @@ def verify_on_engines(
 
 
 def engine_alone(engines: Sequence[str], differing: Iterable[tuple[str, str]]) -> str | None:
-    """Return the engine that disagrees with all others, if there are two others or more, and these agree.
-
-    Args:
-        engines: The engines.
-        differing: The pairs of engines that disagree.
-    """
+    """The engine that disagrees with all others, if there are two others or more, and these agree."""
     pairs = {frozenset(each) for each in differing}
     alone = [
         each
@@ -220,7 +204,6 @@ def engine_alone(engines: Sequence[str], differing: Iterable[tuple[str, str]]) -
 def _disagreements(
     program: str, inputs: str, outputs: Mapping[str, Outputs], tolerance: Tolerance
 ) -> Iterator[Disagreement]:
-    """Yield the outputs of a program that engines disagree on."""
     engines = tuple(outputs)
     apart: dict[str, dict[tuple[str, str], Comparison]] = {}
     for one, other in combinations(engines, 2):

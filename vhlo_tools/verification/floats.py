@@ -17,34 +17,23 @@ _FARTHEST: Final = np.iinfo(np.uint64).max
 
 
 def is_complex(dtype: np.dtype[Any]) -> bool:
-    """Return whether a type has a real and an imaginary part."""
     return dtype.kind == "c"
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Return whether a type is a float type, of numpy or of ml_dtypes."""
+    """Of numpy, or of ml_dtypes."""
     return dtype.kind == "f" or "float" in dtype.name
 
 
 def parts(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return a complex array as an array of floats with an additional last dimension, and any other array unchanged."""
+    """A complex array gets a last dimension of two floats; any other array is unchanged."""
     if not is_complex(array.dtype):
         return array
     return np.stack([array.real, array.imag], axis=-1)
 
 
 def ulp_distance(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the distance in units in the last place between the elements of two arrays of one type.
-
-    Zeros of both signs are equal, and so are all NaNs; a NaN has the largest distance from every number.
-
-    Args:
-        found: The floats.
-        expected: The floats to compare with, of the same type and shape.
-
-    Returns:
-        The distances, as ``uint64``.
-    """
+    """Zeros of both signs are equal, and so are all NaNs; a NaN has the largest distance from every number."""
     one, other = _ordered(found), _ordered(expected)
     # A difference of signed 64-bit integers may need 64 unsigned bits: it wraps around to exactly that.
     with np.errstate(over="ignore"):
@@ -61,7 +50,7 @@ def _isnan(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _ordered(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return integers in the order of the floats, without gaps."""
+    """Integers in the order of the floats, without gaps."""
     array = np.ascontiguousarray(array)
     bits = array.view(_BITS[array.dtype.itemsize])
     if array.dtype.name in _UNSIGNED:

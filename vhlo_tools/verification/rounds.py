@@ -91,7 +91,7 @@ class VerificationReport:
             raise VerificationError(str(self))
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the verdict, and each output of the rounds that say something."""
+        """The verdict, and each output of the rounds that say something."""
         from vhlo_tools.markup import table
 
         rows = (
@@ -104,7 +104,7 @@ class VerificationReport:
         return table(str(self).splitlines()[0], heads, rows)
 
     def _shown(self) -> Iterator[Round]:
-        """Yield the first round, and each later one with greater differences: others say nothing new."""
+        """The first round, and each later one with greater differences: others say nothing new."""
         most = -1
         for each in self.rounds:
             distance = max((output.max_ulp or 0 for output in each.outputs), default=0)
@@ -143,19 +143,7 @@ def verify_executables(
     *,
     until_failure: bool = False,
 ) -> VerificationReport:
-    """Run two programs and compare their results.
-
-    Args:
-        before: The program with the expected outputs.
-        after: The program whose outputs are compared with these.
-        rounds: The names of sets of inputs, and the inputs, which are consumed one by one.
-        tolerance: The tolerance for floats.
-        until_failure: Whether to stop at the first set of inputs for which the results differ.
-
-    Raises:
-        VerificationError: If the parameters of the programs differ, so that they cannot be compared.
-        EngineError: If a program cannot be run.
-    """
+    """``rounds`` are consumed one by one."""
     check_parameters(before, after)
     found: list[Round] = []
     for name, inputs in rounds:
@@ -167,11 +155,6 @@ def verify_executables(
 
 
 def check_parameters(before: Executable, after: Executable) -> None:
-    """Raise an error if the parameters of two programs differ.
-
-    Raises:
-        VerificationError: If they do, so that the programs cannot be compared.
-    """
     one, other = before.signature.parameters, after.signature.parameters
     if len(one) != len(other) or not all(map(_may_be, one, other)):
         raise VerificationError(
@@ -181,12 +164,12 @@ def check_parameters(before: Executable, after: Executable) -> None:
 
 
 def listed(words: Sequence[str]) -> str:
-    """Return words as a list in a sentence: ``a, b and c``."""
+    """As in a sentence: ``a, b and c``."""
     return " and ".join((", ".join(words[:-1]), words[-1]) if len(words) > 1 else words)
 
 
 def alias_warnings(before: Executable, after: Executable) -> list[Finding]:
-    """Return the aliases and donors of the first program that the second lacks, or has in another form."""
+    """Aliases and donors of the first program that the second lacks, or has in another form."""
     if before.signature != after.signature:
         return []  # sizes are open in one, or there are fewer results, which was reported
     return compare_aliases(ProgramAliases("main", after.declared), ProgramAliases("main", before.declared))
@@ -195,18 +178,7 @@ def alias_warnings(before: Executable, after: Executable) -> list[Finding]:
 def run_round(
     before: Executable, after: Executable, name: str, inputs: tuple[Any, ...], tolerance: Tolerance
 ) -> tuple[Round, Outputs, Outputs]:
-    """Run two programs on the same inputs, and return the comparison, and the results of both.
-
-    Args:
-        before: The program with the expected results.
-        after: The other program.
-        name: The origin of the inputs.
-        inputs: The inputs, as :meth:`Executable.converted` returns them.
-        tolerance: The tolerance for floats.
-
-    Raises:
-        EngineError: If a program cannot be run.
-    """
+    """``inputs`` are as :meth:`Executable.converted` returns them; the results of both programs are returned, too."""
     expected = before.run(_copied(inputs))
     kept = _copied(inputs)
     found = after.run(kept)
@@ -226,13 +198,7 @@ def run_round(
 def compare_outputs(
     outputs: tuple[Any, ...], expected: tuple[Any, ...], tolerance: Tolerance
 ) -> tuple[Comparison, ...]:
-    """Compare the results of a run; elements of tuples are compared separately.
-
-    Args:
-        outputs: The results.
-        expected: The expected results.
-        tolerance: The tolerance for floats.
-    """
+    """Elements of tuples are compared separately."""
     found, wanted = dict(_leaves(outputs)), dict(_leaves(expected))
     compared = []
     for place in dict.fromkeys((*wanted, *found)):
@@ -249,7 +215,7 @@ def compare_outputs(
 
 
 def _copied(inputs: Sequence[Any]) -> list[Any]:
-    """Return copies of inputs, which may be donated."""
+    """Inputs may be donated."""
     return [
         None if each is None else _copied(each) if isinstance(each, tuple | list) else np.array(each) for each in inputs
     ]
@@ -264,7 +230,7 @@ def _leaves(values: tuple[Any, ...] | list[Any], place: str = "") -> Iterator[tu
 
 
 def _may_be(one: Shape, other: Shape) -> bool:
-    """Return whether a value may have both shapes, in which sizes may be open."""
+    """Whether a value may have both shapes, in which sizes may be open."""
     if isinstance(one, Array) and isinstance(other, Array):
         fit = len(one.sizes) == len(other.sizes) and one.element == other.element
         return fit and all(a == b or None in (a, b) for a, b in zip(one.sizes, other.sizes, strict=True))

@@ -24,15 +24,9 @@ _SCALES: Final = (1.0, 0.25, -1.0, 4.0, 0.0625, -1.0, 16.0, 0.5)
 def drawings(
     drawing: Drawing, rounds: int | None = None, seconds: float = DEFAULT_SECONDS
 ) -> Iterator[tuple[str, Drawing]]:
-    """Yield the settings for drawing the inputs of each round, with a description.
+    """As many rounds as fit into ``seconds``, but 2 to 256, if there is no number of them.
 
-    The first round is drawn with ``drawing`` as it is. Time is taken between one round and the next, from the end of
-    the first.
-
-    Args:
-        drawing: The settings of the first round.
-        rounds: The number of rounds; ``None`` for as many as fit into ``seconds``, of 256.
-        seconds: The limit of time if there is no number of rounds; the first two rounds are always drawn.
+    The first is drawn with ``drawing`` as it is. Time is taken between rounds, from the end of the first.
     """
     begun = 0.0
     for number in range(DEFAULT_ROUNDS if rounds is None else rounds):

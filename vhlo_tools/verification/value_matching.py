@@ -13,20 +13,14 @@ Key = tuple[str, int]
 
 
 def key_of(site: ProbeSite) -> Key:
-    """Return the key of a site."""
     return site.path, site.result
 
 
 def matching_sites(before: Sequence[ProbedValue], after: Sequence[ProbedValue]) -> dict[Key, Key]:
-    """Return, for sites of one program, the corresponding sites of the other.
+    """Sites match by location and name of their ops if unique, otherwise by the order of ops of equal name and type.
 
-    Sites are matched by the location and name of their ops if these are unique, otherwise by the order of ops of equal
-    name and type. Where ops replace others, each is matched with the one at its position if there are as many and the
-    types are equal, otherwise the last with the last: the final result of both.
-
-    Args:
-        before: A value of each site of one program, in order.
-        after: A value of each site of the other program, in order.
+    Where ops replace others, each is matched with the one at its position if there are as many and the types are equal,
+    otherwise the last with the last: the final result of both.
     """
     pairs: dict[Key, Key] = {}
     located = _once(after, _location)
@@ -61,6 +55,6 @@ def _location(value: ProbedValue) -> Hashable:
 
 
 def _once(values: Sequence[ProbedValue], identity: Callable[[ProbedValue], Hashable]) -> dict[Hashable, ProbedValue]:
-    """Return the values with a unique identity, by that identity."""
+    """Only values with a unique identity."""
     numbers = Counter(map(identity, values))
     return {each: value for value in values if (each := identity(value)) is not None and numbers[each] == 1}

@@ -1,4 +1,4 @@
-"""The errors for calls in a child process that fail."""
+"""Errors for failed calls in a child process."""
 
 from __future__ import annotations
 
@@ -32,15 +32,7 @@ _QUOTED: Final = 400
 def crash(
     exit_code: int | None, op: str | None, output: str, limits: Limits, how: str | None = None
 ) -> EngineCrashError:
-    """Return the error for a child that crashed.
-
-    Args:
-        exit_code: The exit code, negative for a signal, if known.
-        op: The op in progress, if the child had recorded one.
-        output: The end of the child's output.
-        limits: The limits of the call.
-        how: The failure, if it is not a crash.
-    """
+    """``how`` is the failure if it is not a crash, ``output`` the end of the child's output."""
     name = None if how else signal_name(exit_code)
     if how:
         exit_code = None
@@ -76,7 +68,6 @@ def _last_words(output: str) -> str:
 
 
 def timeout(op: str | None, limits: Limits, cpu_seconds: float | None) -> EngineTimeoutError:
-    """Return the error for a child that was terminated at its time limit."""
     return EngineTimeoutError(
         f"the child process was terminated after {limits.seconds:.3g} s{_while(op)} (Limits.seconds)",
         seconds=limits.seconds,
@@ -86,11 +77,7 @@ def timeout(op: str | None, limits: Limits, cpu_seconds: float | None) -> Engine
 
 
 def failure(function: str, outcome: object, op: str | None, limits: Limits) -> BaseException:
-    """Return the error for an outcome without a result.
-
-    Raises:
-        ValueError: If the outcome contains no valid error.
-    """
+    """An outcome without a valid error is a ``ValueError``."""
     if isinstance(outcome, Raised):
         return unpack_error(outcome)
     if isinstance(outcome, OutOfMemory):
@@ -109,7 +96,7 @@ def failure(function: str, outcome: object, op: str | None, limits: Limits) -> B
 
 
 def signal_name(exit_code: int | None) -> str | None:
-    """Return the name of the signal that terminated a process, or ``None`` if it was not a signal."""
+    """Return ``None`` if no signal terminated the process."""
     if exit_code is None or exit_code >= 0:
         return None
     try:

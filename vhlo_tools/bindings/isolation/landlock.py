@@ -1,4 +1,4 @@
-"""What a child process that starts tools may do to the file system: write in a folder of its own, and run those tools.
+"""Landlock rules for a child that starts tools: it writes only in a folder of its own, and runs only those tools.
 
 A compiler that calls a linker needs new files and a new process, which the filter of system calls cannot tell from any
 others: it does not see paths. Landlock (landlock(7), Linux 5.13) does, and its rules hold for the tools too.
@@ -33,13 +33,10 @@ _SET_NO_NEW_PRIVILEGES: Final = 38  # PR_SET_NO_NEW_PRIVS of prctl(2)
 
 
 def confine(folder: str, tools: Iterable[str]) -> bool:
-    """Let this process and its children write only in a folder, and run only some programs; return whether they are.
+    """Confine this process and its children to a folder and some programs; return whether the system can.
 
-    It must have one thread, whose later threads are confined too.
-
-    Args:
-        folder: The folder.
-        tools: The programs, or folders of programs. Those that do not exist are skipped.
+    The process must have one thread; later threads are confined too. Missing ``tools`` (programs or folders) are
+    skipped.
     """
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False

@@ -20,30 +20,20 @@ OUTPUT: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a call; ``None`` means unlimited.
+    """The limits of a call; ``None`` means unlimited."""
 
-    Attributes:
-        seconds: The time limit, counted from when the child process is ready.
-        memory: The bytes of data that the child may allocate in addition to those before the call (``RLIMIT_DATA``).
-            Arrays and views among the arguments are shared with the caller and do not count. Enforced on Linux.
-        output: The maximum size of the result in bytes, pickled values and arrays together.
-        patience: How many times ``seconds`` a child may take that has had less than ``seconds`` of a processor, because
-            the machine is busy or has suspended it. Only where the system tells the time of a child (Linux).
-    """
-
-    seconds: float | None = SECONDS
+    seconds: float | None = SECONDS  # counted from when the child process is ready
+    #: Bytes of data that the child may allocate in addition to those before the call (``RLIMIT_DATA``, enforced on
+    #: Linux). Arrays and views among the arguments are shared with the caller and do not count.
     memory: int | None = MEMORY
-    output: int | None = OUTPUT
+    output: int | None = OUTPUT  # bytes of the result, pickled values and arrays together
+    #: How many times ``seconds`` a child may take that has had less than ``seconds`` of a processor, because the
+    #: machine is busy or has suspended it. Only where the system tells the time of a child (Linux).
     patience: float = 1.0
 
 
 class Deadline:
-    """The end of a call.
-
-    Args:
-        limits: The limits of the call, which begins now.
-        cpu_seconds: Returns the time that the child has had of a processor; ``None`` if it is unknown.
-    """
+    """The end of a call; ``cpu_seconds`` returns the child's processor time, ``None`` if it is unknown."""
 
     def __init__(self, limits: Limits, cpu_seconds: Callable[[], float | None]) -> None:
         self._seconds = limits.seconds
@@ -55,7 +45,7 @@ class Deadline:
 
     @property
     def left(self) -> float | None:
-        """The seconds that are left, at most 0 at the end; ``None`` if there is no end."""
+        """The seconds that are left, at most 0 at the end; ``None`` without an end."""
         if self._seconds is None:
             return None
         now = time.monotonic()
@@ -65,18 +55,17 @@ class Deadline:
 
     @property
     def used(self) -> float | None:
-        """The seconds that the child has had of a processor during the call."""
+        """The seconds of a processor that the child has had during the call."""
         now = self._cpu_seconds()
         return None if self._before is None or now is None else now - self._before
 
     def postpone(self, seconds: float) -> None:
-        """Add time that does not count."""
         self._end += seconds
         self._last += seconds
 
 
 def readable_size(size: int) -> str:
-    """Return a number of bytes for a message: ``1.5 MiB (1572864 bytes)``."""
+    """Format a number of bytes for a message: ``1.5 MiB (1572864 bytes)``."""
     for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
         if size >= 1 << power:
             return f"{size / (1 << power):.1f} {unit} ({size} bytes)"

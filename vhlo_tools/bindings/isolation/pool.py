@@ -1,4 +1,4 @@
-"""The pool of child processes: one per concurrent call, reused by later calls."""
+"""Pool of child processes: one per concurrent call, reused by later calls."""
 
 from __future__ import annotations
 
@@ -25,59 +25,29 @@ _SHARED: Final = 512 << 20
 
 
 def call(function: str, *arguments: object, limits: Limits | None = None) -> Any:
-    """Call a function in a warm child process, whose failures do not affect this process.
+    """Call ``package.module:function`` in a warm child; arrays in the result belong to the caller and are writable.
 
-    No process is started before the first call. Calls from several threads run concurrently, each in a child of its
-    own, and later calls reuse the children. Children end with this process, whatever ends it. Their output on stdout
-    and stderr becomes part of the error if they crash, and is discarded otherwise.
-
-    Args:
-        function: The function, as ``package.module:function``; the child imports the module.
-        arguments: Picklable values. They may contain numpy arrays, of any dtype except Python objects, and views of
-            bytes at any depth: large ones are passed in shared memory, and are read-only in the child and valid only
-            during the call.
-        limits: The limits of the call, by default :class:`Limits`.
-
-    Returns:
-        The return value of the function, with the same restrictions. Arrays belong to the caller and are writable.
-
-    Raises:
-        VhloToolsError: If the function raises one; also ``MLIRFailure`` and ``XlaFailure`` of the bindings.
-        EngineError: If the function raises any other exception, with the traceback in a note; if it exceeds the limit
-            of memory or of output.
-        EngineStartError: If no child process can be started.
-        EngineCrashError: If the child crashes.
-        EngineTimeoutError: If the call exceeds its time limit; the child is terminated.
-        TypeError: If an argument is an array of Python objects.
+    Large arrays (of any dtype except Python objects) and views of bytes among the arguments are shared: read-only in
+    the child, and valid only during the call. Any error that is not the toolkit's becomes an ``EngineError``.
     """
     return _pool.call(function, arguments, limits or Limits())
 
 
 def start(modules: Sequence[str] = (), tools: Sequence[str] = ()) -> Worker:
-    """Start a child that is not shared with :func:`call`; the caller ends it.
+    """Start a child of the caller's own, after importing ``modules``.
 
-    Args:
-        modules: The modules that it needs, which are imported before it starts.
-        tools: The programs, or folders of programs, that it may start, such as the linker of a compiler. With any, it
-            may also write files in a temporary folder of its own.
-
-    Raises:
-        EngineStartError: If no child process can be started.
+    With ``tools``, programs or folders that it may start, it may also write files in a temporary folder of its own.
     """
     return _pool.start(modules, tools)
 
 
 def warm() -> None:
-    """Start a child for the next call if none is idle, without waiting until it is ready.
-
-    If none can be started nothing happens; the next call reports the reason.
-    """
+    """Start a child for the next call if none is idle, without waiting; the next call reports a failure."""
     with suppress(EngineStartError, OSError):
         _pool.warm()
 
 
 def close() -> None:
-    """Terminate all child processes, and wait for them; the next call starts new ones."""
     _pool.close()
 
 
@@ -114,7 +84,7 @@ class _Pool:
             self._server = None
 
     def forget(self) -> None:
-        """Release all resources in a forked copy of the process that owns them."""
+        """For a forked copy of the process that owns the resources."""
         for worker in (*self._idle, *self._busy):
             worker.forget()
         if self._server is not None:

@@ -1,4 +1,4 @@
-"""The caller's handles of the fork server and of a child process."""
+"""Handles of the fork server and of a child process, for the caller."""
 
 from __future__ import annotations
 
@@ -54,11 +54,7 @@ _LARGEST_MESSAGE: Final = 64 << 20
 
 
 class Server:
-    """A fork server of this process; it ends with this process.
-
-    Raises:
-        EngineStartError: If the server cannot be started.
-    """
+    """A fork server of this process; it ends with this process."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -82,27 +78,20 @@ class Server:
 
     @property
     def alive(self) -> bool:
-        """Whether the server is running."""
         return self._process.poll() is None
 
     @property
     def log(self) -> str:
-        """The end of the server's output on stderr."""
         size = os.fstat(self._log).st_size
         return os.pread(self._log, _OUTPUT_KEPT, max(0, size - _OUTPUT_KEPT)).decode(errors="replace").strip()
 
     def fork(self, descriptors: Sequence[int], modules: Sequence[str] = (), tools: Sequence[str] = ()) -> None:
-        """Request a child with these descriptors, after these modules were imported, that may start these tools.
-
-        Raises:
-            OSError: If the server is gone.
-        """
+        """Request a child with these descriptors (see :func:`ask`) after importing ``modules``."""
         # Modules that the caller has imported are likely to be used by its functions in the child too.
         imported = tuple(name for name in ("numpy", "ml_dtypes") if name in sys.modules)
         ask(self._socket, ForkRequest(_path(), (*imported, *modules), tuple(tools)), descriptors)
 
     def end(self) -> None:
-        """Terminate the server and all its children."""
         self._socket.close()
         try:
             self._process.wait(_SECONDS_TO_END)
@@ -112,25 +101,14 @@ class Server:
         os.close(self._log)
 
     def forget(self) -> None:
-        """Release the server in a forked copy of the process that owns it."""
+        """For a forked copy of the process that owns the server."""
         self._socket.close()
         os.close(self._log)
         self._process.returncode = 0  # prevents Popen's warning about a process that was not waited for
 
 
 class Worker:
-    """A child process, for one call at a time.
-
-    Creating it does not wait until the process is ready.
-
-    Args:
-        server: The fork server that creates the process.
-        modules: The modules to import before it is created.
-        tools: The programs, or folders of programs, that it may start (see :class:`ForkRequest`).
-
-    Raises:
-        OSError: If the server is gone, or the system has no descriptors or memory left.
-    """
+    """A child process, for one call at a time; creating it does not wait until the process is ready."""
 
     def __init__(self, server: Server, modules: Sequence[str] = (), tools: Sequence[str] = ()) -> None:
         self._server = server
@@ -196,20 +174,9 @@ class Worker:
         limits: Limits,
         functions: Sequence[Callable[..., Any]] = (),
     ) -> Any:
-        """Call a function in the child. If no valid reply arrives, the child is terminated.
+        """Call ``package.module:function`` in the child, which is terminated if no valid reply arrives.
 
-        Args:
-            function: The function, as ``package.module:function``.
-            arguments: Its arguments.
-            limits: The limits of the call.
-            functions: The functions of this process that the child may call, by number. Each is called in the thread
-                of the caller, with values as a child may return, and returns a list of arrays. Its time does not count.
-
-        Raises:
-            EngineCrashError: If the child crashes.
-            EngineTimeoutError: If the call exceeds its time limit.
-            EngineError: If the call exceeds another limit, or the function raises an error that is not the toolkit's.
-            BaseException: The error that the function raises, if it is one of the toolkit's.
+        The child may call ``functions`` by number; each runs in the thread of the caller, and its time does not count.
         """
         self._retired = True
         self._function = function
@@ -232,7 +199,7 @@ class Worker:
         raise result
 
     def end(self) -> int | None:
-        """Terminate the child, and return the exit code, negative for a signal; ``None`` if it is unknown."""
+        """Return the exit code, negative for a signal; ``None`` if it is unknown."""
         if self._connection.fileno() < 0:
             return None
         status = b""
@@ -275,7 +242,7 @@ class Worker:
         return None if self._process is None else cpu_seconds(self._process)
 
     def _number(self) -> int | None:
-        """Return the number of the process, which the server sends first; ``None`` if the server is gone."""
+        """Return the process id, which the server sends first; ``None`` if the server is gone."""
         self._control.settimeout(_SECONDS_TO_END)
         with suppress(OSError):
             said = self._control.recv(STATUS.size)
@@ -283,10 +250,7 @@ class Worker:
         return None
 
     def _apply(self, limits: Limits) -> None:
-        """Limit the memory of the child: the data that it may have in addition to that of now, and its shared memory.
-
-        This process does so, because a child that could set its own limits could also remove them.
-        """
+        """Limit the memory of the child from this process: a child that sets its own limits could also remove them."""
         if self._process is None:
             self._process = self._number()
         usage = None if self._process is None else memory_usage(self._process)
@@ -306,7 +270,6 @@ class Worker:
                 resource.prlimit(self._process, kind, (limit, hard))
 
     def _exchange(self, request: bytes, limits: Limits, functions: Sequence[Callable[..., Any]]) -> tuple[Reply, Any]:
-        """Send a request, and return the reply with the value, or the error, that it contains."""
         deadline = Deadline(limits, self._cpu_seconds)
         self._output.clear()
         message = request
@@ -333,7 +296,6 @@ class Worker:
             deadline.postpone(time.monotonic() - began)
 
     def _answer(self, function: Callable[..., Any], arguments: Any) -> Answer:
-        """Call a function of the caller for the child."""
         try:
             return Answer(pack(function(*arguments), self._outgoing, after=True))
         except Exception as error:
@@ -341,7 +303,7 @@ class Worker:
             return Answer(None, str(error))
 
     def _opened(self, body: bytearray, limits: Limits) -> tuple[Reply, Any]:
-        """Return a reply, and what it contains: the value or the arguments, copied to memory of this process."""
+        """Copy the contents of a reply to memory of this process."""
         try:
             reply, inline = decode_reply(body)
             if isinstance(reply.outcome, Ready):
@@ -365,12 +327,7 @@ class Worker:
         return crash(code, op, self._said(), limits, how)
 
     def _message(self, deadline: Deadline) -> bytearray | None:
-        """Return the next encoded message, or ``None`` if the child is gone.
-
-        Raises:
-            TimeoutError: If no message is complete by the deadline.
-            ValueError: If the message is too long.
-        """
+        """Return the next encoded message, or ``None`` if the child is gone."""
         data = bytearray()
         while (missing := _missing(data)) > 0:
             if (left := deadline.left) is not None and left <= 0:
@@ -389,7 +346,7 @@ class Worker:
         return data[LENGTH.size :]
 
     def _read_output(self) -> None:
-        """Read the output of the child, and keep the end of it."""
+        """Only the end of the output is kept."""
         with suppress(BlockingIOError):
             while part := os.read(self._pipe, _OUTPUT_KEPT):
                 self._output += part
@@ -402,11 +359,7 @@ class Worker:
 
 
 def _missing(data: bytearray) -> int:
-    """Return how many bytes of a message are missing, as far as its start says.
-
-    Raises:
-        ValueError: If it is too long.
-    """
+    """Return the number of missing bytes, as far as the start of the message says."""
     if len(data) < LENGTH.size:
         return LENGTH.size - len(data)
     (length,) = LENGTH.unpack_from(data)

@@ -1,4 +1,4 @@
-"""What a child process sends: values and errors as data, which cannot name code that the receiver would run.
+"""Replies of a child process: values and errors as data, which cannot name code that the receiver would run.
 
 A child that a hostile program has taken over can send anything. So a reply is decoded by types that are listed here,
 sizes are checked before memory is allocated, and texts are printable.
@@ -63,12 +63,6 @@ _ML_TYPE: Final = re.compile(r"bfloat16|float[0-9]{1,2}_[a-z0-9]+|u?int[124]")
 
 
 class OutputTooLarge(Exception):  # noqa: N818 - it never leaves this package
-    """A value exceeds the size limit.
-
-    Attributes:
-        size: The size of the value in bytes.
-    """
-
     def __init__(self, size: int) -> None:
         super().__init__(f"{size} bytes")
         self.size = size
@@ -132,17 +126,14 @@ class _Error(Struct, array_like=True):
     differences: tuple[str, ...] = ()
 
 
-class _Outcome(Struct, array_like=True):
-    """The outcome of a request."""
+class _Outcome(Struct, array_like=True): ...
 
 
 class Ready(_Outcome, tag="ready"):
-    """The child can take requests: its first message."""
+    """The first message of a child: it can take requests."""
 
 
 class Returned(_Outcome, tag="returned"):
-    """The function returned a value."""
-
     value: _Value
 
 
@@ -154,39 +145,27 @@ class Asked(_Outcome, tag="asked"):
 
 
 class Raised(_Outcome, tag="raised"):
-    """The function raised an error of the toolkit."""
-
     error: _Error
 
 
 class Failed(_Outcome, tag="failed"):
-    """The function raised another exception."""
+    """The function raised an exception that is not the toolkit's."""
 
     name: str
     message: str
     trace: str
 
 
-class OutOfMemory(_Outcome, tag="out of memory"):
-    """The function ran out of memory."""
+class OutOfMemory(_Outcome, tag="out of memory"): ...
 
 
 class TooLarge(_Outcome, tag="too large"):
-    """The value that the function returned exceeds the limit of output."""
-
     size: int
 
 
 class Reply(Struct, array_like=True):
-    """A message of a child.
-
-    Attributes:
-        outcome: The outcome.
-        retire: Whether the child should be replaced by a new one.
-    """
-
     outcome: Ready | Returned | Asked | Raised | Failed | OutOfMemory | TooLarge
-    retire: bool = False
+    retire: bool = False  # the child should be replaced by a new one
 
 
 def _from_version(value: object) -> object:
@@ -204,22 +183,11 @@ _DECODER: Final = msgspec.msgpack.Decoder(Reply, dec_hook=_to_version)
 
 
 def encode_reply(reply: Reply, inline: bytes) -> bytes:
-    """Return the encoding of a reply.
-
-    Args:
-        reply: The reply.
-        inline: Its small chunks.
-    """
     control = _ENCODER.encode(reply)
     return _SIZE.pack(len(control)) + control + inline
 
 
 def decode_reply(body: bytes | bytearray) -> tuple[Reply, memoryview]:
-    """Return a reply and its small chunks.
-
-    Raises:
-        ValueError: If the bytes are not a reply.
-    """
     (size,) = _SIZE.unpack_from(body)
     if size > min(_LARGEST, len(body) - _SIZE.size):
         raise ValueError(f"it announces {size} bytes")
@@ -231,16 +199,7 @@ def pack_value(value: object, memory: SharedMemory, largest: int | None = None) 
     """Return a value as data, with its large chunks in ``memory``, and its small chunks.
 
     It may consist of ``None``, booleans, numbers, texts, bytes, arrays of numbers, diagnostics, tuples, lists and
-    dictionaries.
-
-    Args:
-        value: The value.
-        memory: The memory.
-        largest: The limit of its size in bytes.
-
-    Raises:
-        OutputTooLarge: If it exceeds ``largest`` bytes.
-        TypeError: If it contains anything else.
+    dictionaries; ``largest`` is in bytes.
     """
     chunks: list[memoryview] = []
     packed = _packed(value, chunks)
@@ -252,17 +211,7 @@ def pack_value(value: object, memory: SharedMemory, largest: int | None = None) 
 
 
 def unpack_value(value: _Value, memory: SharedMemory, inline: memoryview, largest: int | None = None) -> Any:
-    """Return a value from data; arrays are copied, and are writable.
-
-    Args:
-        value: The data.
-        memory: The memory with its large chunks.
-        inline: Its small chunks.
-        largest: The limit of its size in bytes.
-
-    Raises:
-        ValueError: If the data is not valid, or exceeds the limit.
-    """
+    """Arrays are copied, and are writable; invalid or too large data is a ``ValueError``."""
     return _Unpacking(memory, inline, largest).value(value)
 
 
@@ -277,11 +226,6 @@ def encode_error(error: BaseException) -> Raised | None:
 
 
 def unpack_error(raised: Raised) -> BaseException:
-    """Return an error of the toolkit.
-
-    Raises:
-        ValueError: If there is no such error.
-    """
     said = raised.error
     if said.name not in _CLASSES:
         raise ValueError("it names an unknown error")
@@ -298,7 +242,7 @@ def unpack_error(raised: Raised) -> BaseException:
 
 
 def _attributes(class_: type[BaseException]) -> tuple[str, ...]:
-    """Return the attributes of an error class, which its bases define too."""
+    """The attributes of a class include those of its bases."""
     return tuple(dict.fromkeys(name for base in class_.__mro__ for name in _DEFINED.get(base.__name__, ())))
 
 
@@ -320,7 +264,7 @@ _ATTRIBUTES: Final = {name: _attributes(class_) for name, class_ in _CLASSES.ite
 
 
 def _packed(value: Any, chunks: list[memoryview]) -> Any:
-    """Return a value as data whose chunks have their number as offset; appends the chunks."""
+    """Return data whose chunks have their number as offset, and append the chunks."""
     kind = type(value)
     if value is None or kind in (bool, int, float):
         return value
@@ -369,7 +313,6 @@ def _chunk(data: bytes | bytearray | memoryview, chunks: list[memoryview]) -> Ch
 
 
 def _placed(value: Any, places: list[Chunk]) -> Any:
-    """Return data with the places of its chunks."""
     if isinstance(value, _Bytes | _Text | _Array):
         return msgspec.structs.replace(cast(Any, value), chunk=places[value.chunk.offset])
     if isinstance(value, _Tuple):
@@ -384,23 +327,10 @@ def _placed(value: Any, places: list[Chunk]) -> Any:
 
 
 class _Unpacking:
-    """Reads data of one reply.
-
-    Args:
-        memory: The memory with the large chunks.
-        inline: The small chunks.
-        largest: The limit of the size of all chunks together.
-    """
-
     def __init__(self, memory: SharedMemory, inline: memoryview, largest: int | None) -> None:
         self._memory, self._inline, self._left = memory, inline, largest
 
     def value(self, data: _Value) -> Any:
-        """Return a value.
-
-        Raises:
-            ValueError: If the data is not valid.
-        """
         if isinstance(data, _Tuple):
             return tuple(map(self.value, data.items))
         if isinstance(data, _List):

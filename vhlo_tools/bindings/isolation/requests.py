@@ -1,7 +1,7 @@
-"""What the caller sends to a child process: pickles, which the child trusts, with arrays and large views apart.
+"""Requests to a child: pickles (PEP 574), which the child trusts, with arrays and large views in shared memory.
 
 A value is *packed*: a pickle without its buffers, and the buffers, small ones inline and large ones in shared memory.
-PEP 574 works the same way, but there a buffer that is read-only at the sender is read-only at the receiver too.
+Plain PEP 574 would make a buffer that is read-only at the sender read-only at the receiver too.
 """
 
 from __future__ import annotations
@@ -22,58 +22,29 @@ LENGTH: Final = struct.Struct("<Q")
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A value, packed for transfer.
-
-    Attributes:
-        chunks: The places of the pickle and of its buffers.
-        inline: The small chunks.
-    """
-
-    chunks: tuple[Chunk, ...]
-    inline: bytes
+    chunks: tuple[Chunk, ...]  # the places of the pickle and of its buffers
+    inline: bytes  # the small chunks
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of the caller.
-
-    Attributes:
-        function: ``package.module:function``.
-        arguments: A packed tuple.
-        output: The limit of the size of the result in bytes.
-    """
-
-    function: str
-    arguments: Packed
-    output: int | None
+    function: str  # ``package.module:function``
+    arguments: Packed  # a tuple
+    output: int | None  # the limit of the size of the result in bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a function of the caller that the child called.
+    """The answer of a function of the caller that the child called."""
 
-    Attributes:
-        value: The packed value that it returned; ``None`` if it raised an exception, which stays with the caller.
-        said: The message of that exception.
-    """
-
-    value: Packed | None
-    said: str = ""
+    value: Packed | None  # None if it raised an exception, which stays with the caller
+    said: str = ""  # the message of that exception
 
 
 def pack(value: object, memory: SharedMemory, *, after: bool = False) -> Packed:
-    """Pack ``value``, with its large buffers in ``memory``.
+    """Pack a value, which may contain numpy arrays of plain dtypes and views of bytes at any depth.
 
-    It may contain numpy arrays (of plain dtypes, in any order of bytes and axes) and views of bytes at any depth.
-
-    Args:
-        value: The value.
-        memory: The memory.
-        after: Whether to keep what the memory contains.
-
-    Raises:
-        TypeError: If it contains arrays of Python objects.
-        pickle.PicklingError: If it contains a value that cannot be pickled; pickling may raise other errors too.
+    ``after`` keeps the present contents of ``memory``.
     """
     file = io.BytesIO()
     pickler = _Pickler(file, protocol=5)
@@ -83,19 +54,13 @@ def pack(value: object, memory: SharedMemory, *, after: bool = False) -> Packed:
 
 
 def unpack(packed: Packed, memory: SharedMemory) -> Any:
-    """Return a packed value; its arrays are read-only views, valid until the caller sends the next message.
-
-    Args:
-        packed: The value.
-        memory: The shared memory with its large buffers.
-    """
+    """The arrays are read-only views, valid until the caller sends the next message."""
     inline = memoryview(packed.inline)
     pickled, *buffers = (memory.find(chunk, inline) for chunk in packed.chunks)
     return _Unpickler(io.BytesIO(pickled), buffers).load()
 
 
 def frame(message: Request | Answer) -> bytes:
-    """Return the encoding of a message on the socket."""
     pickled = pickle.dumps(message, protocol=5)
     return LENGTH.pack(len(pickled)) + pickled
 

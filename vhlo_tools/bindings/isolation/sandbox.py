@@ -1,9 +1,9 @@
-"""What a child process may ask of the kernel: it gives up new files, the network and other processes.
+"""Seccomp filter of child processes: no new files, no network and no other processes.
 
 A program that takes over the interpreter or XLA by a defect of theirs runs with the rights of the user. So a child is
 left with the system calls that computing needs, on Linux for x86-64, by a filter of seccomp(2); all others fail with
 ``EPERM``. The filter holds for all threads, and cannot be removed. A child that starts tools may have new files and
-processes as well, where :mod:`vhlo_tools.bindings.isolation.landlock` says, but no network.
+processes as well, as :mod:`vhlo_tools.bindings.isolation.landlock` permits, but no network.
 """
 
 from __future__ import annotations
@@ -42,17 +42,11 @@ _CLONE_THREAD: Final = 0x00010000
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """A condition on an argument, of which the low 32 bits count.
+    """A condition on an argument, of which the low 32 bits count."""
 
-    Attributes:
-        argument: The number of the argument.
-        values: The values that it may have.
-        mask: The bits that are compared.
-    """
-
-    argument: int
-    values: tuple[int, ...]
-    mask: int = 0xFFFFFFFF
+    argument: int  # its position
+    values: tuple[int, ...]  # permitted values
+    mask: int = 0xFFFFFFFF  # the bits that are compared
 
 
 #: System calls that may be made with any arguments, by the purpose: on open files, to find files, on memory, between
@@ -188,11 +182,7 @@ _WITH_TOOLS: Final[Mapping[str, int]] = {
 
 
 def _limited(process: int) -> dict[int, tuple[_Where, ...]]:
-    """Return system calls that may be made with certain arguments, by number: one of the conditions must hold.
-
-    Args:
-        process: The number of this process.
-    """
+    """Return system calls, by number, that are allowed if one of the conditions on their arguments holds."""
     only_read = _Where(1, (0,), _WRITING)
     return {
         2: (only_read,),  # open
@@ -213,10 +203,7 @@ def _limited(process: int) -> dict[int, tuple[_Where, ...]]:
 def restrict(*, tools: bool = False) -> bool:
     """Restrict this process, and return whether the system can.
 
-    It must have one thread, whose later threads are restricted too.
-
-    Args:
-        tools: Whether it makes files and starts processes, which are restricted too.
+    The process must have one thread; later threads are restricted too, as are the processes that ``tools`` permits.
     """
     if not AVAILABLE:
         return False
@@ -230,7 +217,6 @@ def restrict(*, tools: bool = False) -> bool:
 
 
 def _program(process: int, free: Mapping[str, int]) -> Iterator[bytes]:
-    """Yield the instructions of the filter."""
     yield _instruction(_LOAD, _AT_ARCHITECTURE)
     yield _instruction(_EQUAL, _ARCHITECTURE, 1, 0)
     yield _instruction(_RETURN, _KILL)
@@ -250,7 +236,7 @@ def _program(process: int, free: Mapping[str, int]) -> Iterator[bytes]:
 
 
 def _check(condition: _Where) -> Iterator[bytes]:
-    """Yield instructions that allow the call if a condition holds, and go on otherwise."""
+    """Allow the call if the condition holds, and go on otherwise."""
     yield _instruction(_LOAD, _AT_ARGUMENTS + 8 * condition.argument)
     yield _instruction(_AND, condition.mask)
     for value in condition.values:

@@ -1,4 +1,4 @@
-"""The fork server: a process that has imported only the bindings, and forks child processes.
+"""Fork server: a process that has imported only the bindings, and forks child processes.
 
 It is started for one caller, forks on request, never creates an MLIR context, starts no threads, and ends with all its
 children when the caller closes the connection. Python's ``multiprocessing.forkserver`` would run the main module of the
@@ -46,29 +46,19 @@ _SET_PARENT_DEATH_SIGNAL: Final = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 @dataclass(frozen=True, slots=True)
 class ForkRequest:
-    """The data that a new child needs, except its descriptors.
-
-    Attributes:
-        path: The caller's ``sys.path``.
-        modules: The modules to import before forking, so that children need not import them.
-        tools: The programs, or folders of programs, that the child may start; if there are any, it may also write files
-            in a folder of its own, which its temporary files go to, and which is deleted with it.
-    """
-
-    path: tuple[str, ...]
-    modules: tuple[str, ...]
+    path: tuple[str, ...]  # the caller's ``sys.path``
+    modules: tuple[str, ...]  # imported before forking, so that children need not
+    #: Programs, or folders of programs, that the child may start. With any, it may also write files in a folder of its
+    #: own, which its temporary files go to, and which is deleted with it.
     tools: tuple[str, ...] = ()
 
 
 def ask(server: socket.socket, request: ForkRequest, descriptors: Iterable[int]) -> None:
     """Request a child from a fork server; the child gets copies of ``descriptors``.
 
-    These are, in order: the socket for calls, the control socket, on which the server reports the child's number and
-    its exit code, and whose closing terminates the child, the pipe for the child's output, the memory that the child
-    reads, the memory that the child writes, and the file of its notes.
-
-    Raises:
-        OSError: If the server is gone.
+    These are, in order: the socket for calls, the control socket (the server reports the child's number and exit code
+    on it; closing it terminates the child), the pipe for output, the memory that the child reads, the memory that it
+    writes, and the file of its notes.
     """
     body = pickle.dumps(request)
     socket.send_fds(server, [_LENGTH.pack(len(body))], list(descriptors))
@@ -76,7 +66,6 @@ def ask(server: socket.socket, request: ForkRequest, descriptors: Iterable[int])
 
 
 def main(descriptor: int) -> None:
-    """Serve the caller at the other end of the socket ``descriptor``, and end with it."""
     try:
         _Server(socket.socket(fileno=descriptor)).run()
     finally:
@@ -115,7 +104,7 @@ class _Server:
                     return
 
     def fork(self) -> bool:
-        """Fork the requested child; return False if the caller is gone."""
+        """Return False if the caller is gone."""
         try:
             head, descriptors, _, _ = socket.recv_fds(self.caller, _LENGTH.size, _DESCRIPTORS)
             if not head:
@@ -187,7 +176,7 @@ class _Server:
             self.selector.unregister(self.children[child])
 
     def reap(self, options: int) -> None:
-        """Report the exit codes of children that have ended to their callers."""
+        """Report the exit codes of ended children to their callers."""
         while self.children:
             child, status = os.waitpid(-1, options)
             if not child:
@@ -202,14 +191,13 @@ class _Server:
             control.close()
 
     def end(self) -> None:
-        """Kill all children."""
         for child in self.children:
             os.kill(child, signal.SIGKILL)
         self.reap(0)
 
 
 def import_bindings() -> None:
-    """Import the modules that creating a context needs, if installed; a call that needs a missing one reports that."""
+    """Import the modules that creating a context needs; a missing one is left to the call that needs it."""
     try:
         provider = get_provider()
     except ProviderError:
@@ -232,7 +220,7 @@ def import_quietly(module: str) -> None:
 
 
 def _die_with_parent(parent: int) -> None:
-    """End this process when the server ends, even if the server is killed while this process is in an endless call."""
+    """End this process with the server, even if that is killed while this process is in an endless call."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:

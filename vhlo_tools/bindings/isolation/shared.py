@@ -32,27 +32,15 @@ def anonymous_file() -> int:
 
 
 class Chunk(NamedTuple):
-    """The place of some bytes.
-
-    Attributes:
-        offset: Their offset.
-        size: Their number.
-        inline: Whether they are part of the message, and not in shared memory.
-    """
-
     offset: int
-    size: int
-    inline: bool
+    size: int  # in bytes
+    inline: bool  # in the message, not in shared memory
 
 
 class SharedMemory:
-    """One side's access to a file in memory, which grows and never shrinks.
+    """One side's access to a file in memory, whose descriptor it owns; the file grows and never shrinks.
 
     The first use of a page costs ten times as much as copying into it, so later calls reuse the memory.
-
-    Args:
-        descriptor: The file; this object takes ownership of it.
-        writable: Whether this side writes.
     """
 
     def __init__(self, descriptor: int, *, writable: bool) -> None:
@@ -63,18 +51,12 @@ class SharedMemory:
 
     @property
     def size(self) -> int:
-        """The size of the file in bytes."""
         return os.fstat(self.descriptor).st_size
 
     def place(self, buffers: Sequence[memoryview], *, after: bool = False) -> tuple[list[Chunk], bytes]:
-        """Copy large buffers, of bytes, to the memory, and return the place of each buffer, and the small ones.
+        """Copy large buffers to the memory; return the place of each buffer, and the small ones.
 
-        Args:
-            buffers: The buffers.
-            after: Whether to keep the buffers of the last call without it, and to copy these behind them.
-
-        Raises:
-            OSError: If there is not enough memory.
+        With ``after``, they go behind the buffers of the last call without it.
         """
         chunks, small, inline, end = [], [], 0, self._end if after else 0
         large = []
@@ -98,11 +80,7 @@ class SharedMemory:
         return chunks, b"".join(small)
 
     def find(self, chunk: Chunk, inline: memoryview) -> memoryview:
-        """Return the bytes of a chunk; those in the memory are valid until the other side writes there again.
-
-        Raises:
-            ValueError: If there is no such chunk.
-        """
+        """Return the bytes of a chunk; those in the memory are valid until the other side writes there again."""
         offset, size, is_inline = chunk
         available = len(inline) if is_inline else self.size
         if min(offset, size) < 0 or offset + size > available:
@@ -111,7 +89,7 @@ class SharedMemory:
         return whole[offset : offset + size]
 
     def close(self) -> None:
-        """Close the file; views remain valid."""
+        """Views remain valid."""
         self._mapped = None
         os.close(self.descriptor)
 
@@ -122,7 +100,6 @@ class SharedMemory:
 
 
 def copied(data: memoryview) -> Any:
-    """Return bytes as an array of numpy with memory of its own."""
     import numpy as np
 
     # Numpy allocates large pages, which makes this twice as fast as a copy by Python.
@@ -130,7 +107,7 @@ def copied(data: memoryview) -> Any:
 
 
 def _extend(descriptor: int, size: int) -> None:
-    """Grow a file, allocating its memory, so that a lack of memory fails here and not on the first access."""
+    """Allocate the memory of the file, so that a lack of memory fails here and not on the first access."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, 0, size)
     else:

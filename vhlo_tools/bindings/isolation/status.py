@@ -1,4 +1,4 @@
-"""The state that a child process records: the op in progress, in memory that outlives it, and its need to retire."""
+"""State that a child process records: the op in progress, in memory that outlives it, and its need to retire."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ _worn_out = False
 
 
 def note(text: str) -> None:
-    """Record the op in progress, such as ``stablehlo.divide at model.py:3:4``, replacing the previous note.
+    """Record the op in progress, such as ``stablehlo.divide at model.py:3:4``, in less than a microsecond.
 
-    It becomes ``op`` of the error if the child crashes or is terminated in the meantime, truncated if it is long.
-    Outside of a child process this has no effect. It costs less than a microsecond.
+    It becomes ``op`` of the error if the child crashes or is terminated, truncated if long; without effect elsewhere.
     """
     if _slot is not None:
         data = text.encode(errors="replace")[: NOTE_SIZE - _LENGTH.size]
@@ -28,7 +27,6 @@ def note(text: str) -> None:
 
 
 def attach(descriptor: int) -> None:
-    """Store the notes of this process in a file."""
     global _slot
     _slot = mmap.mmap(descriptor, NOTE_SIZE)
 
@@ -40,23 +38,17 @@ def wear_out() -> None:
 
 
 def is_worn_out() -> bool:
-    """Return whether :func:`wear_out` was called."""
     return _worn_out
 
 
 def read_note(descriptor: int) -> str | None:
-    """Return the note in a file, or ``None`` if it is empty."""
     data = os.pread(descriptor, NOTE_SIZE, 0)
     length = _LENGTH.unpack_from(data)[0] if len(data) == NOTE_SIZE else 0
     return data[_LENGTH.size :][:length].decode(errors="replace") or None
 
 
 def memory_usage(process: int | str) -> list[int] | None:
-    """Return the memory usage of a process in pages, as in ``statm`` of proc(5); ``None`` without such a file.
-
-    Args:
-        process: The number of the process, or ``self``.
-    """
+    """Return the pages of ``statm`` of proc(5); ``None`` without such a file. ``process`` may be ``self``."""
     try:
         with open(f"/proc/{process}/statm", "rb") as file:  # noqa: PTH123 - in every call, and twice as fast
             return [int(each) for each in file.read().split()]
@@ -65,7 +57,7 @@ def memory_usage(process: int | str) -> list[int] | None:
 
 
 def cpu_seconds(process: int) -> float | None:
-    """Return the CPU time that a process has used, as in ``stat`` of proc(5); ``None`` without such a file."""
+    """Return the CPU time in ``stat`` of proc(5); ``None`` without such a file."""
     try:
         with open(f"/proc/{process}/stat", "rb") as file:  # noqa: PTH123 - in every call, and twice as fast
             fields = file.read().rpartition(b")")[2].split()

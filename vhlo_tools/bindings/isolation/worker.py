@@ -1,4 +1,4 @@
-"""The child process: it serves requests until the connection closes."""
+"""Main loop of a child process: serve requests until the connection closes."""
 
 from __future__ import annotations
 
@@ -23,29 +23,19 @@ _CALLS: Final = 1000
 
 
 class CallerFailed(Exception):  # noqa: N818 - the error itself stays with the caller
-    """A function of the caller raised an exception."""
+    ...
 
 
 class _Child:
-    """The child's side of the connection.
-
-    Args:
-        connection: The socket for requests and replies.
-        incoming: The memory with the arguments.
-        outgoing: The memory for the results.
-    """
-
     def __init__(self, connection: socket.socket, incoming: SharedMemory, outgoing: SharedMemory) -> None:
         self._connection, self._incoming, self._outgoing = connection, incoming, outgoing
         self._asking = threading.Lock()
 
     def send(self, outcome: Any, inline: bytes = b"", *, retire: bool = False) -> None:
-        """Send a reply."""
         body = replies.encode_reply(Reply(outcome, retire), inline)
         self._connection.sendall(LENGTH.pack(len(body)) + body)
 
     def serve(self) -> None:
-        """Serve requests until the connection is closed."""
         self.send(replies.Ready())
         at_first, calls = _resident(), 0
         while (request := receive(self._connection)) is not None:
@@ -59,7 +49,6 @@ class _Child:
             del request, outcome, inline
 
     def ask(self, function: int, arguments: tuple[Any, ...]) -> list[Any]:
-        """Call a function of the caller (see :func:`ask`)."""
         with self._asking:
             packed, inline = replies.pack_value(arguments, self._outgoing)
             self.send(replies.Asked(function, packed), inline)
@@ -89,14 +78,6 @@ _child: _Child | None = None
 
 
 def serve(connection: socket.socket, incoming: SharedMemory, outgoing: SharedMemory, notes: int) -> None:
-    """Serve requests until ``connection`` is closed.
-
-    Args:
-        connection: The socket for requests and replies.
-        incoming: The memory with the arguments.
-        outgoing: The memory for the results.
-        notes: The file for the note of the op in progress.
-    """
     global _child
     attach(notes)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -105,18 +86,7 @@ def serve(connection: socket.socket, incoming: SharedMemory, outgoing: SharedMem
 
 
 def ask(function: int, *arguments: Any) -> list[Any]:
-    """Call one of the functions that the caller passed to the call in progress, from any thread.
-
-    Args:
-        function: The number of the function.
-        arguments: Values as a function in a child may return.
-
-    Returns:
-        The arrays that it returned.
-
-    Raises:
-        CallerFailed: If it raised an exception, which stays with the caller.
-    """
+    """Call one of the functions that the caller passed to the call in progress, from any thread."""
     assert _child is not None
     return _child.ask(function, arguments)
 
@@ -128,6 +98,6 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def _resident() -> int:
-    """Return the resident private memory of this process in bytes; 0 if the system does not report it."""
+    """Return the resident private memory in bytes; 0 if the system does not report it."""
     usage = memory_usage("self")
     return (usage[1] - usage[2]) * mmap.PAGESIZE if usage else 0

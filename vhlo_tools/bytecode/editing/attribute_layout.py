@@ -1,4 +1,4 @@
-"""The location of the attributes of ops: inherent ones in properties since MLIR bytecode 5, earlier in one dictionary.
+"""Location of the attributes of ops: inherent ones in properties since MLIR bytecode 5, earlier in one dictionary.
 
 Source: ``BytecodeWriter.cpp`` and ``BytecodeReader.cpp`` in llvm/llvm-project, for the bit of an op's mask.
 """
@@ -19,18 +19,7 @@ Attributes = Mapping[str, int]
 
 
 def change_attributes(file: File, tables: Tables, op: Operation, changed: Attributes) -> set[int]:
-    """Change inherent attributes of an op, wherever it stores them, and return the attributes that it no longer has.
-
-    Args:
-        file: The file, which is edited.
-        tables: Its tables.
-        op: The op.
-        changed: The new attributes by name; the others remain.
-
-    Raises:
-        UnsupportedFeatureError: If the form in which the op stores its attributes is unknown.
-        MalformedArtifactError: If the attributes are damaged.
-    """
+    """Change inherent attributes of an op, wherever it stores them, and return the attributes that it no longer has."""
     # Some producers put all attributes into dictionaries, whatever the version of the format.
     layout = AttributeLayout(file, tables, in_properties=op.properties is not None)
     slots = property_slots(file.op_name(op.name))
@@ -44,16 +33,7 @@ def change_attributes(file: File, tables: Tables, op: Operation, changed: Attrib
 
 
 class AttributeLayout:
-    """Reader of the attributes of ops as stored in a file, and writer of them in a chosen layout.
-
-    Args:
-        file: The file; entries are added to its properties.
-        tables: Its tables.
-        in_properties: Whether to write inherent attributes to properties.
-
-    Attributes:
-        moves: Whether this differs from their present layout.
-    """
+    """Reader of attributes as stored in a file, and writer in the layout chosen by ``in_properties``."""
 
     def __init__(self, file: File, tables: Tables, *, in_properties: bool) -> None:
         self._file = file
@@ -65,16 +45,7 @@ class AttributeLayout:
         self._new: list[Properties] = [] if self.moves else file.properties
 
     def read(self, op: Operation, slots: Sequence[PropertySlot] | None) -> tuple[Attributes, Attributes]:
-        """Return the inherent and the discardable attributes of ``op``.
-
-        Args:
-            op: The op, as stored in the file.
-            slots: Its inherent attributes; ``None`` if they are unknown.
-
-        Raises:
-            UnsupportedFeatureError: If its properties are in an unknown form.
-            MalformedArtifactError: If its attributes are damaged.
-        """
+        """Return the inherent and the discardable attributes; ``slots`` of ``None``: the inherent ones are unknown."""
         held = self._dictionary(op.attributes)
         # Producers without properties put all attributes into the dictionary, also in newer versions of the format.
         names = {slot.name for slot in slots or ()}
@@ -85,17 +56,7 @@ class AttributeLayout:
     def write(
         self, inherent: Attributes, discardable: Attributes, slots: Sequence[PropertySlot] | None, op: Operation
     ) -> tuple[int | None, int | None]:
-        """Return the indices of properties and of a dictionary with the attributes of an op.
-
-        Args:
-            inherent: Its inherent attributes.
-            discardable: Its other attributes.
-            slots: The inherent attributes that it defines, in order; ``None`` if they are unknown.
-            op: The op, for messages.
-
-        Raises:
-            MalformedArtifactError: If a required attribute is missing.
-        """
+        """Return the indices of properties and of a dictionary; ``op`` is for messages only."""
         if not self._is:
             return None, self._tables.dictionary({**discardable, **inherent})
         if slots is None or not self._name(op).startswith("vhlo."):
@@ -113,7 +74,6 @@ class AttributeLayout:
         return self._add(b"".join(pieces)) if pieces else None, self._tables.dictionary(discardable)
 
     def finish(self) -> None:
-        """Record the new layout in the file."""
         self._file.properties = self._new
         self._file.has_properties = self._is
 
@@ -148,7 +108,7 @@ class AttributeLayout:
             return self._default(op)
 
     def _default(self, op: Operation) -> Attributes:
-        """Return properties in the default form, for ops that define none: a dictionary."""
+        """Read properties in the default form, of ops that define none: a dictionary."""
         properties, slot = self._file.properties[op.properties or 0], PropertySlot("", optional=False)
         try:
             return self._dictionary(attributes_in(properties, [slot], len(self._file.attributes))[""])

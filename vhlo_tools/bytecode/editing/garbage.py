@@ -1,4 +1,4 @@
-"""Garbage collection of table entries that edited ops no longer use, because older readers would not know them.
+"""Overwrite table entries that edited ops no longer use, because older readers would not know them.
 
 MLIR reads entries only on use, but tools that look at the tables should not find entries that the program does not use.
 """
@@ -23,11 +23,7 @@ _PLAIN: Final = frozenset({"callsite", "file_line_col", "file_line_col_range", "
 def collect_garbage(file: File, tables: Tables, dropped: Iterable[int]) -> None:
     """Overwrite attributes that ops have ``dropped``, and entries that only these contain.
 
-    Indices are kept, so that nothing has to be renumbered. If another dialect may refer to the entries in unknown ways,
-    all remain unchanged.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged.
+    Indices are kept, so nothing is renumbered. All entries stay if another dialect may refer to them in unknown ways.
     """
     closure = _closure(file, {("attribute", index) for index in dropped})
     candidates = {key for key in closure if not _is_plain(file.decode(*key))}
@@ -44,7 +40,6 @@ def collect_garbage(file: File, tables: Tables, dropped: Iterable[int]) -> None:
 
 
 def _closure(file: File, found: set[_Key]) -> set[_Key]:
-    """Return entries together with all entries that they contain, transitively."""
     pending, closed = list(found), set(found)
     while pending:
         kind, index = pending.pop()
@@ -64,7 +59,7 @@ def _held(value: Value) -> set[_Key]:
 
 
 def _held_by_others(file: File, candidates: set[_Key]) -> set[_Key] | None:
-    """Return the entries used by ops, block arguments and entries other than ``candidates``; ``None`` if unknown."""
+    """Return the entries used by anything other than ``candidates``; ``None`` if unknown."""
     held: set[_Key] = set()
     dialects = [file.dialect(index) for index in range(len(file.dialects.names))]
     plain = frozenset(

@@ -1,4 +1,4 @@
-"""New attributes, types and strings for the tables of a file, each added once."""
+"""Add attributes, types and strings to the tables of a file, each once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,6 @@ from vhlo_tools.dialect import Encoding, EntryKind, Field, Structure, find_enum,
 
 
 class Tables:
-    """The tables of a file, to which missing entries are added.
-
-    Args:
-        file: The file; entries are added to its attributes, types and strings.
-    """
-
     def __init__(self, file: File) -> None:
         self._file = file
         self._strings = {text: index for index, text in reversed(list(enumerate(file.strings)))}
@@ -24,7 +18,6 @@ class Tables:
         self._dictionaries: dict[tuple[tuple[str, int], ...], int] = {}
 
     def string(self, text: str) -> int:
-        """Return the index of a string."""
         data = text.encode("utf-8", "surrogateescape")
         if data not in self._strings:
             self._strings[data] = len(self._file.strings)
@@ -32,7 +25,7 @@ class Tables:
         return self._strings[data]
 
     def dictionary(self, pairs: Mapping[str, int]) -> int | None:
-        """Return the index of a dictionary of the attributes with these names and indices; ``None`` if it is empty."""
+        """Return the index of a dictionary of attribute indices by name; ``None`` if it is empty."""
         if not pairs:
             return None
         key = tuple(sorted(pairs.items(), key=lambda pair: pair[0].encode("utf-8", "surrogateescape")))
@@ -42,25 +35,21 @@ class Tables:
         return self._dictionaries[key]
 
     def builtin(self, name: str, *fields: Any) -> int:
-        """Return the index of an attribute of the builtin dialect."""
         return self.add("attribute", Value("builtin", _encoding("builtin", "attribute", name, len(fields)), fields))
 
     def vhlo(self, name: str, *fields: Any) -> int:
-        """Return the index of an attribute of VHLO."""
         return self.add("attribute", Value("vhlo", _encoding("vhlo", "attribute", name, len(fields)), fields))
 
     def builtin_type(self, name: str, *fields: Any) -> int:
-        """Return the index of a type of the builtin dialect."""
         return self.add("type", Value("builtin", _encoding("builtin", "type", name, len(fields)), fields))
 
     def structure(self, kind: EntryKind, structure: Structure) -> int:
-        """Return the index of an attribute or a type of VHLO, given as in ``dialect_specs/vhlo/defaults.toml``."""
+        """Return the index of an entry of VHLO, given as in ``dialect_specs/vhlo/defaults.toml``."""
         encoding = _encoding("vhlo", kind, str(structure[kind]))
         fields = tuple(self._field(encoding, field, structure) for field in encoding.fields)
         return self.add(kind, Value("vhlo", encoding, fields))
 
     def add(self, kind: EntryKind, value: Value) -> int:
-        """Return the index of an attribute or a type, which is added on the first call with this value."""
         entry = self._file.encode(kind, value)
         key = (kind, entry.dialect, bytes(entry.data))
         if key not in self._made:

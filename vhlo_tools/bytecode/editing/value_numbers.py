@@ -1,4 +1,4 @@
-"""Renumbering of the values of a function when ops and block arguments are added or removed.
+"""Renumber the values of a function when ops and block arguments are added or removed.
 
 In bytecode an op refers to its operands by numbers, which count all values in scope: those of its isolated region,
 outermost first, and in a region those of its blocks before those in the regions of its ops. :class:`Values` assigns a
@@ -16,13 +16,9 @@ _NOWHERE: Final = -1
 
 
 class Values:
-    """The values that the regions of an op define and use, as tokens.
+    """Tokens of the values in the regions of an op.
 
-    Until :meth:`number` is called, the operands of the ops in the regions are tokens.
-
-    Args:
-        op: The op.
-        outer: The number of values from outside that are in the scope of its regions.
+    Operands in the regions are tokens until :meth:`number` is called.
     """
 
     def __init__(self, op: Operation, outer: int) -> None:
@@ -34,15 +30,11 @@ class Values:
         self._name(op, list(range(outer)))
 
     def of(self, holder: Operation | Block) -> list[int]:
-        """Return the tokens of the results of an op, or of the arguments of a block; the list may be changed."""
+        """Return the tokens of an op's results or a block's arguments; the list may be changed."""
         return self._of.setdefault(id(holder), [])
 
     def number(self) -> None:
-        """Replace the tokens in the operands of all ops by numbers, after every op and argument has its tokens.
-
-        Raises:
-            ValueError: If a value is used out of scope.
-        """
+        """Replace tokens by numbers; every op and argument must have its tokens by now."""
         numbers = [_NOWHERE] * self._tokens
         numbers[: self._outer] = range(self._outer)
         self._number(self._op, numbers, self._outer)
@@ -94,11 +86,11 @@ def _ops(region: Region) -> list[Operation]:
 
 
 def read_orders(block: Block) -> list[UseListOrder]:
-    """Return the use-list orders of the arguments of ``block``, all with the number of the argument."""
+    """Return use-list orders that all have the number of the argument."""
     return [order._replace(value=order.value or 0) for order in block.use_lists]
 
 
 def write_orders(block: Block, orders: Iterable[UseListOrder]) -> None:
-    """Set the use-list orders of the arguments of ``block``; the number of a single argument is not written."""
+    """Set use-list orders; the number of a single argument is not written."""
     alone = len(block.arguments) == 1
     block.use_lists = tuple([order._replace(value=None) if alone else order for order in orders])

@@ -1,4 +1,4 @@
-"""Attributes and types as MLIR text.
+"""Print attributes and types as MLIR text.
 
 The syntax of VHLO is that of ``stablehlo/dialect/VhloAttrs.td`` and ``VhloTypes.td``; that of the builtin dialect is in
 the MLIR language reference. Entries that remain bytes are printed by name, and cannot be parsed again.
@@ -31,11 +31,7 @@ _BUILTIN_NAMES: Final = {"bool_v1": "i1", "index_v1": "index", "tf31_v1": "tf32"
 
 
 class Printer:
-    """Printer of the attributes and types of a file, each of which is printed once.
-
-    Args:
-        file: The file.
-    """
+    """Printer of attributes and types, each of which is printed once."""
 
     def __init__(self, file: File) -> None:
         self.file = file
@@ -46,15 +42,13 @@ class Printer:
         self._unfolded = 0
 
     def attribute(self, index: int) -> str:
-        """Return an attribute as text."""
         return self._entry("attribute", index)
 
     def type(self, index: int) -> str:
-        """Return a type as text."""
         return self._entry("type", index)
 
     def location(self, index: int) -> str:
-        """Return a location as text, as within ``loc(...)``."""
+        """Return a location as within ``loc(...)``."""
         # Call stacks are long in real programs; they are printed from the outermost caller on, without recursion.
         chain: list[int] = []
         while ("attribute", index) not in self._texts and index not in chain[-_DEEPEST:]:
@@ -67,7 +61,6 @@ class Printer:
         return texts[-1]
 
     def string(self, index: int) -> bytes:
-        """Return the bytes of a string attribute of either dialect."""
         text = self.file.raw_text(index)
         if text is None:
             raise self._at("attribute", index).malformed(f"attribute {index} is used as a string, but is not a string")
@@ -122,7 +115,7 @@ class Printer:
         return f"#vhlo.{value.name}<{print_body(self, value)}>"
 
     def struct(self, value: Value) -> str:
-        """Return the fields of an attribute by name; absent ones are omitted."""
+        """Absent fields are omitted."""
         parts = []
         for field, content in zip(value.encoding.fields, value.fields, strict=True):
             if content is None:
@@ -137,7 +130,7 @@ class Printer:
         return ", ".join(parts)
 
     def builtin_element(self, index: int) -> str:
-        """Return the element type ``index`` of VHLO in the syntax of the builtin dialect."""
+        """Return an element type of VHLO in the syntax of the builtin dialect."""
         value = self.file.decode("type", index)
         if value is None or value.dialect != "vhlo":
             return self.type(index)
@@ -151,7 +144,7 @@ class Printer:
         return _BUILTIN_NAMES.get(value.name, value.name.removesuffix("_v1"))
 
     def builtin_tensor(self, index: int) -> tuple[str, tuple[int, ...], str]:
-        """Return a tensor type of VHLO or MLIR in the syntax of the builtin dialect, its shape and element type."""
+        """Return a tensor type in builtin syntax, its shape and element type; both are empty for other types."""
         value = self.file.decode("type", index)
         if value is None or value.name not in ("tensor_v1", "tensor"):
             return self.type(index), (), ""
@@ -160,7 +153,6 @@ class Printer:
         return f"tensor<{_shape(shape)}{element}>", shape, element
 
     def dense(self, value: Value) -> str:
-        """Return the elements of a tensor with their type."""
         text, shape, element = self.builtin_tensor(value.field("type"))
         data = value.field("data")
         if len(shape) > _DEEPEST:
@@ -174,7 +166,6 @@ class Printer:
         return f'dense<"0x{bytes(data).hex().upper()}"> : {text}'
 
     def number(self, value: Value) -> str:
-        """Return the value of an integer or float attribute."""
         index, content = value.field("type"), value.field("value")
         bits, name = bits_of(self.file, index), self.builtin_element(index)
         if value.name.startswith("float"):
@@ -205,10 +196,7 @@ def _f64(bits: int) -> str:
 
 
 def _booleans(data: bytes, number: int) -> list[str] | str:
-    """Return the elements of an i1 tensor: packed eight to a byte, one byte each in old files, or one for all.
-
-    An empty list is returned if the number of bytes matches none of these.
-    """
+    """Return an i1 tensor: packed eight to a byte, a byte each in old files, or one for all; ``[]`` if none fits."""
     words = ("false", "true")
     if len(data) == 1 and number > 1 and (number > 8 or data[0] in (0x00, 0xFF)):
         return words[bool(data[0])]
@@ -395,7 +383,6 @@ _BUILTIN_ATTRIBUTES: Final[dict[str, Print]] = {
 
 
 def flagged_indices(reader: ByteReader, size: int) -> list[int | None]:
-    """Read indices until the bytes end, each with a flag for its presence."""
     indices: list[int | None] = []
     while reader.remaining:
         index, present = reader.flagged_index(size, "attributes")
@@ -404,7 +391,6 @@ def flagged_indices(reader: ByteReader, size: int) -> list[int | None]:
 
 
 def indices(reader: ByteReader, size: int) -> list[Any]:
-    """Read indices into a table of ``size`` attributes until the bytes end."""
     found: list[Any] = []
     while reader.remaining:
         found.append(reader.index(size, "attributes"))

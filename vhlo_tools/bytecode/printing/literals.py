@@ -14,7 +14,6 @@ _BARE: Final = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 
 
 def escaped(text: bytes) -> str:
-    """Return ``text`` as a string literal."""
     parts = [
         chr(byte) if 32 <= byte < 127 and byte not in b'"\\' else "\\\\" if byte == ord("\\") else f"\\{byte:02X}"
         for byte in text
@@ -23,13 +22,12 @@ def escaped(text: bytes) -> str:
 
 
 def bare_or_quoted(name: bytes) -> str:
-    """Return ``name`` unchanged if it is an identifier, else as a string literal."""
     text = name.decode("utf-8", "replace")
     return text if _BARE.fullmatch(text) else escaped(name)
 
 
 def double(value: float) -> str:
-    """Return a literal that parses to exactly ``value``; the lexer requires a point before an exponent."""
+    """The lexer requires a point before an exponent."""
     text = repr(value)
     mantissa, e, exponent = text.partition("e")
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
@@ -40,7 +38,7 @@ _LAYOUTS: Final = {"f16": ("<H", "<e"), "f32": ("<I", "<f"), "f64": ("<Q", "<d")
 
 
 def float_of_bits(bits: int, name: str, width: int) -> str:
-    """Return a float of the type ``name``, given by its bits: as a decimal if that is exact, else as hexadecimal."""
+    """Return a float as a decimal if that is exact, else as hexadecimal."""
     bits &= (1 << width) - 1
     if name == "bf16":
         name, bits = "f32", bits << 16

@@ -1,4 +1,4 @@
-"""Ops as MLIR text in the generic form.
+"""Print ops as MLIR text in the generic form.
 
 Source: «Generic form» in the MLIR language reference. Names of values are unique in the whole program, because the
 bytes mark more ops as isolated than the parser treats as such.
@@ -21,17 +21,7 @@ KNOWN: Final = ("builtin", "vhlo")
 
 
 def print_program(file: File, *, debug_info: bool = False) -> str:
-    """Return the program of ``file`` as text.
-
-    Entries that remain bytes, such as attributes of other dialects, are printed by name, and cannot be parsed again.
-
-    Args:
-        file: The file.
-        debug_info: Whether to print locations.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged.
-    """
+    """Entries that remain bytes, such as attributes of other dialects, are printed by name: not to be parsed again."""
     printer = _Program(file, debug_info)
     for op in file.program.operations:
         printer.operation(op, [], "")
@@ -39,10 +29,9 @@ def print_program(file: File, *, debug_info: bool = False) -> str:
 
 
 def inherent_attributes(file: File, op: Operation | Head) -> Mapping[str, int]:
-    """Return the inherent attributes in the properties of ``op`` by name, as indices.
+    """Return the inherent attributes in the properties of ``op``; none for ops of other dialects, whose format differs.
 
-    Those of an unspecified VHLO op are named by number, ``0``, ``1`` and so on. Ops of other dialects have properties
-    in formats of their own, for which nothing is returned.
+    Those of an unspecified VHLO op are named by number: ``0``, ``1`` and so on.
     """
     if op.properties is None:
         return {}
@@ -138,7 +127,7 @@ class _Program:
         return named
 
     def block(self, name: str, block: Block, values: list[tuple[str, int]], position: int, indent: str) -> int:
-        """Print a block whose first value is ``values[position]``, and return the position after its last."""
+        """Print a block whose first value is ``values[position]``; return the position after its last."""
         arguments = [
             f"{values[position + i][0]}: {self.entries.type(argument.type)}{self.location(argument.location)}"
             for i, argument in enumerate(block.arguments)
@@ -156,5 +145,4 @@ class _Program:
 
 
 def bare_name(name: str) -> str:
-    """Return the name of an op in quotes."""
     return f'"{name}"' if bare_or_quoted(name.encode()) == name else bare_or_quoted(name.encode())

@@ -1,4 +1,4 @@
-"""What versions do not allow although they have the op: the functions ``validateConstraint`` of ``VhloOps.cpp``."""
+"""Constraints of op versions, from the functions ``validateConstraint`` of ``VhloOps.cpp``."""
 
 from __future__ import annotations
 
@@ -16,18 +16,9 @@ _FILE: Final = "stablehlo/dialect/VhloOps.cpp"
 
 @dataclass(frozen=True, slots=True)
 class ConstraintSource:
-    """What an op version does not allow before a version.
-
-    Attributes:
-        op: The op version.
-        since: The first version that allows it.
-        requires: What holds before, each as an entry of the specification; empty if it could not be read.
-        place: Where it stands.
-    """
-
     op: OpSource
-    since: Version
-    requires: tuple[dict[str, Any], ...]
+    since: Version  # the first version that allows it
+    requires: tuple[dict[str, Any], ...]  # entries as in the specification; empty if it could not be read
     place: str
 
 
@@ -39,7 +30,6 @@ _METHOD: Final = re.compile(r"\bLogicalResult\s+(\w+)::validateConstraint\([^)]*
 
 
 def read_constraints(checkout: Checkout, definitions: Definitions) -> tuple[ConstraintSource, ...]:
-    """Return the constraints of op versions; what of them cannot be read is recorded."""
     code = plain_code(checkout.text(_FILE))
     functions = {match[1]: match.start() for match in _FUNCTION.finditer(code)}
     found: list[ConstraintSource] = []
@@ -73,7 +63,6 @@ _OPERAND: Final = re.compile(
 
 
 def _requirements(text: str, definitions: Definitions) -> Iterator[dict[str, Any]]:
-    """Yield what the body of a function requires, as far as it has known forms."""
     if _SAME.search(text):
         yield {"requires": "same_element_types"}
     for cpp, name in _ATTRIBUTE.findall(text):

@@ -1,4 +1,4 @@
-"""The ops, types, attributes and enums of VHLO, from TableGen records."""
+"""Ops, types, attributes and enums of VHLO, from TableGen records."""
 
 from __future__ import annotations
 
@@ -25,28 +25,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class OpSource:
-    """The definition of one version of an op.
-
-    Attributes:
-        cpp: Its class in C++: ``AllReduceOpV2``.
-        op: The op, without version.
-        number: The number of its version.
-        min: Its first version of VHLO, where it could be read.
-        max: Its last version; ``None`` while it is current.
-        arguments: Its operands and attributes by name, in the order of its builders.
-        operands: Its operands.
-        attributes: Its attributes.
-        results: Its results.
-        regions: Its regions.
-        place: Where it stands.
-    """
-
-    cpp: str
+    cpp: str  # the class in C++: ``AllReduceOpV2``
     op: str
     number: int
-    min: Version | None
-    max: Version | None
-    arguments: tuple[str, ...]
+    min: Version | None  # None if it could not be read
+    max: Version | None  # None while it is current
+    arguments: tuple[str, ...]  # operands and attributes by name, in the order of the builders
     operands: tuple[Slot, ...]
     attributes: tuple[str, ...]
     results: tuple[Slot, ...]
@@ -55,61 +39,33 @@ class OpSource:
 
     @property
     def name(self) -> str:
-        """Its name as printed."""
         return f"{self.op}_v{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class KindSource:
-    """The definition of a type or an attribute.
-
-    Attributes:
-        cpp: Its class in C++: ``FloatF32V1Type``.
-        name: Its name as printed.
-        min: Its first version of VHLO, where it could be read.
-        max: Its last version; ``None`` while it is current.
-        place: Where it stands.
-    """
-
-    cpp: str
+    cpp: str  # the class in C++: ``FloatF32V1Type``
     name: str
-    min: Version | None
-    max: Version | None
+    min: Version | None  # None if it could not be read
+    max: Version | None  # None while it is current
     place: str
 
 
 @dataclass(frozen=True, slots=True)
 class EnumSource:
-    """The definition of an enum.
-
-    Attributes:
-        cpp: Its class in C++: ``ComparisonTypeV1``.
-        attribute: The attribute that holds a case of it.
-        cases: The numbers of its cases, by name.
-        begins: The first versions of cases that are newer than the enum, by name, where C++ says so.
-    """
-
     cpp: str
     attribute: KindSource
     cases: Mapping[str, int]
+    #: the first versions of cases that are newer than the enum, where C++ says so
     begins: Mapping[str, Version] = field(default_factory=dict, hash=False)
 
 
 # Not slotted: cached properties keep their results in __dict__.
 @dataclass(frozen=True)
 class Definitions:
-    """Everything that the TableGen files define.
-
-    Attributes:
-        ops: The op versions.
-        types: The types.
-        attributes: The attributes, those of enums among them.
-        enums: The enums.
-    """
-
     ops: tuple[OpSource, ...]
     types: tuple[KindSource, ...]
-    attributes: tuple[KindSource, ...]
+    attributes: tuple[KindSource, ...]  # those of enums among them
     enums: tuple[EnumSource, ...]
 
     @cached_property
@@ -125,24 +81,16 @@ class Definitions:
         return {each.cpp: each for each in self.enums}
 
     def op(self, cpp: str) -> OpSource | None:
-        """Return the op version of a class in C++, or ``None``."""
         return self._ops.get(cpp)
 
     def kind(self, cpp: str) -> KindSource | None:
-        """Return the type or attribute of a class in C++, or ``None``."""
         return self._kinds.get(cpp)
 
     def enum(self, cpp: str) -> EnumSource | None:
-        """Return the enum of a class in C++, or ``None``."""
         return self._enums.get(cpp)
 
 
 def read_definitions(records: Records, checkout: Checkout) -> Definitions:
-    """Return what the records define of the dialect ``vhlo``.
-
-    Raises:
-        InvalidSpecificationError: If a record has not the form that MLIR gives it, or there is no op.
-    """
     ops = _all(records, "Op", "opDialect", lambda record: _op(record, records, checkout))
     types = _all(records, "TypeDef", "dialect", lambda record: _kind(record, records, checkout))
     attributes = _all(records, "AttrDef", "dialect", lambda record: _kind(record, records, checkout))
@@ -163,7 +111,6 @@ def read_definitions(records: Records, checkout: Checkout) -> Definitions:
 
 
 def _all(records: Records, kind: str, dialect: str, read: Callable[[Mapping[str, Any]], _T]) -> list[_T]:
-    """Return what ``read`` makes of each record of a class whose ``dialect`` is VHLO."""
     found = []
     for record in records.instances(kind):
         try:
@@ -244,7 +191,6 @@ _CASE_BEGINS: Final = re.compile(r"::(\w+)\s*\)+\s*\{?\s*return\s+([\w:]*Version
 def _life(
     record: Mapping[str, Any], records: Records, checkout: Checkout, name: str
 ) -> tuple[Version | None, Version | None]:
-    """Return the first and the last version of an entry, from the bodies of its methods in C++."""
     first, last = _body(record, "getMinVersion"), _body(record, "getMaxVersion")
     # Where the version depends on the value, the last return is that of all other values.
     low = version_in(first.rpartition("return")[2])

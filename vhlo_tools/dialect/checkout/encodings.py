@@ -1,6 +1,6 @@
-"""How types and attributes stand in bytecode: codes and fields, from the writers of ``VhloBytecode.cpp``.
+"""Bytecode encodings of types and attributes (codes and fields), from the writers of ``VhloBytecode.cpp``.
 
-The comments of that file name the fields too, but some are wrong; what is written is what the writers write.
+The comments of that file name the fields too, but some are wrong; the calls of the writers decide.
 """
 
 from __future__ import annotations
@@ -18,19 +18,12 @@ FILE: Final = "stablehlo/dialect/VhloBytecode.cpp"
 
 @dataclass(frozen=True, slots=True)
 class EncodingSource:
-    """One encoding of a type or an attribute.
-
-    Attributes:
-        code: The number with which its bytes begin.
-        fields: The names and kinds of its fields, as in ``types.toml``.
-    """
-
     code: int
-    fields: tuple[tuple[str, str], ...]
+    fields: tuple[tuple[str, str], ...]  # names and kinds, as in ``types.toml``
 
 
 def read_encodings(checkout: Checkout, definitions: Definitions) -> dict[str, tuple[EncodingSource, ...]]:
-    """Return the encodings of types and attributes, by class in C++; one that cannot be read is not among them."""
+    """Read the encodings by C++ class; one that cannot be read is left out."""
     code = plain_code(checkout.text(FILE))
     reader = _Reader(code, definitions, checkout)
     kinds = (("TypeCode", definitions.types), ("AttributeCode", definitions.attributes))
@@ -107,7 +100,6 @@ class _Reader:
         self._mentioned = set(_MENTIONED.findall(code))
 
     def encodings_of(self, kind: KindSource, codes: dict[str, int]) -> tuple[EncodingSource, ...]:
-        """Return the encodings of a type or an attribute, or none if they cannot be read."""
         writer = self._writers.get(kind.cpp)
         if writer is None:
             if kind.cpp in codes and kind.cpp in self._mentioned:
@@ -122,7 +114,6 @@ class _Reader:
             return ()
 
     def _encodings(self, body: str, kind: KindSource, codes: dict[str, int]) -> Iterator[EncodingSource]:
-        """Yield the encodings that a writer writes: one for each code."""
         starts: list[tuple[str, tuple[tuple[str, str], ...]]] = []
         fields: list[tuple[str, str]] = []
         for form, match in _forms(body):
@@ -170,7 +161,7 @@ class _Reader:
         raise _UnknownFormError(match[0][:60])
 
     def _reads_doubles(self, kind: KindSource) -> bool:
-        """Return whether the reader of a kind takes its floats for doubles, of whatever type it reads."""
+        """Some readers take every float for a double, whatever type they read."""
         reader = self._readers.get(kind.cpp)
         return reader is not None and "IEEEdouble" in body_from(self._code, reader)
 
@@ -183,7 +174,6 @@ class _UnknownFormError(Exception):
 
 
 def _forms(body: str) -> Iterator[tuple[str, re.Match[str]]]:
-    """Yield the statements of a body, each with the name of its form."""
     position = 0
     while position < len(body):
         for name, form in _FORMS.items():
@@ -196,11 +186,10 @@ def _forms(body: str) -> Iterator[tuple[str, re.Match[str]]]:
 
 
 def _short(name: str, kind: str) -> str:
-    """Return the name of a field without what its kind says: ``element``, not ``element_type``, of a type."""
+    """``element``, not ``element_type``: the kind of a field is not repeated in its name."""
     return name.removesuffix("_type") or name if kind == "type" else name
 
 
 def _name(argument: str) -> str:
-    """Return the name of a field: that of the getter, or else of the variable, that is written."""
     getters: list[str] = re.findall(r"\.get(\w+)\(", argument)
     return snake_case(getters[0]) if getters else "value"

@@ -1,7 +1,7 @@
-"""The files of a checkout of openxla/stablehlo, or of a fork of it.
+"""Files of a checkout of openxla/stablehlo, or of a fork of it.
 
-A checkout is read as data, and may be hostile: nothing of it is run but by ``llvm-tblgen``, which has no side effects,
-and what cannot be read is an :class:`InvalidSpecificationError` that names the file.
+A checkout is read as data, and may be hostile: only ``llvm-tblgen``, which has no side effects, runs on it, and what
+cannot be read is an :class:`InvalidSpecificationError` that names the file.
 """
 
 from __future__ import annotations
@@ -25,23 +25,11 @@ _LONGEST: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A checkout, and what could not be read of it so far.
-
-    Attributes:
-        folder: Its root, with the folder ``stablehlo``.
-        unread: What could not be read.
-    """
-
-    folder: Path
+    folder: Path  # the root, which contains the folder ``stablehlo``
     unread: list[Unread] = field(default_factory=list)
 
     @classmethod
     def open(cls, folder: Path) -> Checkout:
-        """Return the checkout in ``folder``.
-
-        Raises:
-            InvalidSpecificationError: If there is none.
-        """
         if not (folder / _NEEDED).is_file():
             raise InvalidSpecificationError(
                 f"{folder} is no checkout of StableHLO: it has no {_NEEDED}; name the folder that `git clone "
@@ -50,15 +38,9 @@ class Checkout:
         return cls(folder)
 
     def has(self, file: str) -> bool:
-        """Return whether it has a file, given as a path inside it."""
         return (self.folder / file).is_file()
 
     def text(self, file: str) -> str:
-        """Return the text of a file, given as a path inside the checkout.
-
-        Raises:
-            InvalidSpecificationError: If there is no such file, or it cannot be source code.
-        """
         path = self.folder / file
         try:
             if not path.is_file():
@@ -70,7 +52,6 @@ class Checkout:
             raise InvalidSpecificationError(f"{path} cannot be read: {error.strerror}") from None
 
     def miss(self, place: str, expected: str, unknown: str) -> None:
-        """Record that a pattern found nothing."""
         self.unread.append(Unread(place, expected, unknown))
 
 
@@ -81,7 +62,7 @@ _VERSION = re.compile(r"Version\(\s*\"?\s*(\d{1,9})\s*,\s*(\d{1,9})\s*,\s*(\d{1,
 
 
 def plain_code(text: str) -> str:
-    """Return C++ without comments, whose lines keep their numbers."""
+    """Remove the comments of C++ and keep the line numbers."""
 
     def replaced(match: re.Match[str]) -> str:
         return match[0] if match[0].startswith('"') else "\n" * match[0].count("\n") or " "
@@ -90,10 +71,7 @@ def plain_code(text: str) -> str:
 
 
 def body_from(text: str, start: int) -> str:
-    """Return what stands between the first ``{`` from ``start`` on and the ``}`` that closes it.
-
-    Empty if there is none, or the body is longer than that of any function of a person's.
-    """
+    """Return the text between the next ``{`` and its ``}``; empty if longer than any handwritten body."""
     begin = text.find("{", start, start + _LONGEST)
     depth = 0
     for brace in _BRACE.finditer(text, begin, begin + _LONGEST) if begin >= 0 else ():
@@ -104,7 +82,7 @@ def body_from(text: str, start: int) -> str:
 
 
 def split_arguments(text: str) -> list[str]:
-    """Return the arguments of a call, given from behind its ``(`` on, split at the commas of the call itself."""
+    """Split the arguments of a call, whose text begins behind its ``(``, at the commas of the call itself."""
     arguments, depth = [""], 0
     for character in text:
         depth += (character in "([{") - (character in ")]}")
@@ -118,11 +96,9 @@ def split_arguments(text: str) -> list[str]:
 
 
 def snake_case(name: str) -> str:
-    """Return ``UseGlobalDeviceIds`` as ``use_global_device_ids``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def version_in(text: str) -> Version | None:
-    """Return the first ``Version(1, 2, 0)`` in C++, or ``None``."""
     match = _VERSION.search(text)
     return Version(".".join(str(int(number)) for number in match.groups())) if match else None

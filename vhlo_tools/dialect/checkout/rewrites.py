@@ -1,6 +1,6 @@
-"""The steps between versions of ops: what changes, from the ops themselves, and its defaults, from the patterns.
+"""Steps between versions of ops: changes from the ops themselves, defaults from the patterns.
 
-Patterns stand in ``VhloToVersionPatterns.td``, or for ops with regions in ``VhloToVersion.cpp``, which also has the
+The patterns are in ``VhloToVersionPatterns.td``, or for ops with regions in ``VhloToVersion.cpp``, which also has the
 functions that make defaults.
 """
 
@@ -31,29 +31,19 @@ _MADE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class StepSource:
-    """A step between two neighbouring versions of an op.
-
-    Attributes:
-        older: The older version.
-        newer: The newer version.
-        added: Attributes of the newer version only, with the ids of their defaults; ``None`` where none was found.
-        removed: Attributes of the older version only, likewise.
-        single: Operands and results that became variadic.
-        empty: Variadic regions that the newer version adds.
-    """
-
     older: OpSource
     newer: OpSource
+    #: attributes of the newer version only, with the ids of their defaults; None where none was found
     added: Mapping[str, str | None] = field(hash=False)
-    removed: Mapping[str, str | None] = field(hash=False)
-    single: tuple[str, ...]
-    empty: tuple[str, ...]
+    removed: Mapping[str, str | None] = field(hash=False)  # attributes of the older version only, likewise
+    single: tuple[str, ...]  # operands and results that became variadic
+    empty: tuple[str, ...]  # variadic regions that the newer version adds
 
 
 def read_steps(
     records: Records, checkout: Checkout, definitions: Definitions
 ) -> tuple[tuple[StepSource, ...], dict[str, tuple[str, str] | None]]:
-    """Return the steps, and what their defaults are, by id: as text and as TOML, ``None`` where unknown."""
+    """Read the steps, and their defaults by id: the value as text and as TOML, ``None`` where unknown."""
     pairs = [
         (older, newer)
         for older, newer in pairwise(definitions.ops)
@@ -68,7 +58,6 @@ def read_steps(
 
 def _step(older: OpSource, newer: OpSource, patterns: _Patterns, defaults: _Defaults, checkout: Checkout) -> StepSource:
     def values(source: OpSource, target: OpSource) -> dict[str, str | None]:
-        """Return the defaults of the attributes that ``target`` has and ``source`` has not."""
         made = patterns.values(source, target)
         found: dict[str, str | None] = {}
         for name in (name for name in target.attributes if name not in source.attributes):
@@ -98,7 +87,7 @@ def _step(older: OpSource, newer: OpSource, patterns: _Patterns, defaults: _Defa
 
 
 class _Patterns:
-    """What the patterns between two versions of an op make: the names of functions, by attribute."""
+    """Functions that patterns call to make attributes, per pair of op versions."""
 
     def __init__(self, records: Records, code: str, definitions: Definitions) -> None:
         self._made: dict[tuple[str, str], dict[str, str]] = {}
@@ -109,7 +98,6 @@ class _Patterns:
                 self._made[source, target] = made
 
     def values(self, source: OpSource, target: OpSource) -> Mapping[str, str]:
-        """Return the functions that make arguments of ``target`` which ``source`` has not, by the name of these."""
         return self._made.get((source.cpp, target.cpp), {})
 
 
@@ -134,7 +122,7 @@ def _cpp(reference: Mapping[str, Any]) -> str:
 
 
 def _maker(value: object, records: Records) -> str | None:
-    """Return the function that makes an argument of a pattern; ``None`` if it is one of the source."""
+    """Return the function that makes an argument of a pattern; ``None`` if the argument comes from the source op."""
     if not isinstance(value, Mapping) or value.get("kind") != "dag":
         return None
     expression = str(records.record(value["operator"]).get("expression", ""))
@@ -158,15 +146,12 @@ def _of_code(code: str) -> Iterator[tuple[str, str, list[str | None]]]:
 
 
 class _Defaults:
-    """The values that functions of C++ make."""
-
     def __init__(self, code: str, definitions: Definitions) -> None:
         self._code = code
         self._definitions = definitions
         self.found: dict[str, tuple[str, str] | None] = {}
 
     def id_of(self, maker: str, attribute: str) -> str:
-        """Return the id of the default that a function makes for an attribute."""
         function = re.search(rf"\b\w+\s+{maker}\([^)]*\)\s*\{{", self._code)
         body = " ".join(body_from(self._code, function.start()).split()) if function else ""
         made = self._of_type(body) or next(
@@ -191,7 +176,7 @@ class _Defaults:
 
 
 def _given(body: str) -> Iterator[str]:
-    """Yield the value that the body of a function returns, as a command line would give it."""
+    """Yield the returned value in the form that the command line takes."""
     if match := re.search(r"^return (?:\w+::)*BooleanV1Attr::get\([^;]*,\s*(true|false)\);", body):
         yield match[1]
     if re.search(r"^return (?:\w+::)*ArrayV1Attr::get\([^;]*,\s*\{\}\);", body):

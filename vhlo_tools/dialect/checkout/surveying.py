@@ -1,4 +1,4 @@
-"""A survey of a checkout: what its TableGen and C++ files say that VHLO is."""
+"""Survey of a checkout: the definition of VHLO in its TableGen and C++ files."""
 
 from __future__ import annotations
 
@@ -24,16 +24,7 @@ from vhlo_tools.version import Version
 
 
 def survey_checkout(folder: Path, tablegen: TableGen | None = None) -> Survey:
-    """Return what a checkout of openxla/stablehlo, or of a fork, says that VHLO is.
-
-    Args:
-        folder: The root of the checkout. With its git history, the days of versions are known.
-        tablegen: The program that reads ``.td`` files; by default the one that is installed.
-
-    Raises:
-        InvalidSpecificationError: If the folder is no checkout, its files cannot be read, or no ``llvm-tblgen`` is
-            installed.
-    """
+    """The days of versions are known only if the checkout has its git history."""
     checkout = Checkout.open(folder)
     current, minimum = read_current(checkout), read_minimum(checkout)
     records = read_records(checkout, tablegen or find_tablegen())

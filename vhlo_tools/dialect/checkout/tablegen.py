@@ -1,4 +1,4 @@
-"""TableGen files read by ``llvm-tblgen``, into records as JSON."""
+"""Read TableGen files with ``llvm-tblgen`` into records as JSON."""
 
 from __future__ import annotations
 
@@ -35,33 +35,18 @@ _OLDEST: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class TableGen:
-    """A program ``llvm-tblgen``, and the folder with the TableGen files of MLIR.
-
-    Attributes:
-        program: The program.
-        include: The folder that has ``mlir/IR/AttrTypeBase.td``.
-    """
-
     program: Path
-    include: Path
+    include: Path  # the folder that has ``mlir/IR/AttrTypeBase.td``
 
     @property
     def stub(self) -> str:
-        """What these files of MLIR lack and those of VHLO use."""
+        """Definitions that VHLO uses and these files of MLIR lack."""
         text = (self.include / _BASE).read_text(encoding="utf-8", errors="replace")
         return "" if re.search(r"^class APIntParameter\b", text, re.MULTILINE) else _STUB
 
 
 def find_tablegen(program: Path | None = None, include: Path | None = None) -> TableGen:
-    """Return the ``llvm-tblgen`` that is installed, with the files of MLIR beside it.
-
-    Args:
-        program: The program; by default the newest on ``PATH`` that has MLIR's files.
-        include: The folder with MLIR's files; by default that of the program's LLVM.
-
-    Raises:
-        InvalidSpecificationError: If either is missing; the message says what to install.
-    """
+    """Find the newest ``llvm-tblgen`` on ``PATH`` that has MLIR's TableGen files beside it."""
     if include is not None and not (include / _BASE).is_file():
         raise InvalidSpecificationError(f"{include} has no {_BASE}: name the folder of MLIR's TableGen files")
     names = ["llvm-tblgen", *(f"llvm-tblgen-{number}" for number in range(_NEWEST, _OLDEST - 1, -1))]
@@ -78,27 +63,16 @@ def find_tablegen(program: Path | None = None, include: Path | None = None) -> T
 
 
 class Records:
-    """The records of TableGen files, of which nothing is taken for granted.
-
-    Args:
-        data: What ``llvm-tblgen --dump-json`` wrote.
-        folder: The checkout, for the places of records.
-    """
+    """Records that ``llvm-tblgen --dump-json`` wrote, read as untrusted data."""
 
     def __init__(self, data: Mapping[str, Any], folder: Path) -> None:
         self._data = data
         self._folder = folder
 
     def instances(self, name: str) -> Iterator[Mapping[str, Any]]:
-        """Yield every record of the class ``name``, in the order of their names."""
         yield from (self.record(each) for each in self._data.get("!instanceof", {}).get(name, ()))
 
     def record(self, name: object) -> Mapping[str, Any]:
-        """Return a record: by its name, or by what refers to it.
-
-        Raises:
-            InvalidSpecificationError: If there is none.
-        """
         wanted = name.get("def") if isinstance(name, Mapping) else name
         found = self._data.get(wanted) if isinstance(wanted, str) else None
         if not isinstance(found, Mapping):
@@ -106,11 +80,9 @@ class Records:
         return found
 
     def is_a(self, name: object, kind: str) -> bool:
-        """Return whether what ``name`` refers to is a record of the class ``kind``."""
         return isinstance(name, Mapping) and kind in self.record(name).get("!superclasses", ())
 
     def place(self, record: Mapping[str, Any]) -> str:
-        """Return where a record stands, as a path inside the checkout and a line."""
         file, _, line = str((record.get("!locs") or ["?:0"])[-1]).rpartition(":")
         name = Path(file).name
         folder = next((f for f in ("dialect", "transforms") if (self._folder / "stablehlo" / f / name).is_file()), None)
@@ -118,11 +90,6 @@ class Records:
 
 
 def read_records(checkout: Checkout, tablegen: TableGen) -> Records:
-    """Return the records of VHLO: ops, types, attributes, enums, and the patterns between versions of ops.
-
-    Raises:
-        InvalidSpecificationError: If ``llvm-tblgen`` refuses the files, does not end, or writes no records.
-    """
     # Before 0.20.0 there was no step between versions of an op, and no file of patterns.
     files = [_OPS, *([_PATTERNS] if checkout.has(_PATTERNS) else [])]
     root = f'include "{_BASE.as_posix()}"\n{tablegen.stub}' + "".join(f'include "{file}"\n' for file in files)
@@ -177,7 +144,7 @@ def _run(tablegen: TableGen, folder: Path, source: Path, target: Path) -> None:
 
 
 def _limit(process: int) -> None:
-    """Limit the memory and the output of a process, where the system can (Linux): loops of TableGen have no limit."""
+    """Limit memory and output of a process, where the system can (Linux): loops of TableGen have no limit."""
     try:
         import resource
     except ImportError:

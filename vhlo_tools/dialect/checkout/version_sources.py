@@ -1,4 +1,4 @@
-"""The versions of StableHLO: ``Version.h`` and ``Version.cpp``, the version log of ``VhloDialect.td``, and git."""
+"""Versions of StableHLO: ``Version.h`` and ``Version.cpp``, the version log of ``VhloDialect.td``, and git."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ _SECONDS: Final = 120
 
 
 def read_current(checkout: Checkout) -> Version:
-    """Return the current version, without its patch number.
-
-    Raises:
-        InvalidSpecificationError: If it is not found: nothing can be compared then.
-    """
+    """Read the current version without its patch number; without it nothing can be compared."""
     version = _of_method(checkout, "getCurrentVersion")
     if version is None:
         raise InvalidSpecificationError(
@@ -36,7 +32,6 @@ def read_current(checkout: Checkout) -> Version:
 
 
 def read_minimum(checkout: Checkout) -> Version | None:
-    """Return the oldest version that is written."""
     version = _of_method(checkout, "getMinimumVersion")
     if version is None:
         checkout.miss(_HEADER, "getMinimumVersion() { return Version(#, #, #); }", "the oldest version")
@@ -50,7 +45,6 @@ def _of_method(checkout: Checkout, name: str) -> Version | None:
 
 
 def version_log(checkout: Checkout) -> dict[Version, str]:
-    """Return what each version brought, in the words of the version log."""
     text = checkout.text(_DIALECT)
     _, found, log = text.partition("Version log:")
     lines = re.findall(r"^\s*(\d{1,9}\.\d{1,9}\.\d{1,9}):\s*(\S.*?)\s*$", log.partition("}]")[0], re.MULTILINE)
@@ -74,7 +68,6 @@ _BELOW: Final = re.compile(r"\*this\s*<=?\s*([^)]*\))\s*\)\s*return\s+(\d{1,3})\
 
 
 def bytecode_versions(checkout: Checkout, versions: Collection[Version]) -> dict[Version, int]:
-    """Return the version of MLIR bytecode in which each of ``versions`` is written, as far as it is found."""
     code = plain_code(checkout.text(_SOURCE)) if checkout.has(_SOURCE) else ""
     place = code.find("Version::getBytecodeVersion()")
     rules = _BELOW.findall(body_from(code, place)) if place >= 0 else []
@@ -91,10 +84,7 @@ def bytecode_versions(checkout: Checkout, versions: Collection[Version]) -> dict
 
 
 def dates_of(checkout: Checkout, versions: Collection[Version]) -> dict[Version, tuple[date, str]]:
-    """Return the days of versions and what dates them, from the history of the checkout, where it has one.
-
-    The day is that of upstream's tag, ``tag``, or else of the first commit that set the version, ``commit``.
-    """
+    """Date versions by upstream's tag (``tag``), or else by the first commit that set the version (``commit``)."""
     if not (checkout.folder / ".git").exists():
         return {}
     found: dict[Version, tuple[date, str]] = {}
@@ -116,7 +106,6 @@ _HARMLESS: Final = (
 
 
 def _git(folder: Path, command: str, *arguments: str) -> str | None:
-    """Return the first line that git prints, or ``None``."""
     environment = {"PATH": os.environ.get("PATH", os.defpath), "GIT_NO_LAZY_FETCH": "1", "GIT_CONFIG_NOSYSTEM": "1"}
     options = ["--no-ext-diff", "--no-textconv"]
     whole = ["git", *_HARMLESS, "-C", str(folder), command, *options, *arguments]

@@ -1,4 +1,4 @@
-"""``vhlo spec new-version``: the edits of text files that add a new version of StableHLO and its changes."""
+"""``vhlo spec new-version``: edit the files of a specification to add a version of StableHLO and its changes."""
 
 from vhlo_tools.dialect.scaffold.changes import (
     NewAttribute,

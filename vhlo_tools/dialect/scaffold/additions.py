@@ -1,4 +1,4 @@
-"""The entries that a new version adds, as TOML, and the texts that describe them."""
+"""Entries that a new version adds, as TOML, and the texts that describe them."""
 
 from __future__ import annotations
 
@@ -23,29 +23,16 @@ NOTHING = "Nothing in the dialect."
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The names and texts for a change.
-
-    Attributes:
-        feature: The id of a feature for this change alone.
-        kind: The kind of the feature.
-        title: A short description.
-        remedy: How to do without it, as far as its kind determines.
-        brought: The text for the description of the version.
-        op: The op that it concerns, if any.
-        name: The type, attribute or enum that it concerns, if any.
-    """
-
-    feature: str
+    feature: str  # the id of a feature for this change alone
     kind: FindingKind
     title: str
-    remedy: str
-    brought: str
+    remedy: str  # how to do without it, as far as its kind determines
+    brought: str  # for the description of the version
     op: str | None = None
-    name: str | None = None
+    name: str | None = None  # the type, attribute or enum that it concerns, if any
 
 
 def feature_entry(identifier: str, subjects: Sequence[Subject], version: Version) -> str:
-    """Return the entry in ``features.toml`` of one feature for all ``subjects``."""
     kinds = [subject.kind for subject in subjects]
     title = quoted(" and ".join(subject.title for subject in subjects))
     lists = (("ops", [each.op for each in subjects]), ("names", [each.name for each in subjects]))
@@ -58,7 +45,6 @@ def feature_entry(identifier: str, subjects: Sequence[Subject], version: Version
 
 
 def subject_of(change: NewEntry) -> Subject:
-    """Return the names and texts for ``change``."""
     match change:
         case NewOp(name=name):
             words = (f"the op {name}", f"write {name} in older ops", f"the op `{name}`")
@@ -85,7 +71,6 @@ def _id(feature: str) -> str:
 
 
 def version_entry(version: Version, day: date, bytecode: int, brought: str) -> str:
-    """Return an entry in ``versions.toml``."""
     return (
         f'[[version]]\nversion = "{version}"\ndate = {day}\ndated_by = "commit"\n'
         f"bytecode = {bytecode}\nbrought = {quoted(brought)}\n"
@@ -93,13 +78,12 @@ def version_entry(version: Version, day: date, bytecode: int, brought: str) -> s
 
 
 def op_entry(op: NewOp, version: Version) -> str:
-    """Return the entry of an op in the file of its family."""
     first = OpVersion(op.name, 1, version, None, op.operands, op.results, op.attributes, op.regions)
     return f'[[op]]\nname = "{op.name}"\n{op_version_entry(first)}'
 
 
 def op_version_entry(version: OpVersion) -> str:
-    """Return the entry of a version of an op, to be inserted after another table."""
+    """The entry is to be inserted after another table."""
     regions = f"regions = {array(version.regions)}\n" if version.regions else ""
     return (
         f'\n[[op.version]]\nnumber = {version.number}\nmin = "{version.min}"\n'
@@ -109,7 +93,6 @@ def op_version_entry(version: OpVersion) -> str:
 
 
 def kind_entry(kind: NewKind, version: Version, code: int, bits: int | None) -> str:
-    """Return the entry of a type or an attribute, with its encoding."""
     width = f"bits = {bits}\n" if bits else ""
     fields = f"fields = {array(kind.fields)}\n" if kind.fields else ""
     name = f'[[{kind.kind}]]\nname = "{kind.name}"\nmin = "{version}"\n{width}'
@@ -117,24 +100,22 @@ def kind_entry(kind: NewKind, version: Version, code: int, bits: int | None) -> 
 
 
 def bits_of(name: str) -> int | None:
-    """Return the width of values that the name of a type says, as in ``f8E4M3_v1``, or ``None``."""
+    """Return the width that the name of a type says, as in ``f8E4M3_v1``."""
     width = re.match(r"(?:b?f|u?i)(\d+)", name)
     return int(width[1]) if width else None
 
 
 def enum_entry(case: NewCase, version: Version) -> str:
-    """Return the entry of an enum with one case."""
     return f'[[enum]]\nname = "{case.enum}"\nmin = "{version}"\ncases = [\n  {case_item(case, 0)},\n]\n'
 
 
 def case_item(case: NewCase, value: int, version: Version | None = None) -> str:
-    """Return the item of a case of an enum, with its ``version`` if it is newer than the enum."""
     since = f', min = "{version}"' if version else ""
     return f'{{ name = "{case.name}", value = {value}{since} }}'
 
 
 def sentence(brought: Sequence[str], before: str | None = None) -> str:
-    """Return a description of what a version introduced, in a sentence that continues the sentence ``before``."""
+    """Describe what a version introduced, continuing the sentence ``before``."""
     parts = [*([before.rstrip(".")] if before and before != NOTHING else []), *brought]
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else before or NOTHING

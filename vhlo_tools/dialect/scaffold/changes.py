@@ -1,4 +1,4 @@
-"""The changes in a new version, and the parsers of their command line form."""
+"""Changes in a new version, and the parsers of their command line form."""
 
 from __future__ import annotations
 
@@ -16,68 +16,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NewOp:
-    """A new op.
-
-    Attributes:
-        name: Its name, without version.
-        family: Its family, which may be new as well.
-        operands: Its operands.
-        results: Its results.
-        attributes: Its inherent attributes.
-        regions: Its regions.
-        is_sketch: Whether only its name was given, and the rest is a guess.
-    """
-
     name: str
-    family: str
+    family: str  # may be new as well
     operands: tuple[Slot, ...] = (Slot("operand"),)
     results: tuple[Slot, ...] = (Slot("result"),)
     attributes: tuple[str, ...] = ()
     regions: tuple[Slot, ...] = ()
-    is_sketch: bool = False
+    is_sketch: bool = False  # only the name was given, the rest is a guess
 
 
 @dataclass(frozen=True, slots=True)
 class NewAttribute:
-    """A new attribute of an op, which requires a new version of the op.
-
-    Attributes:
-        op: The op.
-        name: The attribute that it gains.
-        default: The value implied by older versions: an id in ``defaults.toml``, or a value as described in
-            :func:`parse_attribute`.
-    """
+    """A new attribute of an op, which requires a new version of the op."""
 
     op: str
     name: str
-    default: str
+    default: str  # an id in ``defaults.toml`` or a value (parse_attribute)
 
 
 @dataclass(frozen=True, slots=True)
 class NewKind:
-    """A new type of values, or a new attribute of the dialect.
-
-    Attributes:
-        kind: Which of the two.
-        name: Its name, with its version.
-        fields: The fields of its encoding after the code.
-    """
-
     kind: EntryKind
-    name: str
-    fields: tuple[str, ...] = ()
+    name: str  # with its version
+    fields: tuple[str, ...] = ()  # of its encoding, after the code
 
 
 @dataclass(frozen=True, slots=True)
 class NewCase:
-    """A new case of an enum, which may be new as well.
+    """A new case of an enum, which may be new as well."""
 
-    Attributes:
-        enum: The enum, with its version.
-        name: The case.
-    """
-
-    enum: str
+    enum: str  # with its version
     name: str
 
 
@@ -95,13 +63,9 @@ _CASE = re.compile(r"([a-z]\w*)\.([A-Z][A-Z0-9_]*)", re.ASCII)
 
 
 def parse_op(text: str) -> NewOp:
-    """Parse an op: ``FAMILY/NAME``, followed by its signature where it is known.
+    """Parse ``FAMILY/NAME``, and where known operands and results, then ``{attributes}`` and ``[regions]``.
 
-    The signature is operands and results as in ``(lhs, rhs) -> result`` or ``(inputs*, token) -> (results*)``, then
-    attributes in braces and regions in brackets.
-
-    Raises:
-        InvalidSpecificationError: If ``text`` does not have this form.
+    Operands and results are written ``(lhs, rhs) -> result`` or ``(inputs*, token) -> (results*)``.
     """
     match = _OP.fullmatch(text)
     if match is None:
@@ -122,13 +86,10 @@ def parse_op(text: str) -> NewOp:
 
 
 def parse_attribute(text: str) -> NewAttribute:
-    """Parse an attribute of an op: ``OP.NAME=DEFAULT``.
+    """Parse ``OP.NAME=DEFAULT``.
 
-    The default is an id in ``defaults.toml``, or one of ``true``, ``false``, ``[]``, an integer, a quoted string, and a
-    case as ``ENUM.CASE``.
-
-    Raises:
-        InvalidSpecificationError: If ``text`` does not have this form.
+    The default is an id in ``defaults.toml``, or ``true``, ``false``, ``[]``, an integer, a quoted string or
+    ``ENUM.CASE``.
     """
     match = _ATTRIBUTE.fullmatch(text)
     if match is None:
@@ -139,11 +100,7 @@ def parse_attribute(text: str) -> NewAttribute:
 
 
 def parse_kind(kind: EntryKind, text: str) -> NewKind:
-    """Parse a type, or an attribute of the dialect: ``NAME`` or ``NAME(FIELD: KIND, ...)``.
-
-    Raises:
-        InvalidSpecificationError: If ``text`` does not have this form.
-    """
+    """Parse ``NAME`` or ``NAME(FIELD: KIND, ...)``."""
     match = _KIND.fullmatch(text)
     if match is None:
         raise InvalidSpecificationError(f"{text!r} is not a valid {kind}: expected NAME, or NAME(FIELD: KIND, ...)")
@@ -157,11 +114,7 @@ def parse_kind(kind: EntryKind, text: str) -> NewKind:
 
 
 def parse_case(text: str) -> NewCase:
-    """Parse a case: ``ENUM.CASE``.
-
-    Raises:
-        InvalidSpecificationError: If ``text`` does not have this form.
-    """
+    """Parse ``ENUM.CASE``."""
     match = _CASE.fullmatch(text)
     if match is None:
         raise InvalidSpecificationError(f"{text!r} is not a case: expected ENUM.CASE, as in precision.HIGHEST")
@@ -169,12 +122,11 @@ def parse_case(text: str) -> NewCase:
 
 
 def versioned(name: str) -> str:
-    """Return ``name`` with its version suffix, by default that of version 1."""
+    """The default is version 1."""
     return name if re.search(r"_v[1-9]\d*$", name) else f"{name}_v1"
 
 
 def stem(name: str) -> str:
-    """Return ``name`` without its version suffix."""
     return re.sub(r"_v[1-9]\d*$", "", name)
 
 

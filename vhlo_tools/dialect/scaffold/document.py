@@ -21,20 +21,11 @@ _WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of a file.
-
-    Attributes:
-        path: The file.
-        before: Its present text; ``None`` if the file does not exist.
-        after: Its new text.
-    """
-
     path: Path
-    before: str | None
+    before: str | None  # None if the file does not exist
     after: str
 
     def diff(self, name: str) -> str:
-        """Return the change as a unified diff of a file called ``name``."""
         old = "/dev/null" if self.before is None else name
         lines = unified_diff((self.before or "").splitlines(True), self.after.splitlines(True), old, name)
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
@@ -42,29 +33,13 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class TableSpan:
-    """A table of a file.
-
-    Attributes:
-        header: The name in its header, such as ``op.version``.
-        entry: The name of the array entry that contains the table.
-        begin: The index of the line with its header.
-        end: The index after its last own line.
-    """
-
-    header: str
-    entry: str
-    begin: int
-    end: int
+    header: str  # ``op.version``
+    entry: str  # the name of the array entry that contains the table
+    begin: int  # the index of the line with its header
+    end: int  # the index after its last own line
 
 
 class Document:
-    """A file and its text.
-
-    Args:
-        path: The file, which need not exist.
-        text: The initial text if the file does not exist.
-    """
-
     def __init__(self, path: Path, text: str = "") -> None:
         self.path = path
         self._before = path.read_text(encoding="utf-8") if path.is_file() else None
@@ -72,7 +47,6 @@ class Document:
 
     @property
     def edit(self) -> Edit | None:
-        """The change of the file; ``None`` if there is none."""
         return None if self.text == self._before else Edit(self.path, self._before, self.text)
 
     @property
@@ -80,7 +54,7 @@ class Document:
         return self.text.splitlines(keepends=True)
 
     def sections(self, header: str, entry: str) -> list[TableSpan]:
-        """Return the tables ``header``, and their subtables, of the entry called ``entry``, in order."""
+        """Return the tables ``header``, and their subtables, of the entry."""
         inside = f"{header}."
         return [
             section
@@ -89,25 +63,17 @@ class Document:
         ]
 
     def entries(self, header: str) -> list[str]:
-        """Return the names of the entries of the array ``header``, in order."""
         return [section.entry for section in self._sections() if section.header == header]
 
     def section(self, header: str, entry: str) -> TableSpan:
-        """Return the last table ``header`` of an entry.
-
-        Raises:
-            InvalidSpecificationError: If the text contains no such table.
-        """
+        """Return the last table ``header`` of the entry."""
         found = [section for section in self._sections() if (section.header, section.entry) == (header, entry)]
         if not found:
             raise InvalidSpecificationError(f"{self.path}: no [[{header}]] of {entry} was found")
         return found[-1]
 
     def line_of(self, section: TableSpan, wanted: str = "") -> int:
-        """Return the number, from 1, of the line of a section with the key, or else the text, ``wanted``.
-
-        Without such a line, this is the line of the header.
-        """
+        """Return the number, from 1, of the line with the key or the text ``wanted``; by default of the header."""
         place = self._place(section, wanted)
         if place is None:
             lines = enumerate(self._lines[section.begin : section.end], section.begin)
@@ -115,11 +81,9 @@ class Document:
         return place + 1
 
     def text_of(self, section: TableSpan) -> str:
-        """Return the lines of a section."""
         return "".join(self._lines[section.begin : section.end])
 
     def append(self, entry: str) -> None:
-        """Add an entry at the end."""
         self.text = f"{self.text.rstrip()}\n\n{entry}" if self.text.strip() else entry
 
     def add_in_order(self, header: str, name: str, entry: str) -> None:
@@ -139,29 +103,24 @@ class Document:
             self.insert(above or begin, f"{entry}\n")
 
     def insert(self, place: int, inserted: str) -> None:
-        """Insert lines before the line with the index ``place``."""
         lines = self._lines
         if place and not lines[place - 1].endswith("\n"):
             lines[place - 1] += "\n"
         self.text = "".join([*lines[:place], inserted, *lines[place:]])
 
     def add_key(self, section: TableSpan, key: str, value: str, *, before: str | None = None) -> None:
-        """Add a key to a section, before another one or at its end."""
         place = self._place(section, before) if before else None
         self.insert(section.end if place is None else place, f"{key} = {value}\n")
 
     def replace(self, section: TableSpan, key: str, value: str) -> None:
-        """Replace the value of a key."""
         start, end = self._span(section, key)
         self.text = self.text[:start] + value + self.text[end:]
 
     def extend(self, section: TableSpan, key: str, items: Sequence[str]) -> None:
-        """Append items to the array or the inline table that is the value of a key."""
         start, end = self._span(section, key)
         self.text = self.text[:start] + _extended(self.text[start:end], items) + self.text[end:]
 
     def has(self, section: TableSpan, key: str) -> bool:
-        """Return whether a section has a key."""
         return self._place(section, key) is not None
 
     def _sections(self) -> list[TableSpan]:
@@ -183,7 +142,6 @@ class Document:
         return next((section.begin + index for index, line in enumerate(lines) if form.match(line)), None)
 
     def _span(self, section: TableSpan, key: str) -> tuple[int, int]:
-        """Return the start and the end of the value of a key in the text."""
         lines, place = self._lines, self._place(section, key)
         if place is None:
             raise InvalidSpecificationError(f"{self.path}: [{section.header}] of {section.entry} has no {key}")
@@ -199,7 +157,7 @@ class Document:
 
 
 def _length(body: Sequence[str]) -> int:
-    """Return the number of a table's own lines: comments after a blank line belong to the next table."""
+    """Count a table's own lines: comments after a blank line belong to the next table."""
     own = len(body)
     while own and (not body[own - 1].strip() or body[own - 1].lstrip().startswith("#")):
         own -= 1
@@ -212,7 +170,7 @@ _TEXT = re.compile(r'"""(?:\\.|.)*?"""|"(?:\\.|[^"\\])*"|' r"'''.*?'''|'[^']*'",
 
 
 def _outside_of_comments(text: str, position: int) -> Iterator[tuple[int, str]]:
-    """Yield the characters outside of comments from ``position`` on, with positions; of a string, only its last one."""
+    """Yield the characters outside of comments, with positions; of a string, only its last one."""
     while position < len(text):
         if text[position] == "#":
             position = text.find("\n", position) % (len(text) + 1)
@@ -225,7 +183,7 @@ def _outside_of_comments(text: str, position: int) -> Iterator[tuple[int, str]]:
 
 
 def _extended(value: str, items: Sequence[str]) -> str:
-    """Return an array or an inline table with items appended, each on its own line if the value has several lines."""
+    """Append items, each on its own line if the value has several lines."""
     inner = [place for place, character in _outside_of_comments(value[:-1], 0) if not character.isspace()]
     head, rest, closing = value[: inner[-1] + 1], value[inner[-1] + 1 : -1], value[-1]
     comma = "" if len(inner) == 1 or head.endswith(",") else ","
@@ -238,12 +196,11 @@ def _extended(value: str, items: Sequence[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return ``text`` as a TOML string, which unlike JSON has no surrogate pairs and no bare DEL."""
+    """Unlike JSON, TOML has no surrogate pairs and no bare DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def array(values: Sequence[object]) -> str:
-    """Return an array of strings, on several lines if it is long."""
     items = [quoted(str(value)) for value in values]
     line = f"[{', '.join(items)}]"
     if len(line) <= _WIDTH:

@@ -1,4 +1,4 @@
-"""Edits of the files of a specification that are planned together, and what remains to be done after them."""
+"""Edits of the files of a specification that are planned together, and the tasks that remain after them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,13 @@ from vhlo_tools.dialect.scaffold.plan import Remaining
 
 
 class Drafts:
-    """The documents of a folder that are edited, and the tasks at their lines.
-
-    Args:
-        folder: The folder of the specification.
-    """
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.documents: dict[str, Document] = {}
         self.left: list[Callable[[], Remaining]] = []
 
     def document(self, file: str, text: str = "") -> Document:
-        """Return the document of a file of the folder, the same object on each call."""
+        """Return the same document on each call."""
         if file not in self.documents:
             self.documents[file] = Document(self.folder / file, text)
         return self.documents[file]
@@ -38,5 +32,4 @@ class Drafts:
 
     @property
     def edits(self) -> list[Edit]:
-        """The changes of all documents, in the order in which these were first asked for."""
         return [edit for document in self.documents.values() if (edit := document.edit) is not None]

@@ -20,14 +20,7 @@ if TYPE_CHECKING:
 
 
 class Generator:
-    """Generator of the tests for a version.
-
-    Args:
-        specs: The specification without the version.
-        tests: The folder of the tests; by default ``tests/dialect`` beside the folder of ``specs``, or ``tests`` in it.
-        before: The version before.
-        version: The version.
-    """
+    """Generator of the tests for a version; by default in ``tests/dialect`` beside the folder, or ``tests`` in it."""
 
     def __init__(self, specs: Specification, tests: Path | None, before: Version, version: Version) -> None:
         folder = Path(str(specs.folder))
@@ -44,19 +37,10 @@ class Generator:
         self._before = before
 
     def test_of(self, change: NewEntry, feature: str, newer: str = "", default: str = "") -> Edit | None:
-        """Return the test file of a change.
+        """Return the test file of a change; ``None`` if no op can contain the new type, attribute or case.
 
-        Args:
-            change: The change.
-            feature: The feature of the change.
-            newer: For an attribute, the op version that has it first.
-            default: For an attribute, the id of the value implied by older versions.
-
-        Returns:
-            The file; ``None`` if no op can contain the new type, attribute or case.
-
-        Raises:
-            InvalidSpecificationError: If the file exists already.
+        ``newer`` is the first op version with a new attribute, and ``default`` the id of the value that older ones
+        imply.
         """
         match change:
             case NewOp(name=name):

@@ -17,22 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NewDefault:
-    """A default to be added.
-
-    Attributes:
-        id: Its id.
-        text: The value as VHLO text prints it.
-        value: The value as TOML.
-        is_guess: Whether only its id was given.
-    """
-
     id: str
-    text: str
-    value: str
-    is_guess: bool = False
+    text: str  # as VHLO text prints it
+    value: str  # as TOML
+    is_guess: bool = False  # only the id was given
 
     def entry(self) -> str:
-        """Return its entry in ``defaults.toml``."""
         return f'[[default]]\nid = "{self.id}"\ntext = {quoted(self.text)}\nvalue = {self.value}\n'
 
 
@@ -41,16 +31,7 @@ _TEXT = re.compile(r"\"([^\"\\]*)\"|'([^'\\]*)'")
 
 
 def default_of(specs: Specification, attribute: str, given: str) -> str | NewDefault:
-    """Return the id of the existing default equal to ``given``, or the default to be added for it.
-
-    Args:
-        specs: The present specification.
-        attribute: The attribute that has the default.
-        given: The id of a default, or a value.
-
-    Raises:
-        InvalidSpecificationError: If ``given`` is neither.
-    """
+    """Return the id of the existing default equal to ``given`` (an id or a value), or a new default."""
     if specs.default(given) is not None:
         return given
     default = default_from(attribute, given)
@@ -69,7 +50,7 @@ def default_of(specs: Specification, attribute: str, given: str) -> str | NewDef
 
 
 def default_from(attribute: str, given: str) -> NewDefault | None:
-    """Return a default with the value ``given``, whether or not there is one already; ``None`` if it is no value."""
+    """Return a default with the value ``given``, even if an equal one exists; ``None`` if it is no value."""
     if given in ("true", "false"):
         return NewDefault(given, f"#vhlo.bool_v1<{given}>", f'{{ attribute = "bool_v1", value = {given} }}')
     if given == "[]":
@@ -96,7 +77,7 @@ _TYPE_TEXT = re.compile(r"#vhlo\.type_v1<!vhlo\.([A-Za-z]\w*)_(v[1-9]\d*)>", re.
 
 
 def default_of_text(attribute: str, text: str) -> NewDefault:
-    """Return a default for a value that the library prints, a guess where the text has no form that is known here."""
+    """Return a default for a value that the library prints; a guess if the form of the text is unknown."""
     if match := _TYPE_TEXT.fullmatch(text):
         value = f'{{ attribute = "type_v1", type = {{ type = "{match[1]}_{match[2]}" }} }}'
         return NewDefault(f"{match[1]}_type", text, value)

@@ -1,4 +1,4 @@
-"""The plan for adding a new version: edits of files, and remaining manual work."""
+"""Plan for adding a new version: edits of files, and remaining manual work."""
 
 from __future__ import annotations
 
@@ -14,14 +14,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """A task that remains to be done by hand.
-
-    Attributes:
-        path: The file concerned.
-        line: The line in the file.
-        what: The task.
-    """
-
     path: Path
     line: int
     what: str
@@ -29,14 +21,6 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan for adding a new version.
-
-    Attributes:
-        version: The version.
-        edits: The files to write.
-        remaining: The tasks that remain once the files are written.
-    """
-
     version: Version
     edits: tuple[Edit, ...]
     remaining: tuple[Remaining, ...]

@@ -1,4 +1,4 @@
-"""The planner of a new version and its changes: edits of files, and remaining manual work.
+"""Planner of a new version and its changes: edits of files, and remaining manual work.
 
 The result is linted in a copy before any file is changed.
 """
@@ -50,21 +50,9 @@ def plan_version(
     brought: str | None = None,
     today: date | None = None,
 ) -> Plan:
-    """Return the plan for adding ``version`` with its ``changes``.
+    """Plan ``version``: the next one, or the newest one while it is unreleased, which then gets further changes.
 
-    Args:
-        specs: The present specification, without a violation.
-        version: The new version, or the newest version if it is unreleased.
-        changes: The changes, or further changes, in the version.
-        feature: The id of one feature for all changes; by default each change has its own.
-        tests: The folder of the tests of the changes; by default ``tests/dialect`` beside the folder of ``specs``, or
-            ``tests`` in it.
-        bytecode: The version of MLIR bytecode that it writes; by default that of the version before.
-        brought: A description of the version, in a sentence; by default derived from the other arguments.
-        today: The date of the version.
-
-    Raises:
-        InvalidSpecificationError: If the version cannot be next, or a change conflicts with the present specification.
+    ``feature`` is one id for all changes (by default one each); ``brought`` is derived from the changes by default.
     """
     planner = _VersionPlanner(specs, version, feature, tests)
     planner.plan_version_itself(changes, bytecode, brought, today)
@@ -103,7 +91,6 @@ class _VersionPlanner(Drafts):
     def plan_version_itself(
         self, changes: Sequence[NewEntry], bytecode: int | None, brought: str | None, today: date | None
     ) -> None:
-        """Add the version, or extend the entry of an unreleased version."""
         document, name, last = self.document("versions.toml"), str(self.version), self.specs.versions[-1]
         said = [subject_of(change).brought for change in changes]
         if bytecode not in (None, last.bytecode):
@@ -131,7 +118,6 @@ class _VersionPlanner(Drafts):
     # Its changes
 
     def plan_op(self, op: NewOp) -> None:
-        """Add an op to its family."""
         if self.specs.op(op.name) is not None:
             raise InvalidSpecificationError(
                 f"the op {op.name} already exists; --attribute {op.name}.NAME=DEFAULT adds an attribute to it"
@@ -155,7 +141,6 @@ class _VersionPlanner(Drafts):
         self.add_test(op, self.add_feature(op))
 
     def plan_kind(self, kind: NewKind) -> None:
-        """Add a type, or an attribute of the dialect, with the next free code."""
         spellings = self.specs.types if kind.kind == "type" else self.specs.attributes
         taken = [each.name for each in spellings if stem(each.name) == stem(kind.name)]
         if taken:
@@ -179,7 +164,6 @@ class _VersionPlanner(Drafts):
         self.add_test(kind, self.add_feature(kind))
 
     def plan_case(self, case: NewCase) -> None:
-        """Add a case to an enum, with the next number; also add the enum if it does not exist."""
         file, document = "vhlo/enums.toml", self.document("vhlo/enums.toml")
         enum = self.specs.enum(case.enum)
         if enum is not None and enum.case(case.name) is not None:
@@ -199,7 +183,7 @@ class _VersionPlanner(Drafts):
         self.add_test(case, self._named[case.enum] if is_new else self.add_feature(case))
 
     def plan_attributes(self, name: str, changes: Sequence[NewAttribute]) -> None:
-        """Add attributes to an op: to its op version of the new VHLO version, which is added if it does not exist."""
+        """Add attributes to the op version of the new VHLO version, which is added if it does not exist."""
         op = self._op_that_can_change(name, changes)
         older = op.versions[-1]
         names = [change.name for change in changes]
@@ -270,7 +254,7 @@ class _VersionPlanner(Drafts):
             document.add_key(step, "feature", quoted(feature), before="added")
 
     def _add_version(self, document: Document, op: str, newer: OpVersion, feature: str, added: dict[str, str]) -> None:
-        """Add an op version after the last one, which then ends at the version before, and the step between them."""
+        """The last op version then ends at the version before."""
         items = ", ".join(f"{name} = {quoted(default)}" for name, default in added.items())
         step = (
             f"\n[[op.step]]\nbetween = [{newer.number - 1}, {newer.number}]\n"
@@ -298,7 +282,6 @@ class _VersionPlanner(Drafts):
         return self.feature or self._named.get(subject.name or "") or subject.feature
 
     def add_feature(self, change: NewEntry, feature: str | None = None) -> str:
-        """Add a change to a feature, its own or a shared one, and return the id of the feature."""
         feature = feature or self._feature_of(change)
         known = self.specs.feature(feature)
         if known is not None and known.introduced != self.version:
@@ -309,7 +292,6 @@ class _VersionPlanner(Drafts):
         return feature
 
     def add_test(self, change: NewEntry, feature: str, version: str = "", default: str = "") -> None:
-        """Generate the test of a change."""
         edit = self.generator.test_of(change, feature, version, default)
         if edit is None:
             self.left.append(self._beside_features(feature, "write a test: no op of the specification can contain it"))
@@ -355,7 +337,7 @@ class _VersionPlanner(Drafts):
                 document.add_key(section, key, array(list(values)), before="remedy")
 
     def finish(self) -> Plan:
-        """Return all edits, after linting their result, and all remaining tasks."""
+        """The result of the edits is linted."""
         self._write_features()
         edits = self.edits + self.tests
         check_edits(self.folder, edits)

@@ -1,4 +1,4 @@
-"""The text of generated tests."""
+"""Text of generated tests."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ __all__ = ["Template", "attribute", "presence"]
 
 
 def presence(has_bytes: bool, held: str = "") -> Template:
-    """Return the template of a test for a new op, or for a new type, attribute or case in an op.
+    """Template for a new op or, with ``held``, for an op that contains a new type, attribute or case.
 
-    Args:
-        has_bytes: Whether artifacts with it can be written.
-        held: The expression for the content of the op; empty if the op itself is new.
+    ``has_bytes`` says whether artifacts with it can be written; ``held`` is an expression.
     """
     if held:
         samples = "sample_holding, sample_structure" if "sample_structure" in held else "sample_holding"
@@ -32,11 +30,6 @@ def presence(has_bytes: bool, held: str = "") -> Template:
 
 
 def attribute(has_bytes: bool) -> Template:
-    """Return the template of a test for a new attribute of an op.
-
-    Args:
-        has_bytes: Whether artifacts with it can be written.
-    """
     imports = {"samples": "OTHER_VALUE, sample", "moves": "downgrade, upgrade"}
     operation = '    return sample(SPECS, SPECS.op_versions["$newer"])\n'
     return Template(

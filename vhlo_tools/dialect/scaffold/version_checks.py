@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_version(specs: Specification, version: Version, folder: Path) -> bool:
-    """Return whether ``version`` exists and is unreleased (true), or is the next version to add (false).
-
-    Raises:
-        InvalidSpecificationError: If neither is the case, the folder cannot be edited, or it has violations already.
-    """
+    """Return whether ``version`` exists and is unreleased (true), or is the next version to add (false)."""
     _check_folder(folder)
     released = read_released(specs.folder)
     is_begun = version == specs.newest and released is not None and str(version) not in released.get("version", {})
@@ -43,11 +39,6 @@ def check_version(specs: Specification, version: Version, folder: Path) -> bool:
 
 
 def check_editable(specs: Specification) -> None:
-    """Check that the folder of ``specs`` can be edited.
-
-    Raises:
-        InvalidSpecificationError: If it cannot be edited, or has violations already.
-    """
     _check_folder(Path(str(specs.folder)))
     _check_lint(specs)
 
@@ -68,11 +59,7 @@ def _check_lint(specs: Specification) -> None:
 
 
 def check_edits(folder: Path, edits: Sequence[Edit]) -> None:
-    """Lint a copy of the folder with the edits applied.
-
-    Raises:
-        InvalidSpecificationError: If there is a violation.
-    """
+    """Lint a copy of the folder with the edits applied."""
     with TemporaryDirectory() as temporary:
         copy = Path(temporary) / "specs"
         shutil.copytree(folder, copy)

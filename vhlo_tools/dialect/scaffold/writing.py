@@ -1,4 +1,4 @@
-"""Writing of edits: all of them, or none."""
+"""Write edits: all of them, or none."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 def write_edits(edits: Sequence[Edit]) -> None:
-    """Write every file of ``edits``; if writing one fails, restore those already written.
-
-    Raises:
-        OSError: If a file cannot be written.
-    """
+    """If writing one file fails, those already written are restored."""
     written: list[Edit] = []
     try:
         for edit in edits:

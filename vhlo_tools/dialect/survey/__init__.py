@@ -1,4 +1,4 @@
-"""What another source says that VHLO is, how a specification differs from it, and drafts of what it lacks."""
+"""Surveys of other sources of VHLO, their comparison with a specification, and drafts of missing entries."""
 
 from vhlo_tools.dialect.survey.comparison import Comparison, Difference, compare
 from vhlo_tools.dialect.survey.drafting import draft

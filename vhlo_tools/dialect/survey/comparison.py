@@ -1,4 +1,4 @@
-"""A specification compared with a survey of another source: what differs, and what is merely newer here."""
+"""Compare a specification with a survey of another source: differences, and entries that are merely newer here."""
 
 from __future__ import annotations
 
@@ -16,30 +16,15 @@ Action = Literal["missing", "extra", "changed"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference between a specification and a source.
-
-    Attributes:
-        kind: The kind of the entry: one of :data:`~vhlo_tools.dialect.survey.facts.KINDS`.
-        name: The entry.
-        action: ``missing`` if only the source has it, ``extra`` if only the specification has it, otherwise
-            ``changed``.
-        key: What differs of an entry that both have; ``None`` of one that is missing or extra.
-        here: What the specification says.
-        there: What the source says.
-        min: The first version that has the entry, where it is known.
-        max: The last version that has it; ``None`` while it is current.
-        place: Where it stands in the source.
-    """
-
-    kind: str
+    kind: str  # one of ``survey.facts.KINDS``
     name: str
-    action: Action
-    key: str | None
+    action: Action  # ``missing`` if only the source has it, ``extra`` if only the specification
+    key: str | None  # of a changed entry; None if it is missing or extra
     here: Any
     there: Any
-    min: str | None
-    max: str | None
-    place: str
+    min: str | None  # None if unknown
+    max: str | None  # None while it is current
+    place: str  # in the source
 
     def __str__(self) -> str:
         match self.action:
@@ -52,22 +37,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a comparison found.
-
-    Attributes:
-        differences: The differences, by kind.
-        newer: Entries that only the specification has because they are newer than the source: kind and name.
-    """
-
     differences: tuple[Difference, ...]
-    newer: tuple[tuple[str, str], ...]
+    newer: tuple[tuple[str, str], ...]  # kind and name of entries that are newer than the source
 
 
 def compare(specs: Specification, survey: Survey) -> Comparison:
-    """Return what differs between ``specs`` and ``survey``, as far as the survey knows.
+    """Return the differences, as far as the survey knows.
 
-    An entry that begins after the version of the source is no difference but newer. Neither is an op version that the
-    specification says to be forgotten by newer libraries, nor a version without a change that the source does not list.
+    No difference is: an entry that begins after the version of the source (it is newer), an op version that newer
+    libraries forget, or a version without a change that the source does not list.
     """
     ours, differences, newer = facts_of(specs, survey.version), list[Difference](), list[tuple[str, str]]()
     for kind in (kind for kind in KINDS if kind in survey.entries):

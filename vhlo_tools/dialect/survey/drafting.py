@@ -1,4 +1,4 @@
-"""Drafts of what a source has and a specification lacks: edits of its files, and what is left to do by hand.
+"""Drafts of entries that a source has and a specification lacks: edits of its files, and remaining manual work.
 
 Only what is newer than the specification is drafted: nothing released may change, and an entry that a released version
 should have had is a mistake that a person has to look at. Everything that is not drafted, or that is drafted and has to
@@ -37,16 +37,6 @@ _FILES: Final = {
 
 
 def draft(specs: Specification, survey: Survey, comparison: Comparison) -> Plan:
-    """Return the edits that add to ``specs`` what ``survey`` has and it lacks, and what is then left to do by hand.
-
-    Args:
-        specs: The present specification, without a violation.
-        survey: What the source says.
-        comparison: How they differ.
-
-    Raises:
-        InvalidSpecificationError: If the folder cannot be edited, has violations, or would have them.
-    """
     check_editable(specs)
     drafter = _Drafter(specs, survey, comparison)
     drafter.draft_versions()
@@ -78,7 +68,6 @@ class _Drafter(Drafts):
         return Version(begins) > self.specs.newest
 
     def new(self, kind: str) -> dict[str, Mapping[str, Any]]:
-        """Return the new entries of a kind: facts by name."""
         return {name: each.there for (found, name), each in self.missing.items() if found == kind}
 
     # Versions
@@ -127,7 +116,6 @@ class _Drafter(Drafts):
     # Types, attributes and enums
 
     def draft_kinds(self) -> None:
-        """Add types and attributes, by ascending code."""
         for kind in ("type", "attribute"):
             spellings = self.specs.types if kind == "type" else self.specs.attributes
             free = max((each.code for spelling in spellings for each in spelling.encodings), default=-1) + 1
@@ -160,7 +148,7 @@ class _Drafter(Drafts):
         self.done.add((kind, name, None))
 
     def draft_enums(self) -> None:
-        """Add enums, and cases to those that are known."""
+        """Add enums, and cases to known ones."""
         document, cases = self.document(_FILES["enum"]), self.new("case")
         for name, facts in self.new("enum").items():
             own = {case.partition(".")[2]: each for case, each in cases.items() if case.partition(".")[0] == name}
@@ -185,7 +173,6 @@ class _Drafter(Drafts):
     # Ops
 
     def draft_ops(self) -> None:
-        """Add ops, versions of ops, their steps and constraints."""
         ops = OpDrafts(self, self.specs, self.survey, self.features)
         self.done |= ops.draft_versions(self.new("op"))
         self.done |= ops.draft_constraints(self.new("constraint"))
@@ -197,7 +184,7 @@ class _Drafter(Drafts):
     # What is left
 
     def finish(self) -> Plan:
-        """Return the edits, after linting their result, and the tasks."""
+        """The result of the edits is linted."""
         self._leave_versions_without_entries()
         self.features.write(self, dict(self.survey.notes))
         edits = self.edits
@@ -213,7 +200,7 @@ class _Drafter(Drafts):
         return Plan(self.survey.version, tuple(edits), tuple(left))
 
     def _leave_versions_without_entries(self) -> None:
-        """Leave a task for each version of which the source says that it brought something, where nothing was found."""
+        """Leave a task for each version whose notes name a change, where no entry of it was found."""
         brought = {each.min for key, each in self.missing.items() if (*key, None) in self.done}
         for name in (name for kind, name, _ in sorted(self.done, key=str) if kind == "version"):
             if Version(name) in self.survey.notes and name not in brought | self.moved:

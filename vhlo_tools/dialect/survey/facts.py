@@ -1,4 +1,4 @@
-"""What a source says that VHLO is, and what a specification says, in one form in which they can be compared.
+"""Facts of a source and of a specification, in one form in which they can be compared.
 
 A source is a checkout of its C++ and TableGen files (:mod:`vhlo_tools.dialect.checkout`) or an installed library. It
 need not say everything: a key that it leaves out is not compared, and what it could not be asked is listed in
@@ -27,17 +27,9 @@ KINDS: Final = ("version", "type", "attribute", "enum", "case", "op", "step", "c
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """Something that a source has, or should have, and that could not be read.
-
-    Attributes:
-        place: The file, and the line if there is one, or what else was asked.
-        expected: The pattern that matched nothing there.
-        unknown: What is therefore not known and not compared.
-    """
-
-    place: str
-    expected: str
-    unknown: str
+    place: str  # the file, with its line if there is one, or the other source
+    expected: str  # the pattern that matched nothing there
+    unknown: str  # what is therefore not compared
 
     def __str__(self) -> str:
         return f"{self.place}: {self.expected} was not found: {self.unknown}"
@@ -45,47 +37,33 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a source says that VHLO is.
-
-    Attributes:
-        source: The source, in a few words.
-        version: Its current version of VHLO.
-        minimum: The oldest version that it writes, if it says so.
-        entries: Its entries: for each of :data:`KINDS` that was read, facts by name.
-        places: Where an entry stands, by kind and name.
-        notes: What it says that a version brought, in a sentence, by version.
-        dates: The day of a version, and what dates it (``tag`` or ``commit``), by version.
-        defaults: What defaults of steps are, by id: the value as VHLO text prints it and as TOML, or ``None`` where
-            that could not be read.
-        requirements: What constraints require, by name: entries as in the files of ops, without feature and versions.
-        encodings: The encodings of types and attributes, by name: each a code and its fields, as in ``types.toml``.
-        implied: What op versions get as values of attributes that their predecessors have not, as VHLO text, where the
-            source shows it instead of naming defaults.
-        unread: What could not be read.
-    """
-
     source: str
     version: Version
-    minimum: Version | None
-    entries: Mapping[str, Entries]
-    places: Mapping[tuple[str, str], str] = field(default_factory=dict, hash=False)
-    notes: Mapping[Version, str] = field(default_factory=dict, hash=False)
+    minimum: Version | None  # the oldest version that it writes
+    entries: Mapping[str, Entries]  # for each of KINDS that was read, facts by name
+    places: Mapping[tuple[str, str], str] = field(default_factory=dict, hash=False)  # by kind and name
+    notes: Mapping[Version, str] = field(default_factory=dict, hash=False)  # what a version brought, in a sentence
+    #: the day, and what dates it (``tag`` or ``commit``)
     dates: Mapping[Version, tuple[date, str]] = field(default_factory=dict, hash=False)
+    #: Values by id, as VHLO text prints them and as TOML; None where that could not be read.
     defaults: Mapping[str, tuple[str, str] | None] = field(default_factory=dict, hash=False)
+    #: What constraints require, by name: entries as in the files of ops, without feature and versions.
     requirements: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict, hash=False)
+    #: each a code and its fields, as in ``types.toml``
     encodings: Mapping[str, tuple[tuple[int, tuple[str, ...]], ...]] = field(default_factory=dict, hash=False)
+    #: Values, as VHLO text, that op versions get for attributes that their predecessors lack, where the source shows
+    #: them instead of naming defaults.
     implied: Mapping[str, Mapping[str, str]] = field(default_factory=dict, hash=False)
     unread: tuple[Unread, ...] = ()
 
     def place(self, kind: str, name: str) -> str:
-        """Return where an entry stands, or the source where that is not known."""
         return self.places.get((kind, name), self.source)
 
 
 def facts_of(specs: Specification, at: Version) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return what ``specs`` says, as a source of version ``at`` can say it.
+    """Return the facts of ``specs`` as a source of version ``at`` can say them.
 
-    What ended at ``at`` or later is current there. What began later is left in, for the caller to set aside.
+    Entries that ended at ``at`` or later are current there. Later entries are left in, for the caller to set aside.
     """
     at = at.minor_release
     return {
@@ -117,12 +95,10 @@ def facts_of(specs: Specification, at: Version) -> dict[str, dict[str, dict[str,
 
 
 def constraint_name(op_version: str, since: Version) -> str:
-    """Return the name of what an op version does not allow before a version."""
     return f"{op_version} before {since}"
 
 
 def requirement_text(constraint: Mapping[str, Any]) -> str:
-    """Return what a constraint requires, in one line: its predicate and what that is about."""
     words = [constraint["requires"], *constraint.get("operands", ()), *constraint.get("attributes", ())]
     value = constraint.get("value")
     case = f"{value['attribute']}.{value['case']}" if value and "case" in value else str(dict(value)) if value else None
@@ -130,7 +106,6 @@ def requirement_text(constraint: Mapping[str, Any]) -> str:
 
 
 def encoding_text(code: int, kinds: list[str]) -> str:
-    """Return an encoding in one line: its code and the kinds of its fields."""
     return f"{code}: {', '.join(kinds)}" if kinds else str(code)
 
 
@@ -161,7 +136,7 @@ def _op_version(version: OpVersion, at: Version) -> dict[str, Any]:
 
 
 def number_text(slots: tuple[Slot, ...]) -> str:
-    """Return how many values fill ``slots``: a number, or the least one and ``or more``."""
+    """A number, or the least one and ``or more``."""
     fewest = sum(not slot.variadic for slot in slots)
     return f"{fewest} or more" if any(slot.variadic for slot in slots) else str(fewest)
 

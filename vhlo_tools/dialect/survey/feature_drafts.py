@@ -1,4 +1,4 @@
-"""Drafts of features: one for all that a version brought and one for what it newly allows, to be named by a person."""
+"""Drafts of features: one for all that a version brought and one for all that it newly allows, for a person to name."""
 
 from __future__ import annotations
 
@@ -25,13 +25,9 @@ class _Draft:
 
 
 class FeatureDrafts:
-    """The features that new entries need.
+    """One feature per version: a version mostly brings one thing, such as an op with its types.
 
-    What a version brought is mostly one thing: an op with its types, or an attribute of several ops. So all of it gets
-    one feature, and a person divides it where that is wrong.
-
-    Args:
-        specs: The present specification.
+    A person divides the feature where that is wrong.
     """
 
     def __init__(self, specs: Specification) -> None:
@@ -41,12 +37,7 @@ class FeatureDrafts:
     def add(self, version: Version, kind: FindingKind, wanted: str, *, op: str = "", name: str = "") -> str:
         """Add something to the feature of ``version``, and return the id of the feature.
 
-        Args:
-            version: The version that brought it.
-            kind: Its kind; what is a constraint has a feature of its own.
-            wanted: The id, if it is the first thing in the feature.
-            op: The op, without its version, that it concerns.
-            name: The type, attribute or enum, with its version, that it is.
+        Constraints have a feature of their own; ``wanted`` is the id if this is the first thing in the feature.
         """
         key = (version, kind == "constraint")
         if key not in self._drafts:
@@ -64,7 +55,7 @@ class FeatureDrafts:
         return draft.id
 
     def write(self, drafts: Drafts, notes: dict[Version, str]) -> None:
-        """Add the features to the file, oldest first, each with a task: to name it and to describe its remedy."""
+        """Each feature gets a task: to name it and to describe its remedy."""
         document = drafts.document(_FILE)
         for (version, _), draft in sorted(self._drafts.items(), key=lambda item: item[0]):
             title = notes.get(version, "").rstrip(".") or draft.id

@@ -27,15 +27,6 @@ _Done = set[tuple[str, str, str | None]]
 
 
 class OpDrafts:
-    """The drafts of ops.
-
-    Args:
-        drafts: The documents that are edited.
-        specs: The present specification.
-        survey: What the source says.
-        features: The features that new entries need.
-    """
-
     def __init__(self, drafts: Drafts, specs: Specification, survey: Survey, features: FeatureDrafts) -> None:
         self._drafts = drafts
         self._specs = specs
@@ -54,7 +45,7 @@ class OpDrafts:
     # Versions and steps
 
     def draft_versions(self, new: Mapping[str, Mapping[str, Any]]) -> _Done:
-        """Add op versions, each the next one of its op, and return what was added."""
+        """Add op versions, each the next one of its op, and return those added."""
         done: _Done = set()
         ordered = sorted(new, key=lambda name: (name.rpartition("_v")[0], int(name.rpartition("_v")[2])))
         for name in ordered:
@@ -111,7 +102,7 @@ class OpDrafts:
         self.ended.add(older.name)
 
     def _before(self, version: Version) -> Version:
-        """Return the version before ``version``, of those that are known and those that were just added."""
+        """Versions that were just added count."""
         known = {each.version for each in self._specs.versions}
         known |= {Version(name) for name in self._drafts.document("versions.toml").entries("version")}
         return max(each for each in known if each < version)
@@ -149,7 +140,7 @@ class OpDrafts:
         return step | {key: value for key, value in (tables | lists).items() if value}
 
     def _default(self, identifier: str | None, attribute: str, step: str, text: str | None = None) -> str:
-        """Return the id of a default, which is added if there is none: the one with this id, or with this ``text``."""
+        """Return the id of a default, which is added if there is none with this id, or with this ``text``."""
         if identifier is None:
             default = self._of_text(attribute, step, text)
         elif (value := self._survey.defaults.get(identifier)) is not None:
@@ -178,7 +169,7 @@ class OpDrafts:
     # Constraints
 
     def draft_constraints(self, new: Mapping[str, Mapping[str, Any]]) -> _Done:
-        """Add constraints whose condition was read, and return what was added."""
+        """Add constraints whose condition was read, and return those added."""
         done: _Done = set()
         for (op, since), names in _by_op(new).items():
             read = {name: self._survey.requirements.get(name, ()) for name in names}
@@ -214,12 +205,11 @@ class OpDrafts:
 
 
 def _is_like(version: OpVersion, older: OpVersion) -> bool:
-    """Return whether an op version has the operands, results and regions of an older one, and so their names."""
+    """A like op version has the same names of operands, results and regions."""
     return all(getattr(version, key) == getattr(older, key) for key in ("operands", "results", "regions"))
 
 
 def _slots(facts: Mapping[str, Any], key: str, older: Sequence[OpVersion]) -> tuple[Slot, ...]:
-    """Return operands, results or regions: by their names, or as many as there are."""
     if key in facts:
         return tuple(Slot(name.removesuffix("*"), name.endswith("*")) for name in facts[key])
     # Only how many there are is known, "2" or "1 or more".
@@ -234,7 +224,7 @@ def _slots(facts: Mapping[str, Any], key: str, older: Sequence[OpVersion]) -> tu
 
 
 def _by_op(names: Mapping[str, object]) -> dict[tuple[str, Version], Sequence[str]]:
-    """Return names of constraints, ``custom_call_v1 before 1.3.0``, by the op and the version."""
+    """Group names of constraints, ``custom_call_v1 before 1.3.0``, by the op and the version."""
     found: dict[tuple[str, Version], list[str]] = {}
     for name in names:
         op, _, since = name.partition(" before ")

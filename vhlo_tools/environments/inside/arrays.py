@@ -1,4 +1,4 @@
-"""Arrays as bytes: an ``.npz`` of unsigned integers, for ``.npy`` does not know the element types of ``ml_dtypes``."""
+"""Arrays as bytes: an ``.npz`` of unsigned integers, because ``.npy`` lacks the element types of ``ml_dtypes``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ import numpy as np
 
 
 def unpack_arrays(data: bytes) -> list[np.ndarray[Any, Any]]:
-    """Return arrays from the bytes of an archive, in which each is named by its number and its element type.
+    """Unpack an archive in which each array is named by its number and its element type.
 
-    They may come from a process that a program took over: the arrays take no more memory than the archive, whatever it
-    says of their shapes and of itself.
-
-    Raises:
-        ValueError: If they are none.
+    It may come from a process that a program took over: the arrays take no more memory than the archive, whatever it
+    claims about their shapes and about itself.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -49,7 +46,6 @@ def _unpacked(name: str, data: bytes) -> tuple[int, np.ndarray[Any, Any]]:
 
 
 def pack_arrays(arrays: Iterable[np.ndarray[Any, Any]]) -> bytes:
-    """Return the bytes of such an archive."""
     named: dict[str, Any] = {}
     for number, array in enumerate(arrays):
         plain = np.array(array, order="C")

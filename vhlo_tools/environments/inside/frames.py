@@ -1,7 +1,7 @@
 """Requests and answers on the standard streams of a process that serves them.
 
 A request is a line of JSON, ``{"do": name, "options": {...}, "parts": [length, ...]}``, and then the bytes of its
-parts; an answer the same with ``value``, or ``error`` and ``step``. Whatever a library prints goes to standard error.
+parts; an answer the same with ``value``, or ``error`` and ``step``. Output of libraries goes to standard error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer
-    """What a release said of something that it refused, and at which step."""
+    """The message with which a release refused something, and the step."""
 
     def __init__(self, step: str, words: str) -> None:
         super().__init__(words)
@@ -69,12 +69,12 @@ def serve(functions: Mapping[str, Callable[..., Any]]) -> None:
 
 
 def end_with_caller() -> None:
-    """See that this process ends with the one that asks, however that ends."""
+    """End this process with its caller, however that ends."""
     if os.getpgrp() == os.getpid():
         silent = subprocess.DEVNULL
         subprocess.Popen([sys.executable, "-I", "-S", "-c", WATCH], stdout=silent, stderr=silent)
 
 
 def words_of(error: BaseException) -> str:
-    """Return what an exception says, or what it was raised from: old bindings wrap it in a SystemError."""
+    """Return the message of an exception, or of its cause: old bindings wrap it in a SystemError."""
     return str(error.__cause__ or error) or type(error).__name__

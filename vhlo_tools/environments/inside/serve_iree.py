@@ -22,7 +22,7 @@ FLAGS = (
 
 
 def describe() -> tuple[dict[str, Any], list[bytes]]:
-    """Return the release; it does not say its StableHLO version."""
+    """A release of IREE does not say its StableHLO version."""
     from importlib import metadata
 
     found = {name: metadata.version(name) for name in ("iree-base-compiler", "iree-base-runtime")}
@@ -39,13 +39,13 @@ def parsed(artifact: bytes) -> str:
 
 
 def read(artifact: bytes, text: bool = False) -> tuple[str, list[bytes]]:
-    """Read an artifact; return its program, which is still VHLO, as text, if that is asked for."""
+    """The program in the text is still VHLO."""
     program = parsed(artifact)
     return program if text else "", []
 
 
 def run(artifact: bytes, inputs: bytes) -> tuple[str, list[bytes]]:
-    """Run an artifact; return the results as an archive of arrays."""
+    """Return the results as an archive of arrays."""
     from arrays import pack_arrays, unpack_arrays
     from iree import runtime
 

@@ -59,7 +59,7 @@ def context() -> Any:
 
 
 def called(step: str, function: Callable[..., Any], *arguments: Any, diagnosed: Any = None) -> Any:
-    """Call a function; what it refuses is a `Refusal` in the words of the diagnostics, where they can be had."""
+    """Convert a refusal to a `Refusal` with the words of the diagnostics, where they can be had."""
     said = []
 
     def collect(diagnostic: Any) -> bool:
@@ -77,7 +77,6 @@ def called(step: str, function: Callable[..., Any], *arguments: Any, diagnosed: 
 
 
 def module_of(artifact: bytes) -> Any:
-    """Return the module in an artifact."""
     made = context()
     if BY_BYTES:
         program = called("read", stablehlo.deserialize_portable_artifact, artifact)
@@ -104,7 +103,6 @@ def describe() -> tuple[dict[str, Any], list[bytes]]:
 
 
 def read(artifact: bytes, text: bool = False) -> tuple[str, list[bytes]]:
-    """Read an artifact; return its program as text, if that is asked for."""
     if BY_BYTES and not text:
         called("read", stablehlo.deserialize_portable_artifact, artifact)
         return "", []
@@ -113,7 +111,7 @@ def read(artifact: bytes, text: bool = False) -> tuple[str, list[bytes]]:
 
 
 def write(*programs: bytes, target: str, kind: str) -> tuple[str, list[bytes]]:
-    """Write a program for a version: the first of some spellings as text, or of artifacts, that the release reads."""
+    """Write the first of some spellings (text, or artifacts) that the release reads."""
     refusal = Refusal("read", "no program was given")
     for program in programs:
         try:
@@ -124,7 +122,6 @@ def write(*programs: bytes, target: str, kind: str) -> tuple[str, list[bytes]]:
 
 
 def write_one(program: bytes, target: str, kind: str) -> Any:
-    """Write one spelling of a program."""
     if BY_BYTES:
         artifact = kind == "artifact"
         text = called("read", stablehlo.deserialize_portable_artifact, program) if artifact else program.decode()
@@ -141,7 +138,7 @@ CLIENT: list[object] = []
 
 
 def client_of(xla_client: Any, extension: Any) -> Any:
-    """Return the client of XLA for this CPU, made once, after what jax sets when it is imported."""
+    """Return the client of XLA for this CPU, made once, after the settings that jax makes on import."""
     if not CLIENT:
         settings = getattr(extension, "jax_jit", None) or extension.config
         if hasattr(settings, "set_thread_local_state_initialization_callback"):
@@ -153,7 +150,7 @@ def client_of(xla_client: Any, extension: Any) -> Any:
 
 
 def compiled(xla_client: Any, client: Any, program: bytes) -> Any:
-    """Return the executable of a program, in the form of calls that this release has."""
+    """Compile by the form of calls that this release has."""
     options = xla_client.CompileOptions()
     if not hasattr(client, "compile_and_load"):
         return client.compile(program, options)
@@ -162,7 +159,6 @@ def compiled(xla_client: Any, client: Any, program: bytes) -> Any:
 
 
 def placed(xla_client: Any, client: Any, array: Any) -> Any:
-    """Return an input on the device."""
     device = client.local_devices()[0]
     put = getattr(xla_client, "batched_device_put", None)
     if put is None or "enable_x64" not in (put.__doc__ or ""):
@@ -174,7 +170,6 @@ def placed(xla_client: Any, client: Any, array: Any) -> Any:
 
 
 def host(array: Any) -> Any:
-    """Return an array of a device in the memory of the host."""
     import numpy as np
 
     if hasattr(array, "_single_device_array_to_np_array_did_copy"):
@@ -183,7 +178,6 @@ def host(array: Any) -> Any:
 
 
 def run_by_xla(artifact: bytes, inputs: list[Any]) -> Any:
-    """Run an artifact on XLA for this CPU."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     xla_client = import_module("jaxlib.xla_client")
     try:
@@ -222,7 +216,7 @@ def run_by_interpreter(artifact: bytes, inputs: list[Any]) -> Any:
 
 
 def run(artifact: bytes, inputs: bytes) -> tuple[str, list[bytes]]:
-    """Run an artifact; return the results as an archive of arrays."""
+    """Return the results as an archive of arrays."""
     from arrays import pack_arrays, unpack_arrays
 
     function = run_by_xla if PREFIX == "jaxlib.mlir" else run_by_interpreter

@@ -22,7 +22,6 @@ CALL_MODULE = 9
 
 
 def called(step: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function; what it refuses is a `Refusal`."""
     try:
         return function(*arguments)
     except Exception as error:  # what a release raises differs
@@ -59,13 +58,13 @@ def deserialized(artifact: bytes) -> Any:
 
 
 def read(artifact: bytes, text: bool = False) -> tuple[str, list[bytes]]:
-    """Read an artifact. Without bindings for MLIR there is no text of it."""
+    """Without bindings for MLIR there is no text of an artifact."""
     deserialized(artifact)
     return "", []
 
 
 def write(*programs: bytes, target: str, kind: str) -> tuple[str, list[bytes]]:
-    """Write a program for a version: the first of some spellings as text, or of artifacts, that the release reads."""
+    """Write the first of some spellings (text, or artifacts) that the release reads."""
     function = function_of("serialize_portable_artifact")
     refusal = Refusal("read", "no program was given")
     for program in programs:
@@ -78,7 +77,7 @@ def write(*programs: bytes, target: str, kind: str) -> tuple[str, list[bytes]]:
 
 
 def run(artifact: bytes, inputs: bytes, results: Any) -> tuple[str, list[bytes]]:
-    """Run an artifact; return the results, of given shapes and element types, as an archive of arrays."""
+    """Return the results, of given shapes and element types, as an archive of arrays."""
     import tensorflow as tf
     from arrays import pack_arrays, unpack_arrays
     from tensorflow.compiler.tf2xla.ops import gen_xla_ops

@@ -1,4 +1,4 @@
-"""Custom calls that may run without a handler, and what they must be; all others are refused.
+"""Rules for custom calls that run without a handler; all other calls are refused.
 
 XLA checks little of a custom call: on a wrong number of operands, a wrong type or a wrong attribute it crashes or reads
 memory that is not the call's. Therefore :data:`RULES` lists the targets that are known, with their operands, results

@@ -29,19 +29,12 @@ _ELEMENTS: Final = ("f16", "bf16", "f32", "f64")
 
 @dataclass(frozen=True, slots=True)
 class ApproxTopK:
-    """The rule for calls with one tensor of values, and one of their indices.
-
-    Attributes:
-        requires: As in :class:`Rule`.
-    """
-
     requires: str = (
         "a tensor of floats, one of i32 of the same shape, the initial value of each, and a function that compares two "
         "values, and returns the largest or smallest values along a dimension and their indices"
     )
 
     def reason_against(self, form: CallForm) -> str | None:
-        """Return what is wrong with a call; ``None`` if it is right."""
         if form.attributes.get("api_version", 1) != 1:
             return f"its api_version is {form.attributes['api_version']}, expected 1"
         for name in (

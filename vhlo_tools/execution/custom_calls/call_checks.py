@@ -1,4 +1,4 @@
-"""The reason why a custom call does not run without a handler, if there is one."""
+"""Check of a custom call that has no handler against the rules."""
 
 from __future__ import annotations
 
@@ -8,14 +8,6 @@ from vhlo_tools.execution.handlers import handler_advice
 
 
 def reason_against(form: CallForm) -> str | None:
-    """Return what is wrong with a call of a known target; ``None`` if it may run.
-
-    Args:
-        form: The call.
-
-    Raises:
-        KeyError: If the target is not known.
-    """
     rule = RULES[form.target]
     reason = rule.reason_against(form)
     if reason is None:
@@ -25,5 +17,4 @@ def reason_against(form: CallForm) -> str | None:
 
 
 def reserved_reason(target: str) -> str | None:
-    """Return why a target that is not known is none, as far as that follows from its name."""
     return next((reason for pattern, reason in RESERVED if pattern.fullmatch(target)), None)

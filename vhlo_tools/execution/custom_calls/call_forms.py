@@ -1,4 +1,4 @@
-"""The form of a custom call: what of it is known before it runs."""
+"""Static form of a custom call, for checks before it runs."""
 
 from __future__ import annotations
 
@@ -22,31 +22,18 @@ from vhlo_tools.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CallForm:
-    """The form of a custom call.
-
-    Attributes:
-        target: The name of the target.
-        attributes: Its attributes as plain values, as in :class:`CustomCall`.
-        operands: The types of its operands, as text where values of the type cannot be represented in Python.
-        results: The types of its results, likewise; the elements of a single tuple are listed separately.
-        entry_types: The types of the entries of attributes that are dictionaries, as MLIR prints them, by the name of
-            the attribute and that of the entry; without those that are not known.
-        is_tuple: Whether the results are elements of a tuple.
-        comparisons: For each of its called computations, the element type of which it compares its first two of four
-            arguments, and the direction, ``GT`` or ``LT``; ``None`` if it does anything else.
-    """
-
     target: str
-    attributes: Mapping[str, Any]
-    operands: tuple[ValueType | str, ...]
-    results: tuple[ValueType | str, ...]
+    attributes: Mapping[str, Any]  # plain values, as in CustomCall
+    operands: tuple[ValueType | str, ...]  # as text where Python cannot represent values of the type
+    results: tuple[ValueType | str, ...]  # likewise; the elements of a single tuple separately
+    #: (attribute, entry of a dictionary) -> type as MLIR prints it, where it is known
     entry_types: Mapping[tuple[str, str], str]
-    is_tuple: bool = False
+    is_tuple: bool = False  # the results are the elements of one tuple
+    #: per called computation that compares the first two of four arguments: element type, and GT or LT; else None
     comparisons: tuple[tuple[str, str] | None, ...] = ()
 
 
 def form_of_op(op: Operation) -> CallForm:
-    """Return the form of a ``stablehlo.custom_call``."""
     attributes = dict(named_attributes(op.attributes))
     results = tuple(_type(str(each.type)) for each in op.results)
     outer = results[0] if len(results) == 1 else None
@@ -72,7 +59,7 @@ def form_of_op(op: Operation) -> CallForm:
 
 
 def _compared(op: Operation, name: str) -> tuple[str, str] | None:
-    """Return the element type of the values that a function of the program compares, and the direction."""
+    """Element type and direction, if a called computation only compares the first two of its four arguments."""
     module: Any = op.operation
     while module.parent is not None:
         module = module.parent
@@ -90,7 +77,7 @@ def _compared(op: Operation, name: str) -> tuple[str, str] | None:
 
 
 def _expression(value: Any, known: dict[Any, str]) -> str:
-    """Return how a value is computed from the arguments of a function, whatever the order of its ops."""
+    """Canonical text of a value in terms of the arguments, independent of the order of the ops."""
     if (found := known.get(value)) is not None:
         return found
     op = value.owner
@@ -111,7 +98,7 @@ def _expression(value: Any, known: dict[Any, str]) -> str:
 
 
 def _ordered(argument: int) -> str:
-    """Return the bits of a float as an integer in its total order, as XLA writes that."""
+    """The bits of a float as an integer in its total order, as XLA writes that."""
     bits = f"bitcast_convert({argument})"
     flipped = ", ".join(sorted((bits, "dense<2147483647> : tensor<i32>()")))
     return f"select(LT({bits}, dense<0> : tensor<i32>()), xor({flipped}), {bits})"
@@ -126,10 +113,7 @@ _COMPARISONS: Final = {
 
 
 def form_of_call(call: CustomCall, arrays: Sequence[np.ndarray[Any, Any]]) -> CallForm:
-    """Return the form of a call as it is passed to a handler with arrays for its operands.
-
-    Its called computations were checked in the program, which the handler does not have.
-    """
+    """The called computations were checked in the program, which a handler does not have."""
     operands: list[ArgumentType | str] = [type_of_array(each) or str(each.dtype) for each in arrays]
     attributes = {name: each for name, each in call.attributes.items() if name != "called_computations"}
     return CallForm(call.target, attributes, tuple(operands), call.results, {})

@@ -1,4 +1,4 @@
-"""Rules for custom calls: what the operands, results and attributes of a known target must be."""
+"""Rules for custom calls: operands, results and attributes of a known target."""
 
 from __future__ import annotations
 
@@ -24,52 +24,31 @@ _ALIAS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The operands and results that a call may have, as patterns.
+    """Operands and results of a call, as patterns of :mod:`vhlo_tools.execution.custom_calls.shape_patterns`."""
 
-    Attributes:
-        operands: The operands; ``None`` for any number of tensors.
-        results: The results.
-        where: Conditions on sizes.
-        when: The configuration to which the signature applies: for an entry, the values that it may have.
-    """
-
-    operands: tuple[str, ...] | None
+    operands: tuple[str, ...] | None  # None for any number of tensors
     results: tuple[str, ...]
-    where: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()  # conditions on sizes, such as "k <= n"
+    #: applies if the entries of the configuration have one of these values
     when: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a call of a target must be.
-
-    Attributes:
-        requires: What the target requires and does, for messages: the end of a sentence.
-        signatures: The signatures, of which one must match.
-        elements: The element types that ``T`` may stand for; ``None`` for any.
-        configuration: What the attributes must be.
-        column_major: Whether matrices are stored in column-major order, and the call says so in its layouts; otherwise
-            all layouts are the default ones, and need not be given.
-        aliases: The operands that results may overwrite, as pairs of the numbers of operand and result; ``None`` for
-            any.
-        ranks: The least and the greatest number of dimensions of the first operand.
-        comparisons: The comparison that its called computation may be, as in programs that XLA has compiled: the
-            element type and the direction; none by default.
-        may_be_tuple: Whether the results may be the elements of one tuple, as in programs that were HLO.
-    """
-
-    requires: str
-    signatures: tuple[Signature, ...]
-    elements: tuple[str, ...] | None = None
+    requires: str  # end of a sentence in messages
+    signatures: tuple[Signature, ...]  # one of them must match
+    elements: tuple[str, ...] | None = None  # what T may stand for; None for any
     configuration: Configuration = EMPTY
+    #: matrices are column-major, as the layouts of the call say; otherwise layouts are default, and optional
     column_major: bool = False
+    #: pairs of operand and result that may share memory; None for any
     aliases: frozenset[tuple[int, int]] | None = frozenset()
-    ranks: tuple[int, int] | None = None
+    ranks: tuple[int, int] | None = None  # least and greatest rank of the first operand
+    #: element type and direction of each called computation, as in programs that XLA has compiled
     comparisons: tuple[tuple[str, str], ...] = ()
-    may_be_tuple: bool = False
+    may_be_tuple: bool = False  # the results may be elements of one tuple, as in programs that were HLO
 
     def reason_against(self, form: CallForm) -> str | None:
-        """Return what is wrong with a call; ``None`` if it is right."""
         if form.attributes.get("called_computations") and form.comparisons != self.comparisons:
             return f"it has called_computations, expected {self._described_comparisons()}"
         if form.is_tuple and not self.may_be_tuple:
@@ -128,7 +107,7 @@ class Rule:
         return None
 
     def _layout(self, type_: ValueType | str, pattern: Pattern) -> list[int]:
-        """Return the dimensions of a type in the order of its layout, beginning with the minor one."""
+        """Dimensions from minor to major, as a layout lists them."""
         rank = len(type_.shape) if isinstance(type_, ArgumentType) else 0
         order = list(range(rank))[::-1]
         return [*order[1::-1], *order[2:]] if self.column_major and pattern.is_matrix else order
@@ -170,7 +149,6 @@ def _named(name: str, types: Sequence[ValueType | str]) -> Iterator[tuple[str, V
 
 
 def _orders(layouts: Any) -> list[Any]:
-    """Return layouts as lists of numbers; as text where they are none."""
     try:
         return [[int(each) for each in order] for order in layouts]
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Configurations of custom calls: what their attributes must be."""
+"""Configurations of custom calls: rules for their attributes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,11 @@ _LETTER_TYPE: Final = "ui8"
 
 
 class Configuration(Protocol):
-    """What the attributes of a call must be."""
-
     def reason_against(self, form: CallForm) -> str | None:
         """Return what is wrong with the attributes of a call; ``None`` if they are right."""
 
     def values(self, form: CallForm) -> Mapping[str, Any]:
-        """Return the entries of the configuration of a call whose attributes are right."""
+        """Return the entries that types depend on, of a call whose attributes are right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +39,6 @@ class _Any:
 
 @dataclass(frozen=True, slots=True)
 class _Empty:
-    """No configuration."""
-
     def reason_against(self, form: CallForm) -> str | None:
         if form.attributes.get("api_version", _ORIGINAL) not in (1, 2, 3, 4):
             return f"its api_version is {form.attributes['api_version']}, expected 1, 2, 3 or 4"
@@ -61,42 +57,27 @@ EMPTY: Final = _Empty()
 
 @dataclass(frozen=True, slots=True)
 class FrontendAttribute:
-    """An annotation with its meaning in ``mhlo.frontend_attributes``.
-
-    Attributes:
-        name: The name of the entry.
-    """
+    """An annotation with its meaning in ``mhlo.frontend_attributes``."""
 
     name: str
 
     def reason_against(self, form: CallForm) -> str | None:
-        """Return what is wrong with the attributes of a call."""
         found = form.attributes.get("mhlo.frontend_attributes")
         if isinstance(found, Mapping) and isinstance(found.get(self.name), str):
             return None
         return f"its mhlo.frontend_attributes have no {self.name}"
 
     def values(self, form: CallForm) -> Mapping[str, Any]:
-        """Return nothing: no type depends on the attribute."""
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class TextConfiguration:
-    """A configuration that is a string.
-
-    Attributes:
-        pattern: The regular expression of the string.
-        meaning: The form of the string, for messages.
-        is_optional: Whether there may be none.
-    """
-
     pattern: str
-    meaning: str
+    meaning: str  # form of the string, for messages
     is_optional: bool = False
 
     def reason_against(self, form: CallForm) -> str | None:
-        """Return what is wrong with the attributes of a call."""
         if self.is_optional and not form.attributes.get(_BACKEND):
             return EMPTY.reason_against(form)
         version, text = form.attributes.get("api_version", _ORIGINAL), form.attributes.get(_BACKEND)
@@ -110,24 +91,16 @@ class TextConfiguration:
         return None
 
     def values(self, form: CallForm) -> Mapping[str, Any]:
-        """Return nothing: no type depends on the string."""
         return {}
 
 
 @dataclass(frozen=True, slots=True)
 class TypedConfiguration:
-    """A configuration that is a dictionary, for a function of XLA's typed FFI.
+    """For XLA's typed FFI; JAX wrote it to ``mhlo.backend_config`` before it could export ``api_version = 4``."""
 
-    Before ``api_version = 4`` could be exported, JAX wrote it to ``mhlo.backend_config``.
-
-    Attributes:
-        entries: The entries: ``bool``, ``i32``, or the letters that one may be.
-    """
-
-    entries: Mapping[str, str] = field(default_factory=dict)
+    entries: Mapping[str, str] = field(default_factory=dict)  # values are "bool", "i32", or the letters that one may be
 
     def reason_against(self, form: CallForm) -> str | None:
-        """Return what is wrong with the attributes of a call."""
         version = form.attributes.get("api_version", _ORIGINAL)
         named = _MHLO_BACKEND in form.attributes
         if version != _TYPED and not (version == _ORIGINAL and named):
@@ -137,25 +110,18 @@ class TypedConfiguration:
         return _reason_against_entries(form, _MHLO_BACKEND if named else _BACKEND, self.entries, frozenset())
 
     def values(self, form: CallForm) -> Mapping[str, Any]:
-        """Return the entries; letters as strings."""
         found = form.attributes.get(_MHLO_BACKEND) or form.attributes.get(_BACKEND) or {}
         return {name: found[name] if kind in _TYPES else chr(found[name]) for name, kind in self.entries.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class MhloOp:
-    """An op of MHLO that StableHLO lacks, with its attributes in ``mhlo.attributes``.
-
-    Attributes:
-        entries: As in :class:`TypedConfiguration`.
-        flags: Entries that may be there, and are true.
-    """
+    """An op of MHLO that StableHLO lacks, with its attributes in ``mhlo.attributes``."""
 
     entries: Mapping[str, str] = field(default_factory=dict)
-    flags: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()  # optional entries, which must be true
 
     def reason_against(self, form: CallForm) -> str | None:
-        """Return what is wrong with the attributes of a call."""
         if form.attributes.get("api_version", _ORIGINAL) != _ORIGINAL:
             return f"its api_version is {form.attributes['api_version']}, expected {_ORIGINAL}"
         for name in (_BACKEND, _MHLO_BACKEND, "has_side_effect", "operand_layouts", "result_layouts"):
@@ -169,7 +135,6 @@ class MhloOp:
         return _reason_against_entries(form, "mhlo.attributes", self.entries, self.flags)
 
     def values(self, form: CallForm) -> Mapping[str, Any]:
-        """Return the entries."""
         found: Mapping[str, Any] = form.attributes["mhlo.attributes"]
         return {name: found[name] for name in self.entries}
 

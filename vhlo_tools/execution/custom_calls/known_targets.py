@@ -1,4 +1,4 @@
-"""The targets of the custom calls that may run without a handler, and the rules for them.
+"""Table of the custom calls that run without a handler, with their rules.
 
 Sources: ``xla/hlo/transforms/expanders/eigh_expander.cc`` and ``qr_expander.cc``, ``xla/service/cpu/thunk_emitter.cc``,
 ``xla/service/spmd/shardy/constants.h``, ``xla/service/memory_annotations.h`` and

@@ -28,16 +28,7 @@ def _rules(
     aliases: Iterable[tuple[int, int]] = ((0, 0),),
     **entries: str,
 ) -> dict[str, Rule]:
-    """Return the rules of a routine, by target: one for each element type.
-
-    Args:
-        routine: The name of the routine, without the letter for its element type.
-        letters: The element types, by letter.
-        requires: What the routine requires and does.
-        signatures: Its signatures.
-        aliases: The operands that results may overwrite.
-        entries: The entries of its configuration.
-    """
+    """One rule for each element type; ``routine`` lacks the letter of that type."""
     return {
         f"lapack_{letter}{routine}_ffi": Rule(
             requires,
@@ -68,7 +59,7 @@ def _svd(routine: str) -> dict[str, Rule]:
 
 
 def _both(routine: str, requires: str, results: Sequence[str], **options: Any) -> dict[str, Rule]:
-    """Return the rules of a routine that returns real eigenvalues in two parts; ``values`` stands for them."""
+    """For routines that return real eigenvalues in two parts; ``values`` stands for the eigenvalues in ``results``."""
 
     def rules(letters: Mapping[str, str], values: tuple[str, ...]) -> dict[str, Rule]:
         parts = [part for each in results for part in (values if each == "values" else (each,))]
@@ -78,7 +69,7 @@ def _both(routine: str, requires: str, results: Sequence[str], **options: Any) -
 
 
 def _symmetric(routine: str, requires: str, results: tuple[str, ...], **entries: str) -> dict[str, Rule]:
-    """Return the rules of a routine that has one name for symmetric and another one for Hermitian matrices."""
+    """For routines that are named ``sy`` for symmetric and ``he`` for Hermitian matrices."""
     return _rules(
         f"sy{routine}", _REAL, requires, Signature((_SQUARE,), results), aliases=((0, 0),), **entries
     ) | _rules(f"he{routine}", _COMPLEX, requires, Signature((_SQUARE,), results), aliases=((0, 0),), **entries)
@@ -87,7 +78,7 @@ def _symmetric(routine: str, requires: str, results: tuple[str, ...], **entries:
 def _reflecting(
     routine: str, requires: str, *signatures: Signature, aliases: Iterable[tuple[int, int]], **entries: str
 ) -> dict[str, Rule]:
-    """Return the rules of a routine that has one name for orthogonal and another one for unitary matrices."""
+    """For routines that are named ``or`` for orthogonal and ``un`` for unitary matrices."""
     return _rules(f"or{routine}", _REAL, requires, *signatures, aliases=aliases, **entries) | _rules(
         f"un{routine}", _COMPLEX, requires, *signatures, aliases=aliases, **entries
     )

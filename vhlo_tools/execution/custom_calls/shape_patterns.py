@@ -27,22 +27,14 @@ _EXPRESSION: Final = re.compile(r"min\((\w+),(\w+)\)|(\w+)-1")
 
 @dataclass(slots=True)
 class Bindings:
-    """What the names in the patterns of one call stand for, as far as its types are known.
+    """Values of the names in the patterns of one call, as far as its types are known."""
 
-    Attributes:
-        element: The element type ``T``.
-        batch: The batch dimensions.
-        rank: The number of the dimensions that ``~`` stands for.
-        sizes: The sizes, by name.
-    """
-
-    element: str | None = None
-    batch: tuple[int, ...] | None = None
-    rank: int | None = None
+    element: str | None = None  # what T stands for
+    batch: tuple[int, ...] | None = None  # what * stands for
+    rank: int | None = None  # number of the dimensions that ~ stands for
     sizes: dict[str, int] = field(default_factory=dict)
 
     def size(self, dimension: str) -> int | None:
-        """Return the size that a dimension stands for; ``None`` if it is not known."""
         found = _EXPRESSION.fullmatch(dimension)
         if found is None:
             return int(dimension) if dimension.isdecimal() else self.sizes.get(dimension)
@@ -52,11 +44,7 @@ class Bindings:
         return None if first is None or second is None else min(int(first), int(second))
 
     def holds(self, condition: str) -> bool:
-        """Return whether a condition such as ``k <= n`` holds.
-
-        Raises:
-            ValueError: If a size in it is not known.
-        """
+        """Evaluate a condition such as ``k <= n``; :class:`ValueError` if a size in it is not known."""
         left, sign, right = condition.split()
         sizes = self.size(left), self.size(right)
         if sizes[0] is None or sizes[1] is None or sign not in ("<=", "=="):
@@ -66,39 +54,23 @@ class Bindings:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """The pattern of a type.
-
-    Attributes:
-        element: The element type.
-        leading: ``*`` or ``~`` for leading dimensions, empty if there are none.
-        dimensions: The other dimensions.
-    """
-
     element: str
-    leading: str
+    leading: str  # "*", "~" or empty
     dimensions: tuple[str, ...]
 
     @staticmethod
     @cache
     def parse(text: str) -> Pattern:
-        """Return the pattern that ``text`` describes."""
         element, *dimensions = text.split()
         leading = dimensions.pop(0) if dimensions[:1] in (["*"], ["~"]) else ""
         return Pattern(element, leading, tuple(dimensions))
 
     @property
     def is_matrix(self) -> bool:
-        """Whether the last two dimensions are rows and columns."""
         return len(self.dimensions) == 2
 
     def matches(self, type_: ArgumentType, elements: Sequence[str] | None, bindings: Bindings) -> bool:
-        """Return whether a type matches, and complete the bindings from it.
-
-        Args:
-            type_: The type.
-            elements: The element types that ``T`` may stand for; ``None`` for any.
-            bindings: The bindings.
-        """
+        """Match a type, and complete ``bindings`` from it."""
         if self.element == "T" and bindings.element is None and (elements is None or type_.element in elements):
             bindings.element = type_.element
         if type_.element not in self._elements(bindings) or not type_.is_static:
@@ -123,7 +95,7 @@ class Pattern:
         return True
 
     def described(self, elements: Sequence[str] | None, bindings: Bindings) -> str:
-        """Return the types that match, for messages, such as ``f32[..., 4, n]``."""
+        """The types that match, for messages, such as ``f32[..., 4, n]``."""
         found = self._elements(bindings)
         if not found:
             found = tuple(elements or ("any element type",)) if self.element == "T" else (f"the {self.element} type",)
@@ -137,7 +109,6 @@ class Pattern:
         return f"{' or '.join(found)}[{', '.join(words)}]"
 
     def _elements(self, bindings: Bindings) -> tuple[str, ...]:
-        """Return the element type, as far as it is known."""
         if self.element not in ("T", "real", "complex"):
             return (self.element,)
         if bindings.element is None:

@@ -21,40 +21,27 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The devices of a run, numbered by replica, and within a replica by partition.
-
-    Attributes:
-        replicas: The number of replicas.
-        partitions: The number of partitions of each replica.
-    """
+    """Devices are numbered by replica, and within a replica by partition."""
 
     replicas: int = 1
     partitions: int = 1
 
     @property
     def size(self) -> int:
-        """The number of devices."""
         return self.replicas * self.partitions
 
     def device(self, replica: int, partition: int) -> int:
-        """Return the number of a device."""
         return replica * self.partitions + partition
 
     def place(self, device: int) -> tuple[int, int]:
-        """Return the replica and the partition of a device."""
         return divmod(device, self.partitions)
 
     def extent(self, strategy: Strategy) -> int:
-        """Return the number of ids from which groups are formed."""
+        """Number of the ids from which groups are formed."""
         return {"cross_partition": self.partitions, "flattened_ids": self.size}.get(strategy, self.replicas)
 
     def groups(self, strategy: Strategy, ids: Sequence[Sequence[int]]) -> Groups:
-        """Return the devices of each group of ids.
-
-        Args:
-            strategy: What the ids are (replicas, partitions or devices), and which other devices belong to a group.
-            ids: The ids of each group.
-        """
+        """``ids`` are replicas, partitions or devices, depending on the strategy."""
         return tuple(group for each in ids for group in _STRATEGIES[strategy](self, each))
 
     def __str__(self) -> str:
@@ -63,26 +50,13 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The groups of devices that take part in a collective op.
-
-    Attributes:
-        place: The op and its location, for messages.
-        strategy: What ``ids`` are.
-        ids: The ids of each group, or each pair of a source and a target.
-        is_pairs: Whether ``ids`` are pairs.
-    """
-
     place: str
     strategy: Strategy
-    ids: Groups
+    ids: Groups  # groups, or pairs of a source and a target
     is_pairs: bool
 
     def groups(self, grid: Grid) -> Groups:
-        """Return the devices of each group, or each pair of devices. Without groups, all devices form one.
-
-        Raises:
-            EngineError: If an id is out of range or occurs twice.
-        """
+        """Without ids all devices form one group; an id out of range, or twice, is an :class:`EngineError`."""
         extent = grid.extent(self.strategy)
         for column in zip(*self.ids, strict=True) if self.is_pairs else [sum(self.ids, ())]:
             for each in column:
@@ -96,7 +70,6 @@ class Grouping:
         return grid.groups(self.strategy, self.ids)
 
     def _advice(self, grid: Grid) -> str:
-        """Return how to run a program on several devices, at the end of a message, if it was run on one."""
         if grid.size > 1:
             return ""
         needed = max((each for group in self.ids for each in group), default=0) + 1
@@ -104,21 +77,12 @@ class Grouping:
         return f": use run_parallel, with {axis}={needed}"
 
     def all(self, grid: Grid) -> Groups:
-        """Return groups of all devices that can exchange values by the strategy."""
+        """Groups of all devices that can exchange values by the strategy."""
         return grid.groups(self.strategy, [range(grid.extent(self.strategy))])
 
 
 def grouping_of(op: Operation, place: str, mesh: Callable[[str], str | None]) -> Grouping:
-    """Return the groups of devices of one of the ops in :data:`GROUPS`.
-
-    Args:
-        op: The op.
-        place: The op and its location, for messages.
-        mesh: Returns the mesh of a name as MLIR prints it; ``None`` if the program has no such mesh.
-
-    Raises:
-        EngineError: If the groups refer to a mesh that does not exist.
-    """
+    """``mesh`` returns a mesh by its name, as MLIR prints it."""
     attribute = GROUPS[str(op.name)]
     ids = _ids(op, attribute, place, mesh) if attribute in op.attributes else ()
     return Grouping(place, _strategy(op), ids, attribute == "source_target_pairs")

@@ -130,7 +130,7 @@ class ParallelExecutable:
 
 
 def _laid_out(program: Program, replicas: int | None, partitions: int | None) -> tuple[Grid, int, str]:
-    """Return the grid of devices, the number of sequences of inputs of a program, and the reason for that number."""
+    """The grid, the number of sequences of inputs, and the reason for that number."""
     module = valid_module(program)
     grid = Grid(
         _count(module, "mhlo.num_replicas", replicas, "replicas"),

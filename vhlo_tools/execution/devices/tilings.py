@@ -1,4 +1,4 @@
-"""Values that devices share: split into parts of equal size, and joined again.
+"""Split values into parts of equal size on devices, and join them.
 
 Sources: for shardings of Shardy ``docs/sharding_representation.md`` and ``shardy/dialect/sdy/ir/attrs.td`` in
 openxla/shardy; for those of GSPMD ``xla/hlo/ir/hlo_sharding.h`` and ``xla/hlo/parser/hlo_parser.cc`` in openxla/xla.
@@ -31,19 +31,11 @@ _DEVICES: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """The split of a value into parts, and the devices that have these.
-
-    Attributes:
-        counts: The number of parts along each dimension of the value.
-        groups: The devices that have all parts together; the position of a device in its group is the number of its
-            part. Parts are numbered along the last dimension first.
-    """
-
-    counts: tuple[int, ...]
-    groups: Groups
+    counts: tuple[int, ...]  # number of parts along each dimension
+    groups: Groups  # each has all parts: the position in a group is the number of the part, the last dimension fastest
 
     def part(self, whole: np.ndarray[Any, Any], device: int) -> np.ndarray[Any, Any] | None:
-        """Return the part of a value on a device; ``None`` if the device has none, or parts would differ in size."""
+        """``None`` if the device has no part, or parts would differ in size."""
         place = next((group.index(device) for group in self.groups if device in group), None)
         if place is None or len(self.counts) != whole.ndim:
             return None
@@ -54,7 +46,6 @@ class Tiling:
         return whole[tuple(slice(i * size, (i + 1) * size) for i, size in zip(at, sizes, strict=True))]
 
     def joined(self, parts: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-        """Return the value with the given parts, which are in order."""
         sizes = parts[0].shape
         rank = len(sizes)
         tiled = np.stack(parts).reshape(*self.counts, *sizes)
@@ -64,16 +55,7 @@ class Tiling:
 
 
 def shardy_tilings(shardings: str, manual: Collection[str], mesh: Callable[[str], str | None]) -> list[Tiling] | None:
-    """Return how values are split along the manual axes of a mesh.
-
-    Args:
-        shardings: The shardings of the values, as MLIR prints them.
-        manual: The manual axes. Splits along other axes are ignored.
-        mesh: Returns the mesh of a name as MLIR prints it; ``None`` if the program has no such mesh.
-
-    Returns:
-        One tiling for each value; ``None`` if a mesh does not exist.
-    """
+    """Splits along axes that are not manual are ignored; ``None`` if a mesh does not exist."""
     tilings = []
     for value in _VALUE.finditer(shardings):
         told = value["mesh"] or mesh(value["name"].strip('"'))
@@ -89,15 +71,7 @@ def shardy_tilings(shardings: str, manual: Collection[str], mesh: Callable[[str]
 
 
 def gspmd_tiling(sharding: str, rank: int) -> Tiling | None:
-    """Return how a sharding of GSPMD splits a value.
-
-    Args:
-        sharding: The sharding, as XLA prints it.
-        rank: The number of dimensions of the value.
-
-    Returns:
-        The tiling; ``None`` if the sharding splits nothing, or not all devices in the same way.
-    """
+    """``None`` if the sharding splits nothing, or not all devices in the same way."""
     match = _DEVICES.search(sharding)
     if match is None:
         return None
@@ -114,7 +88,7 @@ def gspmd_tiling(sharding: str, rank: int) -> Tiling | None:
 
 
 def _counted_off(sizes: str, order: str | None) -> np.ndarray[Any, Any]:
-    """Return the devices in the order of a transposed array of them."""
+    """Devices in the order of a transposed array of them."""
     shape = _numbers(sizes)
     return np.arange(math.prod(shape)).reshape(shape).transpose(_numbers(order) if order else None).reshape(-1)
 

@@ -1,4 +1,4 @@
-"""Execution inputs and results that may be donated: arrays in the memory of the host, or of a device of XLA."""
+"""Buffers that may be donated: arrays in host memory, or on a device of XLA."""
 
 from __future__ import annotations
 
@@ -135,11 +135,7 @@ class Buffer:
         return [next(found) if each._device is None else each._device.holders() for each in buffers]
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """Return the values, read-only unless they are copied.
-
-        Raises:
-            BufferDeletedError: If the buffer was donated or deleted.
-        """
+        """The values are read-only unless they are copied."""
         array = self.read()
         if copy or (dtype is not None and np.dtype(dtype) != array.dtype):
             if copy is False:

@@ -19,57 +19,30 @@ from vhlo_tools.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A leaf of the inputs.
-
-    Attributes:
-        parameter_number: The number of the parameter that contains the leaf.
-        parameter_index: The index of the leaf in that parameter.
-        buffer: Its value, in a new buffer if the input is an array; ``None`` for a token.
-        donated: Whether it was donated.
-        unfit: The reason why its memory cannot be overwritten; ``None`` if it can.
-    """
+    """A leaf of the inputs."""
 
     parameter_number: int
     parameter_index: ShapeIndex
-    buffer: Buffer | None
+    buffer: Buffer | None  # new if the input is an array; None for a token
     donated: bool = False
-    unfit: str | None = None
+    unfit: str | None = None  # why its memory cannot be overwritten; None if it can
 
     @property
     def given(self) -> Buffer:
-        """The buffer of an input that is not a token."""
         assert self.buffer is not None
         return self.buffer
 
 
 @dataclass(frozen=True, slots=True)
 class Aliased:
-    """An input that is aliased with an output.
-
-    Attributes:
-        input: The number of the input among all input leaves.
-        output: The number of the output among all output leaves.
-        reason: The reason why the output is written over a copy of the input; ``None`` if it overwrites the input.
-        moved: Whether the input was copied to the memory of the engine first, which later runs do not need.
-    """
-
-    input: int
-    output: int
-    reason: str | None
-    moved: bool = False
+    input: int  # number among all input leaves
+    output: int  # number among all output leaves
+    reason: str | None  # why a copy of the input is overwritten; None if the input itself is
+    moved: bool = False  # the input was first copied to the memory of the engine, which later runs do not need
 
 
 def plan_donation(inputs: Sequence[Input], aliases: Sequence[Alias], outputs: Sequence[ShapeIndex]) -> list[Aliased]:
-    """Return, for each alias, whether the output overwrites its input.
-
-    Args:
-        inputs: The leaves of the inputs.
-        aliases: The aliases of the compiled program.
-        outputs: The index in the result of each leaf of the result.
-
-    Raises:
-        AliasError: If an input that must be aliased was not donated, or its memory cannot be overwritten.
-    """
+    """Decide for each alias whether the output overwrites its input; :class:`AliasError` if a must-alias cannot."""
     number_of = {(each.parameter_number, each.parameter_index): number for number, each in enumerate(inputs)}
     place_of = {index: number for number, index in enumerate(outputs)}
     aliased = [number_of[each.parameter_number, each.parameter_index] for each in aliases]
@@ -94,7 +67,7 @@ def plan_donation(inputs: Sequence[Input], aliases: Sequence[Alias], outputs: Se
 
 
 def _reason(each: Input, inputs: Sequence[Input]) -> str | None:
-    """Return why the memory of an input must not be overwritten, as far as the inputs show."""
+    """The reason as far as the inputs show it; other references are counted separately."""
     if not each.donated:
         return "it was not donated"
     if each.unfit is not None:

@@ -27,18 +27,13 @@ class Holder(Protocol):
     """An object that refers to an array once."""
 
     @property
-    def memory(self) -> np.ndarray[Any, Any] | None:
-        """The array."""
+    def memory(self) -> np.ndarray[Any, Any] | None: ...
 
 
 def holders_of(holders: Sequence[Holder]) -> list[list[str]]:
-    """Return references to the memory of holders, except their own and those of names and containers of the arrays.
+    """Other references to the memory of each holder than its own and those of names and containers of the arrays.
 
-    Args:
-        holders: Objects that refer to memory, each once; no other object of the toolkit may refer to that memory.
-
-    Returns:
-        For each holder, the other references to its memory.
+    Each holder refers to its memory once; no other object of the toolkit may refer to that memory.
     """
     unexplained = [_references(holder) - _BASELINE for holder in holders]
     found: list[list[str]] = [[] for _ in holders]
@@ -67,10 +62,7 @@ def _references(holder: Holder) -> int:
 
 
 def _running() -> Iterator[FrameType]:
-    """Yield the frames of all running functions, except those of this module.
-
-    The references of this module were created after the references were counted.
-    """
+    """The references of this module were created after the references were counted, so its frames are left out."""
     frames = list(sys._current_frames().values())
     while frames:
         frame = frames.pop()
@@ -83,14 +75,6 @@ def _running() -> Iterator[FrameType]:
 
 
 def _count_names(frame: FrameType, wanted: set[int], explained: Counter[int], counted: set[int]) -> None:
-    """Count the references of a function to arrays: by its names, and in the containers that these refer to.
-
-    Args:
-        frame: The frame of the function.
-        wanted: The identities of the arrays.
-        explained: Receives the counts.
-        counted: Receives the identities of the containers that were searched.
-    """
     _count_within(frame.f_globals, wanted, explained, counted, 1)
     # The garbage collector finds the references of a generator, and of names that share a cell.
     if not frame.f_code.co_flags & inspect.CO_OPTIMIZED or frame.f_code.co_flags & _GENERATOR:
@@ -109,11 +93,7 @@ def _count_names(frame: FrameType, wanted: set[int], explained: Counter[int], co
 
 
 def _count_within(value: object, wanted: set[int], explained: Counter[int], counted: set[int], depth: int) -> None:
-    """Count references to arrays in ``value`` if it is a container, and in untracked containers in it.
-
-    The garbage collector does not track a dictionary or a tuple that contains only arrays and numbers, and so does not
-    find it.
-    """
+    """The garbage collector does not track, or find, dictionaries and tuples that contain only arrays and numbers."""
     if type(value) not in _KEPT or id(value) in counted:
         return
     counted.add(id(value))
@@ -128,17 +108,7 @@ def _count_within(value: object, wanted: set[int], explained: Counter[int], coun
 def _count_containers(
     arrays: Sequence[object], explained: Counter[int], counted: set[int], buffer: type
 ) -> defaultdict[int, list[str]]:
-    """Count references to arrays in all objects of the garbage collector, and return references that are not names.
-
-    Args:
-        arrays: The arrays.
-        explained: Receives the number of references to each array.
-        counted: The identities of the objects that were searched before.
-        buffer: The class of the objects that hold memory.
-
-    Returns:
-        By the identity of the array, descriptions of references to its memory that are not names or plain containers.
-    """
+    """Fills ``explained``; returns, by identity of the array, references that are not names or plain containers."""
     kinds: defaultdict[int, list[str]] = defaultdict(list)
     wanted = {id(each) for each in arrays}
     copies = _COPIES

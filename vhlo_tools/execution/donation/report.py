@@ -1,4 +1,4 @@
-"""The report of what an execution did with the memory of its inputs."""
+"""Report of the use of input memory by an execution."""
 
 from __future__ import annotations
 

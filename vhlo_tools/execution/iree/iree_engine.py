@@ -31,16 +31,7 @@ Shapes = tuple[tuple[int, ...], ...]
 
 
 class IreeEngine:
-    """IREE's compiler and runtime for the CPU. IREE overwrites no inputs: results are always in memory of their own.
-
-    Args:
-        program: The program, whose ``main`` has only arrays and tokens as arguments and results.
-        handlers: The handlers of custom calls, by target, of which IREE can call none.
-
-    Raises:
-        EngineError: If there are handlers.
-        MissingExtraError: If IREE is not installed.
-    """
+    """IREE overwrites no inputs: results are always in memory of their own. It can call no handlers."""
 
     def __init__(self, program: Program, handlers: Mapping[str, Handler]) -> None:
         require_iree()
@@ -59,15 +50,13 @@ class IreeEngine:
         self._compiled: dict[Shapes, _Compiled] = {}
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
-        """Compile the program (see :meth:`Engine.prepare`)."""
         self._compile(tuple(shapes), timeout)
 
     def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
-        """Run the program (see :meth:`Engine.call`)."""
         return self._run(arrays, timeout)
 
     def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
-        """Run the program (see :meth:`Engine.execute`). Donated inputs are deleted, and no result is in their place."""
+        """Donated inputs are deleted, and no result is in their place."""
         if probe is not None:
             raise EngineError(
                 f"{self._name}: IREE does not expose intermediate values: use the engine reference for probes"
@@ -122,7 +111,6 @@ class IreeEngine:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Name the program and the engine in errors of child processes."""
         try:
             yield
         except (EngineCrashError, EngineTimeoutError) as error:
@@ -131,19 +119,11 @@ class IreeEngine:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A compiled program.
-
-    Attributes:
-        program: The compiled program.
-        results: The types of the results of the program's own ``main``.
-    """
-
     program: IsolatedIreeProgram
-    results: Sequence[ValueType]
+    results: Sequence[ValueType]  # of the program's own main
 
 
 def _exchanged(results: Sequence[ValueType]) -> list[tuple[str, tuple[int | None, ...]]]:
-    """Return the types of the arrays that the runtime returns for results."""
     types: list[tuple[str, tuple[int | None, ...]]] = []
     for each in results:
         if isinstance(each, ArgumentType):

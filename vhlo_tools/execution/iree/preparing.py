@@ -1,7 +1,8 @@
 """Preparation of programs for IREE: plain StableHLO, whose ``main`` exchanges numbers that numpy and IREE both have.
 
-What is rewritten has no counterpart in IREE: other dialects, bounds, quantized tensors, placements, and values of types
-that its runtime does not exchange. Nothing that IREE refuses or gets wrong is mended, so that a comparison finds it.
+Only constructs without a counterpart in IREE are rewritten: other dialects, bounds, quantized tensors, placements, and
+values of types that its runtime does not exchange. Nothing that IREE refuses or gets wrong is mended, so that a
+comparison finds it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,6 @@ _PLACEMENTS: Final = patterns_of(
 
 
 def signature(main: Operation) -> tuple[list[ValueType], list[ValueType]]:
-    """Return the types of the arguments and of the results of ``main``."""
     function_type = main.attributes["function_type"].value
     inputs, results = function_type.inputs, function_type.results
     return [parse_value_type(str(each)) for each in inputs], [parse_value_type(str(each)) for each in results]
@@ -52,18 +52,7 @@ def signature(main: Operation) -> tuple[list[ValueType], list[ValueType]]:
 def artifact_here(
     bytecode: memoryview, provider: str, name: str, version: str, shapes: Sequence[tuple[int, ...]] | None
 ) -> bytes:
-    """Return a program as an artifact that IREE reads, rewritten in this process.
-
-    Args:
-        bytecode: The program, whose ``main`` has only arrays and tokens as arguments and results.
-        provider: The import prefix of the bindings.
-        name: The name of the program in messages.
-        version: The newest StableHLO version that IREE reads.
-        shapes: The shapes of the array arguments, which dynamic shapes are resolved from; ``None`` to keep these.
-
-    Raises:
-        EngineError: If IREE cannot run the program, or not with these inputs.
-    """
+    """Called in a child process; ``shapes`` of the array arguments resolve dynamic shapes, ``None`` keeps these."""
     program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
     bindings = program.provider
     module = bindings.as_module(program.load())
@@ -116,7 +105,6 @@ def _reason(op: Operation, recursive: Container[str]) -> str | None:
 
 
 def _converted_types(tensors: Sequence[ArgumentType], shapes: Sequence[tuple[int, ...]]) -> list[str]:
-    """Return the types of the arguments of the wrapping ``main``, for inputs of some shapes."""
     types = []
     for tensor, shape in zip(tensors, shapes, strict=True):
         sizes = "".join(f"{size}x" for size in shape)
@@ -125,7 +113,7 @@ def _converted_types(tensors: Sequence[ArgumentType], shapes: Sequence[tuple[int
 
 
 def _drop_attributes(module: Module) -> None:
-    """Remove discardable attributes of functions: a run on one device depends on none, and IREE reads some."""
+    """A run on one device depends on no discardable attribute of a function, and IREE reads some."""
     for op in module.body.operations:
         inner: Any = op.operation
         for name in ("arg_attrs", "res_attrs"):

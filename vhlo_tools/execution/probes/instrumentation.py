@@ -1,4 +1,4 @@
-"""Instrumentation of probed values of a program, which is kept through all rewriting.
+"""Instrumentation of probed values of a program; it survives all rewriting.
 
 An instrumentation is a custom call with the value as its operand. When an op is rewritten before it runs, the operand
 becomes the value that replaces its result.
@@ -20,26 +20,15 @@ _ENTERED: Final = CONTROL_FLOW | {"func.func"}
 
 
 def is_instrumentation(op: Operation) -> bool:
-    """Return whether an op is instrumentation, not an op of the program."""
     return str(op.name) == "stablehlo.custom_call" and op.attributes["call_target_name"].value == _TARGET
 
 
 def site_of(op: Operation) -> int:
-    """Return the number of the site of an instrumentation."""
     return int(op.attributes["backend_config"].value)
 
 
 def instrument(provider: Provider, module: ModuleOp, probe: Probe) -> list[ProbeSite]:
-    """Instrument the values that a probe selects, in place.
-
-    Args:
-        provider: The bindings.
-        module: The program.
-        probe: The probe.
-
-    Returns:
-        The sites, indexed by the numbers in the instrumentation.
-    """
+    """Instruments in place; the sites are indexed by the numbers in the instrumentation."""
     instrumenting = _Instrumenting(provider, probe)
     with module.context:
         for op in module.operation.regions[0].blocks[0].operations:
@@ -58,7 +47,6 @@ class _Instrumenting:
         self._origins: dict[Any, tuple[str, int]] = {}
 
     def enter(self, op: Operation, path: str, function: str) -> None:
-        """Instrument the values in the regions of an op."""
         for number, region in enumerate(op.regions):
             within = path if str(op.name) == "func.func" else f"{path}/{number}"
             for block in region:
@@ -86,7 +74,6 @@ class _Instrumenting:
             self.enter(op, path, function)
 
     def _instrument(self, value: Any, site: ProbeSite, place: Any, location: Any) -> None:
-        """Instrument a value, if numpy can represent it."""
         if not _has_numbers(value.type):
             return
         string = self._ir.StringAttr.get
@@ -102,13 +89,12 @@ class _Instrumenting:
 
 
 def _printed(location: Any) -> str:
-    """Return a location as MLIR prints it, within ``loc()``."""
     text = str(location)
     text = text[len("loc(") : -1] if text.startswith("loc(") else text
     return "" if text == "unknown" else text
 
 
 def _has_numbers(type_: Any) -> bool:
-    """Return whether values of a type can be operands of a custom call and be represented in numpy."""
+    """Types that a custom call takes as operands, and numpy represents."""
     text = str(type_)
     return text.startswith("tensor<") and "index" not in text and "*" not in text

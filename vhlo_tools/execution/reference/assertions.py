@@ -23,39 +23,22 @@ _SHOWN: Final = 3
 
 
 def expect_eq(call: CustomCall, actual: Array, expected: Array) -> None:
-    """Raise an error unless both have the same numbers; NaN equals nothing.
-
-    Raises:
-        EngineError: If they differ.
-    """
+    """NaN equals nothing."""
     with np.errstate(invalid="ignore"):
         _expect(call, actual, expected, actual == expected, "equal")
 
 
 def expect_almost_eq(call: CustomCall, actual: Array, expected: Array, tolerance: float = _TOLERANCE) -> None:
-    """Raise an error unless the numbers differ by at most ``tolerance``, with NaN in the same places.
-
-    Raises:
-        EngineError: If they differ.
-    """
+    """NaN must be in the same places."""
     _expect(call, actual, expected, is_near(actual, expected, tolerance), f"within {tolerance:g}")
 
 
 def expect_close(call: CustomCall, actual: Array, expected: Array) -> None:
-    """Raise an error unless floats are at most 3 ulp apart, with NaN in the same places, and integers are equal.
-
-    Raises:
-        EngineError: If they differ.
-    """
+    """Floats may be 3 ulp apart, with NaN in the same places; integers must be equal."""
     _expect(call, actual, expected, _is_close(actual, expected), f"within {_ULPS} ulp")
 
 
 def is_eq(call: CustomCall, actual: Array, expected: Array) -> bool:
-    """Return true for equal integers, and for floats that differ by at most 1e-4.
-
-    Raises:
-        EngineError: If they differ.
-    """
     if _is_whole(actual):
         expect_eq(call, actual, expected)
     else:
@@ -78,7 +61,6 @@ def _is_whole(array: Array) -> bool:
 
 
 def is_near(actual: Array, expected: Array, tolerance: float) -> Any:
-    """Return for each element whether both are equal, both NaN, or at most ``tolerance`` apart."""
     if np.iscomplexobj(actual):
         return is_near(actual.real, expected.real, tolerance) & is_near(actual.imag, expected.imag, tolerance)
     one, other = actual.astype(np.float64), expected.astype(np.float64)
@@ -88,10 +70,7 @@ def is_near(actual: Array, expected: Array, tolerance: float) -> Any:
 
 
 def ulp_difference(actual: Array, expected: Array) -> Any:
-    """Return for each element the distance in ulp; for complex elements, the greater one of the two parts.
-
-    The distance is zero if both are NaN, and the largest integer if they differ and one of them is not finite.
-    """
+    """Zero if both are NaN, the largest integer if they differ and one is not finite; the greater part if complex."""
     if np.iscomplexobj(actual):
         return np.maximum(ulp_difference(actual.real, expected.real), ulp_difference(actual.imag, expected.imag))
     finite = np.isfinite(actual.astype(np.float64)) & np.isfinite(expected.astype(np.float64))
@@ -110,6 +89,6 @@ def _is_close(actual: Array, expected: Array) -> Any:
 
 
 def _steps_from_zero(array: Array) -> Array:
-    """Return the distance in ulp of each element from zero, as integers that can represent the sum of two."""
+    """The integers can represent the sum of two distances."""
     bits: Array = np.abs(array).view(f"u{array.dtype.itemsize}").astype(np.uint64)
     return bits

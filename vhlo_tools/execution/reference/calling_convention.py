@@ -15,12 +15,10 @@ from vhlo_tools.execution.values.arrays import ArgumentType, TokenType, ValueTyp
 
 
 def is_direct(value: ValueType) -> bool:
-    """Return whether the interpreter exchanges values of a type without conversion."""
     return isinstance(value, ArgumentType) and value.is_direct
 
 
 def convert_input(array: np.ndarray[Any, Any], argument: ArgumentType) -> list[np.ndarray[Any, Any]]:
-    """Return the arrays that the interpreter accepts in place of ``array``."""
     if argument.conversion == "parts":
         return [array.real.copy(), array.imag.copy()]
     if argument.conversion == "bits":
@@ -29,7 +27,6 @@ def convert_input(array: np.ndarray[Any, Any], argument: ArgumentType) -> list[n
 
 
 def convert_results(arrays: Iterable[np.ndarray[Any, Any]], results: Sequence[ValueType]) -> list[Any]:
-    """Return the results that correspond to ``arrays``, the results of the interpreter, in order."""
     pending = iter(arrays)
     return [_value(pending, result) for result in results]
 
@@ -48,7 +45,7 @@ def _value(pending: Iterator[np.ndarray[Any, Any]], result: ValueType) -> Any:
 
 
 def converting_main(arguments: Sequence[ValueType], results: Sequence[ValueType], inner: str) -> str:
-    """Return, as MLIR text, a module with a ``main`` of converted types that calls ``inner``, and its declaration."""
+    """MLIR text of a module with the wrapping ``main``, and the declaration of ``inner``."""
     text = _Main()
     operands = [text.take(argument) for argument in arguments]
     taken, given = (", ".join(each.text for each in types) for types in (arguments, results))
@@ -68,14 +65,6 @@ def converting_main(arguments: Sequence[ValueType], results: Sequence[ValueType]
 
 
 class _Main:
-    """The text of the wrapping ``main``.
-
-    Attributes:
-        parameters: The parameters.
-        body: The ops.
-        returned: The names and types of the returned values.
-    """
-
     def __init__(self) -> None:
         self.parameters: list[str] = []
         self.body: list[str] = []
@@ -83,7 +72,6 @@ class _Main:
         self._made = 0
 
     def take(self, argument: ValueType) -> str:
-        """Return the name of a value of the type ``argument``, built from new parameters."""
         if isinstance(argument, TokenType):
             return self._op(f"stablehlo.after_all : {argument.text}")
         if not isinstance(argument, ArgumentType):
@@ -98,7 +86,6 @@ class _Main:
         return self._op(f"stablehlo.{_convert(argument)} {value} : ({argument.converted_text()}) -> {argument.text}")
 
     def give(self, value: str, result: ValueType) -> None:
-        """Convert ``value``, which is of the type ``result``, and add it to the returned values."""
         if isinstance(result, TokenType):
             return
         if not isinstance(result, ArgumentType):
@@ -126,5 +113,5 @@ class _Main:
 
 
 def _convert(argument: ArgumentType) -> str:
-    """Return the op that converts between a type and its converted type; both directions are exact."""
+    """Both directions are exact."""
     return "convert" if argument.conversion == "wider" else "bitcast_convert"

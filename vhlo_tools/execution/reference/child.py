@@ -33,13 +33,7 @@ _prepared: OrderedDict[bytes, tuple[Program, LoweredProgram]] = OrderedDict()
 
 
 class IsolatedProgram:
-    """A program that is evaluated in child processes.
-
-    Args:
-        bytecode: The program, as MLIR bytecode of which this process has parsed every part.
-        provider: The import prefix of the bindings.
-        name: The name of the program in messages.
-    """
+    """This process has parsed every part of the bytecode."""
 
     def __init__(self, bytecode: bytes, provider: str, name: str) -> None:
         self._bytecode, self._provider, self._name = bytecode, provider, name
@@ -48,17 +42,6 @@ class IsolatedProgram:
         isolation.warm()
 
     def run(self, inputs: Sequence[Any], timeout: float | None = None) -> tuple[Any, ...]:
-        """Evaluate the program.
-
-        Args:
-            inputs: Arrays; ``None`` for a token.
-            timeout: The limit in seconds, by default that of :data:`LIMITS`.
-
-        Raises:
-            EngineCrashError: If the child crashes.
-            EngineTimeoutError: If the evaluation exceeds the time limit.
-            EngineError: If the program contains ops that the interpreter cannot run, or exceeds the memory limit.
-        """
         small = len(self._bytecode) <= _SMALL
         results = self._call(self._bytecode if small else None, inputs, timeout)
         if results == _MISSING:
@@ -72,11 +55,7 @@ class IsolatedProgram:
 
 
 class IsolatedSegments:
-    """Evaluation of segments of programs in child processes, for a stepper.
-
-    Attributes:
-        timeout: The limit in seconds for each segment, by default that of :data:`LIMITS`.
-    """
+    """``timeout`` is in seconds, for each segment."""
 
     def __init__(self) -> None:
         self.timeout: float | None = None
@@ -84,13 +63,6 @@ class IsolatedSegments:
     def evaluate(
         self, provider: Provider, digest: str, bytecode: bytes, arrays: Sequence[np.ndarray[Any, Any]]
     ) -> list[np.ndarray[Any, Any]]:
-        """Evaluate a segment.
-
-        Raises:
-            EngineCrashError: If the child crashes.
-            EngineTimeoutError: If the evaluation exceeds the time limit.
-            EngineError: If the interpreter refuses the segment.
-        """
         whole = memoryview(bytecode)
         results: list[np.ndarray[Any, Any]] = isolation.call(
             _EVALUATE, provider.prefix, digest, whole, list(arrays), limits=limits_of(self.timeout)
@@ -101,33 +73,13 @@ class IsolatedSegments:
 def evaluate_segment_here(
     provider: str, digest: str, bytecode: memoryview, arrays: list[np.ndarray[Any, Any]]
 ) -> list[np.ndarray[Any, Any]]:
-    """Evaluate a segment in this process.
-
-    Raises:
-        EngineError: If the interpreter refuses the segment.
-    """
     return evaluate_here(get_provider(provider), digest, bytes(bytecode), arrays)
 
 
 def run_here(
     key: bytes, bytecode: memoryview | None, provider: str, name: str, inputs: list[Any]
 ) -> tuple[Any, ...] | str:
-    """Evaluate a program in this process.
-
-    Args:
-        key: The key of the program in the cache of this process.
-        bytecode: The program; ``None`` to use the cached one.
-        provider: The import prefix of the bindings.
-        name: The name of the program in messages.
-        inputs: Arrays; ``None`` for a token.
-
-    Returns:
-        The results, or ``_MISSING`` if the program is not cached.
-
-    Raises:
-        EngineError: If the program contains ops that the interpreter cannot run.
-        InvalidInputError: If the inputs do not match the parameters.
-    """
+    """Returns ``_MISSING`` if ``bytecode`` is ``None`` and the program is not cached."""
     known = _prepared.get(key)
     if known is None and bytecode is None:
         return _MISSING

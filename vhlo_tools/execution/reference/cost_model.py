@@ -1,4 +1,4 @@
-"""An estimate of the work of a program, from its ops."""
+"""Estimate of the work of a program, from its ops."""
 
 from __future__ import annotations
 
@@ -17,28 +17,18 @@ _DEEPEST: Final = 100
 
 
 def estimated_steps(module: Module) -> int:
-    """Return the approximate number of operations on elements of ``main`` of a module.
-
-    Args:
-        module: The module.
-    """
+    """Approximate number of operations on elements."""
     return _Estimate(functions_of(module)).of_function("main")
 
 
 class _Estimate:
-    """An estimate for the functions of a module.
-
-    Args:
-        functions: The functions, by their names.
-    """
-
     def __init__(self, functions: Mapping[str, Operation]) -> None:
         self._functions = functions
         self._steps: dict[str, int] = {}
         self._depth = 0
 
     def of_function(self, name: str) -> int:
-        """Return the steps of a function; for a recursive function, those of one call."""
+        """A recursive function counts as one call."""
         if name not in self._steps:
             self._steps[name] = 0
             function = self._functions.get(name)

@@ -21,7 +21,6 @@ _SET: Final = "stablehlo.set_dimension_size"
 
 
 def has_data_sizes(text: str) -> bool:
-    """Return whether a program, printed as ``text``, sets sizes of dimensions."""
     return _SET in text
 
 
@@ -32,19 +31,7 @@ def fix_sizes(
     inputs: Sequence[np.ndarray[Any, Any]],
     name: str,
 ) -> None:
-    """Replace the sizes that ``main`` sets by constants, in place, as far as they are not set in regions of ops.
-
-    Args:
-        provider: The bindings.
-        module: The program, as plain StableHLO.
-        arguments: The types of the arguments of its ``main``.
-        inputs: The inputs, as the interpreter accepts them.
-        name: The name of the program in messages.
-
-    Raises:
-        EngineError: If the interpreter cannot run what computes a size.
-        MLIRFailure: If the program does not match the inputs.
-    """
+    """Sizes become constants in place, except those that are set in regions of ops."""
     inline_calls(provider, module, lambda _: True)
     position = _next(main_of(module, name), 0)
     while position is not None:
@@ -67,7 +54,6 @@ def _ops(main: Operation) -> list[Operation]:
 
 
 def _next(main: Operation, start: int) -> int | None:
-    """Return the position of the next op that sets a size which is no constant."""
     for position, op in enumerate(_ops(main)):
         if position >= start and str(op.name) == _SET and _maker(op.operands[1]) != "stablehlo.constant":
             return position
@@ -87,7 +73,6 @@ def _evaluated(
     inputs: Sequence[np.ndarray[Any, Any]],
     name: str,
 ) -> np.ndarray[Any, Any]:
-    """Return the size that the op at a position of ``main`` sets."""
     copy = provider.as_module(provider.clone(module))
     main = main_of(copy, name)
     ops = _ops(main)

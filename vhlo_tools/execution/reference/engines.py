@@ -1,4 +1,4 @@
-"""The engines that run programs of arrays, and the memory of their results."""
+"""Reference engines for one device and for several, and the memory of their results."""
 
 from __future__ import annotations
 
@@ -24,12 +24,7 @@ from vhlo_tools.program import Program
 
 
 class ReferenceEngine:
-    """StableHLO's reference interpreter. Results that overwrite inputs are copied into the memory of these.
-
-    Args:
-        program: The program, whose ``main`` has only arrays and tokens as arguments and results.
-        handlers: The handlers of custom calls, by target.
-    """
+    """Results that overwrite inputs are copied into the memory of these."""
 
     def __init__(self, program: Program, handlers: Mapping[str, Handler] | None = None) -> None:
         provider = program.provider
@@ -39,7 +34,7 @@ class ReferenceEngine:
         self._is_stepped = needs_stepping(program)
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
-        """Do nothing: the child process prepares the program on its first run."""
+        """The child process prepares the program on its first run."""
 
     def execute_parallel(
         self,
@@ -49,16 +44,13 @@ class ReferenceEngine:
         timeout: float | None = None,
         probe: Probe | None = None,
     ) -> list[list[np.ndarray[Any, Any] | None]]:
-        """Run the program on several devices (see :meth:`Stepper.run_parallel`)."""
         self._segments.timeout = self._stepper.timeout = timeout
         return self._stepper.run_parallel(inputs, replicas, partitions, probe)
 
     def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
-        """Run the program in a child process, or stepped through where necessary (see :meth:`Engine.call`)."""
         return self._run(arrays, timeout, None)
 
     def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
-        """Run the program in a child process, or stepped through where necessary (see :meth:`Engine.execute`)."""
         arrays: list[Any] = [None if each is None else each.read() for each in arguments]
         memory = {}
         for each in aliased:
@@ -94,14 +86,14 @@ class ReferenceEngine:
 
 
 def _given(arguments: Values, aliased: Aliased) -> Buffer:
-    """Return the buffer of an aliased input, which is never a token."""
+    """An aliased input is never a token."""
     buffer = arguments[aliased.input]
     assert buffer is not None
     return buffer
 
 
 def _written(result: np.ndarray[Any, Any], memory: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return ``result``, copied into the memory of an array of equal size in bytes."""
+    """``memory`` has the size of ``result`` in bytes, but may have another type."""
     if (memory.dtype, memory.shape) != (result.dtype, result.shape):
         memory = memory.reshape(-1).view(np.uint8).view(result.dtype).reshape(result.shape)
     np.copyto(memory, result)
@@ -109,28 +101,21 @@ def _written(result: np.ndarray[Any, Any], memory: np.ndarray[Any, Any]) -> np.n
 
 
 class ParallelReferenceEngine:
-    """StableHLO's reference interpreter on several devices, which step through the program in turn.
-
-    Args:
-        program: The program, whose ``main`` has only arrays and tokens as arguments and results.
-        grid: The devices.
-        handlers: The handlers of custom calls, by target.
-    """
+    """The devices step through the program in turn."""
 
     def __init__(self, program: Program, grid: Grid, handlers: Mapping[str, Handler]) -> None:
         self._engine, self._grid = ReferenceEngine(program, handlers), grid
         self._is_manual = has_manual(program.provider, program.provider.as_module(program.load()))
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
-        """Do nothing: a child process prepares the program on its first run."""
+        """A child process prepares the program on its first run."""
 
     def execute_parallel(
         self, inputs: Sequence[Sequence[Any]], timeout: float | None, probe: Probe | None
     ) -> tuple[tuple[Any, ...], ...]:
-        """Run the program (see :meth:`ParallelEngine.execute_parallel`).
+        """A single sequence of unsplit inputs runs on one device, if the program specifies how devices share values.
 
-        A single sequence of unsplit inputs, for a program that specifies how devices share values, runs on one device.
-        If the program also contains manual computations on parts, all devices get all inputs, and each has all results.
+        If it also contains manual computations on parts, all devices get all inputs, and each has all results.
         """
         replicas, partitions = self._grid.replicas, self._grid.partitions
         if len(inputs) < self._grid.size and self._is_manual:

@@ -33,15 +33,7 @@ _ELEMENTS: Final = {
 
 
 def expanded_by_xla(call: CustomCall, *arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return the results of a custom call for ``arrays``.
-
-    Args:
-        call: The call, whose form has been checked (:mod:`vhlo_tools.execution.custom_calls`).
-        arrays: Its operands.
-
-    Raises:
-        EngineError: If XLA rejects the call.
-    """
+    """The form of the call has been checked (:mod:`vhlo_tools.execution.custom_calls`)."""
     config = call.attributes.get("backend_config") or ""
     operands = tuple((_ELEMENTS[each.dtype.name], each.shape) for each in arrays)
     try:
@@ -55,7 +47,6 @@ def expanded_by_xla(call: CustomCall, *arrays: np.ndarray[Any, Any]) -> tuple[np
 def _compiled(
     target: str, config: str, operands: tuple[tuple[str, tuple[int, ...]], ...], results: tuple[ArgumentType, ...]
 ) -> LoadedProgram:
-    """Return a compiled program that consists of one call."""
     taken = [f"tensor<{''.join(f'{size}x' for size in shape)}{element}>" for element, shape in operands]
     given = [each.text for each in results]
     names = [f"%a{number}" for number in range(len(taken))]

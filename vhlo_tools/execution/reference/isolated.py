@@ -17,33 +17,16 @@ LIMITS: Final = isolation.Limits(seconds=600.0, memory=8 << 30, output=4 << 30)
 
 
 def bytecode_of(provider: Provider, module: ModuleOp) -> bytes:
-    """Return a module as MLIR bytecode."""
     return b"".join(provider.bytecode(module, provider.library.current))
 
 
 def limits_of(timeout: float | None) -> isolation.Limits:
-    """Return the limits of a run.
-
-    Args:
-        timeout: The limit in seconds, by default that of :data:`LIMITS`; infinity for none.
-    """
+    """``None`` is the default of :data:`LIMITS`, infinity is no limit."""
     return LIMITS if timeout is None else replace(LIMITS, seconds=None if math.isinf(timeout) else timeout)
 
 
 def call_isolated(function: str, name: str, *arguments: Any, timeout: float | None = None) -> Any:
-    """Call a function in a child process.
-
-    Args:
-        function: The function, as ``package.module:function``.
-        name: The name of the program in messages.
-        arguments: The arguments of the function.
-        timeout: The limit in seconds, by default that of :data:`LIMITS`.
-
-    Raises:
-        EngineCrashError: If the child crashes.
-        EngineTimeoutError: If the call exceeds the time limit.
-        VhloToolsError: Any error that the function raises.
-    """
+    """``function`` is ``package.module:function``; errors that it raises pass through."""
     try:
         return isolation.call(function, *arguments, limits=limits_of(timeout))
     except (EngineCrashError, EngineTimeoutError) as error:
@@ -53,13 +36,7 @@ def call_isolated(function: str, name: str, *arguments: Any, timeout: float | No
 def named(
     error: EngineCrashError | EngineTimeoutError, name: str, engine: str | None = None
 ) -> EngineCrashError | EngineTimeoutError:
-    """Return the error with the name of the program.
-
-    Args:
-        error: The error.
-        name: The name of the program.
-        engine: The name of the engine that ran it; ``None`` for work that the engine xla does without.
-    """
+    """``engine`` is ``None`` for work that the engine xla does without."""
     if engine is not None:
         name = f"{name}: {engine}"
     if isinstance(error, EngineTimeoutError):

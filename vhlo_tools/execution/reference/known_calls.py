@@ -1,4 +1,4 @@
-"""Custom calls whose meaning the toolkit knows, and the handlers used if the program has none for them."""
+"""Built-in handlers of custom calls, used where the program has none."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from vhlo_tools.execution.reference.lapack import lapack
 
 
 def _same(_: CustomCall, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the operand of a call that specifies the placement or sharding of a value, and not the value."""
+    """The call only specifies the placement or sharding of its operand."""
     return array
 
 
 def _nothing(_: CustomCall, *arrays: np.ndarray[Any, Any]) -> None:
-    """Return nothing: the call keeps its operands from being removed as unused."""
+    """The call only keeps its operands from being removed as unused."""
 
 
 #: Targets of the calls of GSPMD, and of Shardy in the form for HLO, that specify shardings: where XLA's partitioner
@@ -60,11 +60,7 @@ KNOWN_CALLS: Final[Mapping[str, Handler]] = {
 
 
 def known_handler(target: str) -> Handler | None:
-    """Return the handler for custom calls of ``target``; ``None`` if the toolkit has none.
-
-    The handler raises an :class:`EngineError` if a call is not what calls of its target must be
-    (:mod:`vhlo_tools.execution.custom_calls`).
-    """
+    """The handler raises :class:`EngineError` for a call of a wrong form (:mod:`vhlo_tools.execution.custom_calls`)."""
     if target not in RULES:
         return None
     compute = lapack if is_lapack(target) else expanded_by_xla if target in EXPANDED_BY_XLA else KNOWN_CALLS.get(target)

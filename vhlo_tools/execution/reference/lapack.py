@@ -30,16 +30,7 @@ _NUMBERS: Final = frozenset({"high", "low"})
 
 
 def lapack(call: CustomCall, *arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return the results of a LAPACK routine for ``arrays``.
-
-    Args:
-        call: The call, whose form has been checked (:mod:`vhlo_tools.execution.custom_calls`).
-        arrays: Its operands.
-
-    Raises:
-        EngineError: If jaxlib does not have the routine, or the routine rejects its operands.
-        MissingExtraError: If scipy is not installed.
-    """
+    """The form of the call has been checked (:mod:`vhlo_tools.execution.custom_calls`)."""
     if call.target not in register_lapack():
         raise EngineError(f"{call}: {missing_routine(call.target)}")
     if not all(each.size for each in arrays):
@@ -60,11 +51,7 @@ def lapack(call: CustomCall, *arrays: np.ndarray[Any, Any]) -> tuple[np.ndarray[
 
 
 def _of_nothing(call: CustomCall) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return the results for operands without elements, on which some of jaxlib's routines divide by zero.
-
-    Raises:
-        EngineError: If a result other than an integer has elements, whose values LAPACK does not define.
-    """
+    """Some of jaxlib's routines divide by zero for operands without elements."""
     results = [np.zeros(each.static_shape, each.dtype) for each in call.results]
     if any(each.size and each.dtype.kind != "i" for each in results):
         raise EngineError(f"{call}: LAPACK does not define the result for an empty matrix")
@@ -79,7 +66,6 @@ def _compiled(
     results: tuple[ArgumentType, ...],
     *layouts: str,
 ) -> LoadedProgram:
-    """Return a compiled program that consists of one call."""
     taken, given = [_tensor(*each) for each in operands], [each.text for each in results]
     names = [f"%a{number}" for number in range(len(taken))]
     parameters = ", ".join(f"{name}: {type_}" for name, type_ in zip(names, taken, strict=True))
@@ -106,6 +92,5 @@ def _config(values: Mapping[str, Any]) -> str:
 
 
 def _layouts(call: CustomCall, name: str) -> str:
-    """Return layouts as MLIR text; matrices are stored in column-major order."""
     orders = ([int(each) for each in order] for order in call.attributes[name])
     return ", ".join(f"dense<{order or ''}> : tensor<{len(order)}xindex>" for order in orders)

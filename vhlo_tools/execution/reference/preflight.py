@@ -28,16 +28,6 @@ _GAPS: Final = {name: traits.reference_gap for name, traits in OP_TRAITS.items()
 
 
 def check_runnable(provider: Provider, module: ModuleOp, name: str) -> None:
-    """Raise an error unless the reference interpreter can run ``module``.
-
-    Args:
-        provider: The bindings.
-        module: The program, with its shapes resolved.
-        name: The name of the program in messages.
-
-    Raises:
-        EngineError: If the interpreter would crash on an op; the message names the first one and its location.
-    """
     for op in provider.walk(module):
         if reason := _reason(provider, op):
             raise refusal(op, name, reason)
@@ -67,7 +57,7 @@ def _reason(provider: Provider, op: Operation) -> str | None:
 
 
 def is_too_large(value: Any) -> bool:
-    """Return whether the size of a value in bytes overflows: this is an error in either engine."""
+    """The size of the value in bytes overflows, which is an error in either engine."""
     shapes = ([int(size) for size in text.split("x") if size.isdecimal()] for text in _SIZES.findall(str(value.type)))
     # A dimension of size zero does not prevent an overflow of the product of the others.
     return any(math.prod(size or 1 for size in sizes) >= _LARGEST for sizes in shapes)

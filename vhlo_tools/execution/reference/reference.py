@@ -23,36 +23,12 @@ from vhlo_tools.program import Program, explain_failure
 
 
 def evaluate(program: Program, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Evaluate ``main`` of ``program`` in this process.
-
-    Endless recursion crashes the process; it depends on values, and cannot be detected before.
-
-    Args:
-        program: The program.
-        inputs: One array for each argument of ``main``; ``None`` for a token, a tuple of these for a tuple.
-
-    Returns:
-        The results of ``main``, in the same form.
-
-    Raises:
-        InvalidInputError: If the inputs do not match the parameters.
-        EngineError: If the program contains ops that the interpreter cannot run.
-        InvalidProgramError: If the program is not valid, or has no ``main``.
-        MalformedArtifactError: If the program is a damaged artifact.
-    """
+    """Endless recursion crashes the process: it depends on values, and cannot be detected before."""
     return prepare(program, inputs).run(inputs)
 
 
 class LoweredProgram:
-    """A program rewritten for the interpreter.
-
-    Args:
-        program: The program.
-        module: The rewritten module, with the shapes of some inputs.
-        arguments: The types of the arguments of the program's own ``main``.
-        results: The types of the results of the program's own ``main``.
-        reusable: Whether it accepts any inputs, not only those that it was prepared for.
-    """
+    """``reusable`` if it accepts any inputs, not only those that it was prepared for."""
 
     def __init__(
         self,
@@ -70,15 +46,6 @@ class LoweredProgram:
         self.held: int = 0
 
     def run(self, inputs: Sequence[Any]) -> tuple[Any, ...]:
-        """Evaluate the program.
-
-        Args:
-            inputs: As for :func:`evaluate`.
-
-        Raises:
-            InvalidInputError: If the inputs do not match the parameters.
-            EngineError: If the interpreter fails.
-        """
         provider, context = self._program.provider, self._module.context
         converted = _converted(self._program, inputs, self._arguments)
         try:
@@ -91,18 +58,7 @@ class LoweredProgram:
 
 
 def prepare(program: Program, inputs: Sequence[Any]) -> LoweredProgram:
-    """Rewrite a program for the interpreter.
-
-    Args:
-        program: The program.
-        inputs: As for :func:`evaluate`; they determine sizes that the program leaves open.
-
-    Raises:
-        InvalidInputError: If the inputs do not match the parameters.
-        EngineError: If the program contains ops that the interpreter cannot run.
-        InvalidProgramError: If the program is not valid, or has no ``main``.
-        MalformedArtifactError: If the program is a damaged artifact.
-    """
+    """The inputs determine sizes that the program leaves open."""
     provider = program.provider
     module = _valid(program)
     arguments, results = _signature(main_of(module, program.name))
@@ -124,7 +80,6 @@ def prepare(program: Program, inputs: Sequence[Any]) -> LoweredProgram:
 
 
 def _converted(program: Program, inputs: Sequence[Any], arguments: Sequence[ValueType]) -> list[np.ndarray[Any, Any]]:
-    """Return the inputs, converted to the arrays that the interpreter accepts."""
     if len(inputs) != len(arguments):
         raise InvalidInputError(f"{program.name} requires {len(arguments)} inputs, got {len(inputs)}")
     return [
@@ -136,7 +91,6 @@ def _converted(program: Program, inputs: Sequence[Any], arguments: Sequence[Valu
 
 
 def _valid(program: Program) -> Module:
-    """Return the program as plain StableHLO."""
     provider = program.provider
     module = program.load()
     try:

@@ -12,16 +12,6 @@ from vhlo_tools.program import Program, explain_failure
 
 
 def refine_shapes(program: Program, module: Module, arguments: Sequence[ArgumentType]) -> None:
-    """Set the static types of the arguments of ``main``, and propagate them through the program.
-
-    Args:
-        program: The program of the module.
-        module: The module, which is modified, unless it has no dynamic shapes.
-        arguments: The types of the inputs.
-
-    Raises:
-        EngineError: If the shapes do not match, or an assertion of the program fails.
-    """
     if not is_dynamic(program.provider.text(module, largest_constant=0)):
         return
     try:

@@ -1,4 +1,4 @@
-"""Blocks of a new module that contain copies of ops of another."""
+"""Builder of blocks from copies of ops of another module."""
 
 from __future__ import annotations
 
@@ -10,19 +10,7 @@ from vhlo_tools.rewriting import values_of
 
 
 class Body:
-    """A block to which copies of ops are added.
-
-    Args:
-        provider: The bindings.
-        module: The module that contains the block.
-        block: The block.
-
-    Attributes:
-        module: The module that contains the block.
-        arguments: The arguments of the block.
-        point: The insertion point of ops.
-        known: The values of the block that correspond to values of the program.
-    """
+    """``known`` maps values of the program to those of the block."""
 
     def __init__(self, provider: Provider, module: Module, block: Any) -> None:
         self.module = module
@@ -34,13 +22,6 @@ class Body:
 
     @classmethod
     def of_main(cls, provider: Provider, types: Sequence[Any], location: Any) -> Body:
-        """Return the body of the function ``main`` of a new module.
-
-        Args:
-            provider: The bindings.
-            types: The types of its arguments.
-            location: The location of the module and the function.
-        """
         ir = provider.ir
         with location:
             module = ir.Module.create()
@@ -53,7 +34,6 @@ class Body:
         return cls(provider, module, append_block(main.regions[0], types, location))
 
     def add(self, op: Operation) -> None:
-        """Add a copy of an op, whose operands are the corresponding values of the block."""
         twin = op.operation.clone(ip=self.point)
         for each in self._provider.walk(twin):
             for index, value in enumerate(each.operands):
@@ -62,7 +42,6 @@ class Body:
         self.known.update(zip(op.results, twin.results, strict=True))
 
     def finish(self, outputs: Sequence[Any]) -> None:
-        """Return ``outputs``, values of the block, from the function of the block."""
         ir = self._provider.ir
         main = self._block.owner
         with main.location:
@@ -72,12 +51,11 @@ class Body:
 
 
 def append_block(region: Any, types: Sequence[Any], location: Any) -> Any:
-    """Append a block with arguments of the types ``types`` to a region, and return it."""
     return region.blocks.append(*types, arg_locs=[location] * len(types))
 
 
 def captured(provider: Provider, ops: Sequence[Operation]) -> list[Any]:
-    """Return the values that ops, including nested ones, use and that are defined outside of them."""
+    """Values that the ops, including nested ones, use, and that are defined outside of them."""
     inside: set[Any] = set()
     found: dict[Any, None] = {}
     for op in ops:
@@ -89,5 +67,4 @@ def captured(provider: Provider, ops: Sequence[Operation]) -> list[Any]:
 
 
 def is_constant(value: Any) -> bool:
-    """Return whether a value is a constant of the program."""
     return str(getattr(value.owner, "name", "")) == "stablehlo.constant"

@@ -3,8 +3,6 @@
 Source: StableHLO specification, the section on each op (``docs/spec.md`` in openxla/stablehlo).
 """
 
-
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -30,17 +28,6 @@ Exchange = Callable[[Evaluate, Group], list[list[Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Collective(Step):
-    """A collective, as a step.
-
-    Attributes:
-        name: The name of the op.
-        grouping: The groups of devices.
-        exchange: The exchange in a group.
-        operands: The operands of each device.
-        results: The results of each device.
-        types: The types of the results.
-    """
-
     name: str
     grouping: Grouping
     exchange: Exchange
@@ -50,7 +37,6 @@ class Collective(Step):
 
     @property
     def place(self) -> str:
-        """The op and its location, for messages."""
         return self.grouping.place
 
     def run(self, device: Device, frame: Frame) -> DeviceRun:
@@ -64,23 +50,11 @@ class Collective(Step):
             frame[key] = value
 
     def groups(self, grid: Grid) -> Groups:
-        """Return the devices of each group; for a permutation, groups of all devices that can exchange values.
-
-        Raises:
-            EngineError: If an id is out of range or occurs twice.
-        """
+        """For a permutation, groups of all devices that can exchange values."""
         groups = self.grouping.groups(grid)
         return self.grouping.all(grid) if self.grouping.is_pairs else groups
 
     def exchanged(self, evaluate: Evaluate, grid: Grid, members: Sequence[int], group: Group) -> list[list[Any]]:
-        """Return the results of each device of a group.
-
-        Args:
-            evaluate: The evaluator of reductions.
-            grid: All devices.
-            members: The devices of the group.
-            group: The operands of each.
-        """
         if not self.grouping.is_pairs:
             try:
                 return self.exchange(evaluate, group)
@@ -96,15 +70,13 @@ class Collective(Step):
         ]
 
     def alone(self, values: Values) -> list[Any] | None:
-        """Return the results of a device that is in no group; ``None`` if every device must be in a group."""
+        """The results of a device that is in no group; ``None`` if every device must be in one."""
         if self.name != "stablehlo.collective_broadcast":
             return None
         return [np.zeros(type_.shape, type_.dtype) for type_, _ in zip(self.types, values, strict=False)]
 
 
 def all_gather(dimension: int) -> Exchange:
-    """Return the exchange in which every device gets the operands of all, concatenated along a dimension."""
-
     def exchange(_: Evaluate, group: Group) -> list[list[Any]]:
         gathered = [np.concatenate(values, dimension) for values in zip(*group, strict=True)]
         return [list(gathered) for _ in group]
@@ -113,8 +85,6 @@ def all_gather(dimension: int) -> Exchange:
 
 
 def all_to_all(split: int, concat: int, count: int) -> Exchange:
-    """Return the exchange in which every device splits its operands along a dimension, and gets one part of each."""
-
     def exchange(_: Evaluate, group: Group) -> list[list[Any]]:
         parts = [[np.split(value, count, split) for value in values] for values in group]
         return [
@@ -126,12 +96,6 @@ def all_to_all(split: int, concat: int, count: int) -> Exchange:
 
 
 def all_reduce(kernels: Sequence[Kernel]) -> Exchange:
-    """Return the exchange in which every device gets the reduction of the operands of all.
-
-    Args:
-        kernels: For each operand, the binary function of the reduction.
-    """
-
     def exchange(evaluate: Evaluate, group: Group) -> list[list[Any]]:
         reduced = [
             _reduced(evaluate, kernel, values) for kernel, values in zip(kernels, zip(*group, strict=True), strict=True)
@@ -142,11 +106,7 @@ def all_reduce(kernels: Sequence[Kernel]) -> Exchange:
 
 
 def collective_reduce(kernels: Sequence[Kernel]) -> Exchange:
-    """Return the exchange in which the first device gets the reduction of the operands of all, and the others zeros.
-
-    Args:
-        kernels: For each operand, the binary function of the reduction.
-    """
+    """The first device gets the reduction, and the others zeros."""
     reduce = all_reduce(kernels)
 
     def exchange(evaluate: Evaluate, group: Group) -> list[list[Any]]:
@@ -157,8 +117,6 @@ def collective_reduce(kernels: Sequence[Kernel]) -> Exchange:
 
 
 def reduce_scatter(kernel: Kernel, dimension: int) -> Exchange:
-    """Return the exchange in which every device gets its part, along a dimension, of the reduction of all operands."""
-
     def exchange(evaluate: Evaluate, group: Group) -> list[list[Any]]:
         reduced = _reduced(evaluate, kernel, [value for (value,) in group])
         return [[part] for part in np.split(reduced, len(group), dimension)]
@@ -167,7 +125,7 @@ def reduce_scatter(kernel: Kernel, dimension: int) -> Exchange:
 
 
 def collective_broadcast(has_dynamic_root: bool) -> Exchange:
-    """Return the exchange in which every device gets the operands of the first, or of the root in its last operand."""
+    """From the first device, or from the root in the last operand."""
 
     def exchange(_: Evaluate, group: Group) -> list[list[Any]]:
         if not has_dynamic_root:
@@ -178,15 +136,12 @@ def collective_broadcast(has_dynamic_root: bool) -> Exchange:
 
 
 def collective_permute(_: Evaluate, group: Group) -> list[list[Any]]:
-    """Return the values of each device unchanged; :class:`Collective` itself permutes them."""
+    """:class:`Collective` itself permutes the values."""
     return [list(values) for values in group]
 
 
 def _reduced(evaluate: Evaluate, kernel: Kernel, values: Sequence[Any]) -> Any:
-    """Return the reduction of values by a binary function, from the first value on.
-
-    Values have the type of the operands, which converts to that of the function without loss.
-    """
+    """Operands convert to the type of the function without loss."""
     (type_,) = kernel.results
     assert isinstance(type_, ArgumentType)
     first, *others = (value.astype(type_.dtype, copy=False) for value in values)

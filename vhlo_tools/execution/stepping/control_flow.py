@@ -1,7 +1,5 @@
 """Calls, loops and branches, as steps."""
 
-
-
 from __future__ import annotations
 
 from typing import Final
@@ -18,15 +16,6 @@ _DEEPEST: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall(Step):
-    """A call of a function that is stepped through.
-
-    Attributes:
-        function: The name of the function.
-        place: The call, for messages.
-        operands: The operands of the call.
-        results: The results of the call.
-    """
-
     function: str
     place: str
     operands: Keys
@@ -47,8 +36,6 @@ class FunctionCall(Step):
 
 @dataclass(frozen=True, slots=True)
 class While(Step):
-    """A loop."""
-
     condition: StepBlock
     body: StepBlock
     operands: Keys
@@ -73,7 +60,7 @@ class While(Step):
 
 @dataclass(frozen=True, slots=True)
 class Branch(Step):
-    """A choice of one of several blocks: the first for true, or by index, with the last for an index out of range."""
+    """The first block is for true; an index out of range selects the last."""
 
     branches: tuple[StepBlock, ...]
     operands: Keys
@@ -95,7 +82,7 @@ class Branch(Step):
 
 @dataclass(frozen=True, slots=True)
 class Asynchronous(Step):
-    """An asynchronous computation, which is executed immediately; its result is the future of its values."""
+    """Executed immediately; the result is the future of its values."""
 
     block: StepBlock
     operands: Keys
@@ -113,7 +100,7 @@ class Asynchronous(Step):
 
 @dataclass(frozen=True, slots=True)
 class Unpack(Immediate):
-    """An access to the values of a future."""
+    """Access to the values of a future."""
 
     operands: Keys
     results: Keys

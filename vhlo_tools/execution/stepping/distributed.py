@@ -46,23 +46,16 @@ class Planning(Protocol):
     def place(self, op: Operation) -> str:
         """Return an op with its location, for messages."""
 
-    def refusal(self, op: Operation, reason: str) -> EngineError:
-        """Return the error for an op that cannot be run."""
+    def refusal(self, op: Operation, reason: str) -> EngineError: ...
 
     def mesh(self, name: str) -> str | None:
-        """Return the mesh of a name as MLIR prints it; ``None`` if the program has no such mesh."""
+        """Return a mesh by its name, as MLIR prints it."""
 
     def types(self, op: Operation) -> tuple[ArgumentType, ...]:
-        """Return the types of the results of an op, which must be tensors of known shapes."""
+        """Return the types of the results, which must be tensors of known shapes."""
 
 
 def _collective(exchange: Callable[[Planning, Operation], Exchange]) -> Callable[[Planning, Operation], Step]:
-    """Return a function that creates the step of a collective.
-
-    Args:
-        exchange: Returns the exchange in a group.
-    """
-
     def make(planning: Planning, op: Operation) -> Step:
         return Collective(
             str(op.name),
@@ -85,7 +78,7 @@ def _integer(op: Operation, name: str) -> int:
 
 
 def _reductions(planning: Planning, op: Operation) -> list[Kernel]:
-    """Return, for each operand, the kernel that reduces two tensors of its type."""
+    """For each operand, the kernel that reduces two tensors of its type."""
     block = op.regions[0].blocks[0]
     (scalar,) = {argument.type for argument in block.arguments}
     tensor = planning.provider.ir.RankedTensorType.get
@@ -136,7 +129,7 @@ def _outfeed(planning: Planning, op: Operation) -> Step:
 
 
 def _pairs(planning: Planning, op: Operation) -> Grouping | None:
-    """Return sources and targets of a transfer between devices; ``None`` for one between a device and the host."""
+    """``None`` for a transfer between a device and the host."""
     if "is_host_transfer" in op.attributes and op.attributes["is_host_transfer"].value:
         if planning.has_host:
             return None

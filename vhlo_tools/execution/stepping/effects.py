@@ -1,6 +1,4 @@
-"""Steps for handlers, probes, and device numbers, which the engine does not support."""
-
-
+"""Steps that Python computes: handlers, probes, and the numbers of devices."""
 
 from __future__ import annotations
 
@@ -31,23 +29,12 @@ class Emit(Immediate):
 
 @dataclass(frozen=True, slots=True)
 class HandlerCall(Immediate):
-    """A custom call that a handler computes.
-
-    Attributes:
-        call: The call.
-        handler: The handler.
-        operands: The operands that are not tokens.
-        results: The results that are not tokens.
-        types: The types of these results.
-        tokens: The results that are tokens.
-    """
-
     call: CustomCall
     handler: Handler
-    operands: Keys
-    results: Keys
+    operands: Keys  # without tokens
+    results: Keys  # without tokens
     types: tuple[ValueType, ...]
-    tokens: Keys
+    tokens: Keys  # the results that are tokens
 
     def take(self, device: Device, frame: Frame) -> None:
         arrays = [each for key in self.operands for each in _shown(frame[key])]
@@ -76,7 +63,7 @@ class Identify(Immediate):
 
 
 def _shown(value: Any) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield the arrays of a value, elements of tuples separately, as read-only views for a handler."""
+    """Read-only views for a handler, elements of tuples separately."""
     if isinstance(value, tuple):
         for each in value:
             yield from _shown(each)
@@ -87,7 +74,6 @@ def _shown(value: Any) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def _nested(type_: ValueType, leaves: Iterator[np.ndarray[Any, Any]]) -> Any:
-    """Return a value of a type, composed of the next leaves."""
     if isinstance(type_, TupleType):
         return tuple(_nested(part, leaves) for part in type_.parts)
     return None if isinstance(type_, TokenType) else next(leaves)

@@ -1,7 +1,5 @@
 """Steps for bodies with ops that the engine cannot evaluate, stepped through for each element, which is slow."""
 
-
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -16,8 +14,6 @@ from vhlo_tools.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Map(Step):
-    """The application of a function of scalars to each element."""
-
     body: StepBlock
     operands: Keys
     results: Keys
@@ -38,7 +34,7 @@ class Map(Step):
 
 @dataclass(frozen=True, slots=True)
 class Reduce(Step):
-    """The reduction of all elements along some dimensions, in order, by a function of scalars."""
+    """Elements are reduced in order."""
 
     body: StepBlock
     operands: Keys

@@ -12,17 +12,11 @@ HOST_OPS: Final = ops_where(lambda traits: traits.reference in ("host", "devices
 
 
 def has_host_ops(provider: Provider, module: Module) -> bool:
-    """Return whether a program has ops that are stepped through."""
     return any(str(op.name) in HOST_OPS for op in provider.walk(module))
 
 
 class HostOps:
-    """The ops that are stepped through: host ops, ops with these in their regions, and calls of functions with these.
-
-    Args:
-        provider: The bindings.
-        module: The program.
-    """
+    """Host ops, ops with these in their regions, and calls of functions with these."""
 
     def __init__(self, provider: Provider, module: Module) -> None:
         self._provider = provider
@@ -36,7 +30,6 @@ class HostOps:
             self._functions = found
 
     def includes(self, op: Operation) -> bool:
-        """Return whether an op is stepped through."""
         return any(self._is_host_op(each) for each in self._provider.walk(op))
 
     def _is_host_op(self, op: Operation) -> bool:

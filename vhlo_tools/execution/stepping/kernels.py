@@ -21,32 +21,14 @@ _COMBINERS: Final = ops_where(lambda traits: traits.combines)
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A module, ready for evaluation.
-
-    Attributes:
-        provider: The bindings.
-        digest: The digest of the module, its key in caches.
-        bytecode: The module.
-        arguments: The types of its arguments.
-        results: The types of its results.
-    """
-
     provider: Provider
-    digest: str
+    digest: str  # key in caches
     bytecode: bytes
     arguments: tuple[ValueType, ...]
     results: tuple[ValueType, ...]
 
     def run(self, evaluate: Evaluate, values: Sequence[Any]) -> list[Any]:
-        """Return the results: arrays, ``None`` for tokens, tuples for tuples.
-
-        Args:
-            evaluate: The evaluator.
-            values: The arguments, in the same form.
-
-        Raises:
-            EngineError: If the interpreter fails.
-        """
+        """``None`` stands for a token, a tuple for a tuple."""
         converted = [
             part
             for number, (value, type_) in enumerate(zip(values, self.arguments, strict=True))
@@ -57,14 +39,7 @@ class Kernel:
 
 
 class Kernels:
-    """A builder of kernels from the ops of a program.
-
-    Args:
-        provider: The bindings.
-        module: The program, which has no function ``main``; the interpreter can run all ops that are not stepped
-            through.
-        name: The name of the program in messages.
-    """
+    """The program has no ``main``, and the interpreter can run all ops that are not stepped through."""
 
     def __init__(self, provider: Provider, module: Module, name: str) -> None:
         self._provider = provider
@@ -80,17 +55,7 @@ class Kernels:
                 self._others.append(op)
 
     def of_ops(self, ops: Sequence[Operation], outputs: Sequence[Any]) -> tuple[Kernel, list[Any]]:
-        """Return a kernel of consecutive ops of one block, and the values that are its arguments.
-
-        Constants that the ops use from outside are part of the kernel.
-
-        Args:
-            ops: The ops.
-            outputs: The results of the kernel, which are results of the ops.
-
-        Raises:
-            EngineError: If the interpreter cannot run an op; the message names the op and its location.
-        """
+        """Also returns the values that are the arguments; constants that the ops use become part of the kernel."""
         outside = captured(self._provider, ops)
         inputs = [value for value in outside if not is_constant(value)]
         body = Body.of_main(self._provider, [value.type for value in inputs], ops[0].location)
@@ -104,13 +69,7 @@ class Kernels:
         return self._finished(body, [body.known[value] for value in outputs], needed), inputs
 
     def of_reduction(self, block: Any, type_: Any, location: Any) -> Kernel:
-        """Return a kernel that reduces two tensors to one, element by element.
-
-        Args:
-            block: The body of a reduction: two scalars as arguments, one scalar as result.
-            type_: The type of the tensors.
-            location: The location of the reduction.
-        """
+        """``block`` reduces two scalars; the kernel reduces two tensors of ``type_``, element by element."""
         ir = self._provider.ir
         outer = Body.of_main(self._provider, [type_, type_], location)
         ops = [each.operation for each in block.operations]
@@ -141,7 +100,6 @@ class Kernels:
         return self._finished(outer, [mapped.results[0]], needed)
 
     def _called(self, ops: Iterable[Operation]) -> list[str]:
-        """Return the names of the functions that ops call, directly or indirectly."""
         found: dict[str, None] = {}
         pending = list(ops)
         while pending:
@@ -169,7 +127,6 @@ class Kernels:
 
 
 def _is_plain(block: Any, ops: Sequence[Operation]) -> bool:
-    """Return whether a body is one elementwise op on its two arguments, all of one type."""
     if len(ops) != 2 or list(ops[1].operands) != list(ops[0].results) or len(ops[0].operands) != 2:
         return False
     arguments = list(block.arguments)

@@ -17,16 +17,6 @@ from vhlo_tools.execution.stepping.transfers import Receive, Send
 
 
 def run_in_lockstep(grid: Grid, devices: Sequence[Device], runs: Sequence[DeviceRun]) -> list[list[Any]]:
-    """Return the result of the run of each device.
-
-    Args:
-        grid: All devices.
-        devices: The devices, by number.
-        runs: The run of each device.
-
-    Raises:
-        EngineError: If the devices deadlock, with the op at which each waits; or if a run fails.
-    """
     return _Lockstep(grid, devices, runs).run()
 
 
@@ -51,7 +41,7 @@ class _Lockstep:
         return [self._finished[number] for number in range(len(self._runs))]
 
     def _advance(self, number: int, answer: Any) -> None:
-        """Run a device until it needs other devices, or to its end."""
+        """Runs a device until it needs other devices, or to its end."""
         try:
             self._waiting[number] = self._runs[number].send(answer)
         except StopIteration as stop:
@@ -59,7 +49,7 @@ class _Lockstep:
             self._finished[number] = stop.value
 
     def _try(self, number: int) -> bool:
-        """Resume a device, and the other devices of its group, if the values that it waits for are available."""
+        """Resumes a device and the others of its group, if the values that it waits for are available."""
         at = self._waiting.get(number)
         if at is None:
             return False
@@ -104,7 +94,6 @@ class _Lockstep:
         return next((group for group in self._groups[id(step)] if number in group), None)
 
     def _stuck(self) -> str:
-        """Return the message about a deadlock, with the op at which each device waits."""
         lines = [
             "deadlock: all devices of a group must reach the same collective:",
         ]

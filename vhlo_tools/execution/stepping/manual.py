@@ -36,14 +36,7 @@ _QUOTED: Final = re.compile(r'"([^"]*)"')
 
 @dataclass(frozen=True, slots=True)
 class Cut(Immediate):
-    """The selection of a device's part of a value.
-
-    Attributes:
-        place: The op and its location, for messages.
-        tiling: The split of the value.
-        operands: The value.
-        results: The part.
-    """
+    """The selection of a device's part of a value."""
 
     place: str
     tiling: Tiling
@@ -64,22 +57,13 @@ class Cut(Immediate):
 
 @dataclass(frozen=True, slots=True)
 class ManualComputation(Step):
-    """A body that each device runs on its parts.
-
-    Attributes:
-        operands: The values that are split.
-        cuts: The selections of the parts, which are the arguments of the body.
-        body: The body.
-        returned: The results of the body.
-        joins: The collectives that join these results.
-        results: The joined values.
-    """
+    """A body that each device runs on its parts."""
 
     operands: Keys
-    cuts: tuple[Cut, ...]
+    cuts: tuple[Cut, ...]  # select the parts, the arguments of the body
     body: StepBlock
     returned: Keys
-    joins: tuple[Collective, ...]
+    joins: tuple[Collective, ...]  # join the results of the body
     results: Keys
 
     @property
@@ -96,7 +80,6 @@ class ManualComputation(Step):
 
 
 def has_manual(provider: Provider, module: Module) -> bool:
-    """Return whether a program of unsplit values has computations on parts of them."""
     return any(
         str(op.name) == MANUAL_COMPUTATION
         or (str(op.name) == "stablehlo.custom_call" and op.attributes["call_target_name"].value in MANUAL_CALLS)
@@ -105,7 +88,7 @@ def has_manual(provider: Provider, module: Module) -> bool:
 
 
 def keep_shardings(provider: Provider, module: Module) -> None:
-    """Copy to calls that split a value its sharding, an attribute of the defining op, which rewriting may remove."""
+    """Copies to calls that split a value its sharding, an attribute of the defining op, which rewriting may remove."""
     with module.context:
         for op in provider.walk(module):
             if str(op.name) == "stablehlo.custom_call" and op.attributes["call_target_name"].value == _CUT:
@@ -115,7 +98,7 @@ def keep_shardings(provider: Provider, module: Module) -> None:
 
 
 def manual_computation(planning: Planning, op: Operation, body: StepBlock) -> Step:
-    """Return the step of a manual computation of Shardy with the body ``body``."""
+    """For ``sdy.manual_computation`` of Shardy."""
     place = planning.place(op)
     axes = _QUOTED.findall(str(op.attributes["manual_axes"]))
     block = op.regions[0].blocks[0]
@@ -138,7 +121,7 @@ def manual_computation(planning: Planning, op: Operation, body: StepBlock) -> St
 
 
 def cut_or_join(planning: Planning, op: Operation) -> Step | None:
-    """Return the step of a call that starts or ends a manual computation of GSPMD; ``None`` if it splits nothing."""
+    """For calls that start or end a manual computation of GSPMD; ``None`` if nothing is split."""
     (operand,), (result,) = op.operands, op.results
     if operand.type == result.type:
         return None
@@ -164,8 +147,6 @@ def _join(op: Operation, place: str, tiling: Tiling, operand: int, result: int, 
 
 
 def _joining(tiling: Tiling) -> Exchange:
-    """Return the exchange in which every device gets the value that consists of the parts of all."""
-
     def exchange(_: Evaluate, group: Sequence[Sequence[Any]]) -> list[list[Any]]:
         whole = tiling.joined([part for (part,) in group])
         return [[whole] for _ in group]

@@ -1,4 +1,4 @@
-"""The plan of a run: which ops of a program are stepped through, and which are evaluated together."""
+"""Plan of a run: the ops that are stepped through, and the segments that the interpreter evaluates."""
 
 from __future__ import annotations
 
@@ -47,20 +47,7 @@ def plan(
     *,
     has_host: bool = False,
 ) -> dict[str, StepBlock]:
-    """Return the functions of a program that are stepped through, by name.
-
-    Args:
-        provider: The bindings.
-        module: The program; the interpreter can run all ops that are not stepped through.
-        roots: The names of the functions to run, none of which is ``main``.
-        handlers: The handlers of custom calls, by target.
-        sites: The sites of the instrumentation in the program.
-        name: The name of the program in messages.
-        has_host: Whether there is a host, which feeds devices, and through which they send values.
-
-    Raises:
-        EngineError: If an op cannot be run; the message names the op and its location.
-    """
+    """``roots`` do not include ``main``; with ``has_host``, a host feeds devices, and receives and sends values."""
     return _StepPlanner(provider, module, handlers, sites, name, has_host=has_host).plan(roots)
 
 
@@ -90,7 +77,6 @@ class _StepPlanner:
         self._pending: list[str] = []
 
     def plan(self, roots: Sequence[str]) -> dict[str, StepBlock]:
-        """Return the functions that are stepped through."""
         self._pending = list(roots)
         blocks: dict[str, StepBlock] = {}
         while self._pending:
@@ -111,37 +97,26 @@ class _StepPlanner:
     # Interface for the construction of steps
 
     def key_of(self, value: Any) -> int:
-        """Return the number of a value."""
         return self._keys.setdefault(value, len(self._keys))
 
     def used(self, values: Iterable[Any]) -> Keys:
-        """Return the numbers of values that a step reads."""
         keys = tuple(map(self.key_of, values))
         self._needed.update(keys)
         return keys
 
     def defined(self, values: Iterable[Any]) -> Keys:
-        """Return the numbers of values that a step writes."""
         return tuple(map(self.key_of, values))
 
     def refusal(self, op: Operation, reason: str) -> EngineError:
-        """Return the error for an op that cannot be run."""
         return refusal(op, self._name, reason)
 
     def place(self, op: Operation) -> str:
-        """Return an op with its location, for messages."""
         return described(op, self._name)
 
     def mesh(self, name: str) -> str | None:
-        """Return the mesh of a name as MLIR prints it; ``None`` if the program has no such mesh."""
         return self._meshes.get(name)
 
     def types(self, op: Operation) -> tuple[ArgumentType, ...]:
-        """Return the types of the results of an op.
-
-        Raises:
-            EngineError: If a result is not a tensor of known shape.
-        """
         types = tuple(parse_tensor_type(str(each.type)) for each in op.results)
         for type_ in types:
             if not type_.is_static:
@@ -275,7 +250,7 @@ STEPS: Final[Mapping[str, Callable[[_StepPlanner, Operation], Step]]] = {
 
 
 def _parted(values: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the tokens among values, and the others."""
+    """The tokens, then the others."""
     parts: tuple[list[Any], list[Any]] = ([], [])
     for value in values:
         parts[str(value.type) != _TOKEN].append(value)

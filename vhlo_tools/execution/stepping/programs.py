@@ -34,24 +34,7 @@ def run_programs(
     feed: Sequence[str] = (),
     evaluate: Evaluate = evaluate_here,
 ) -> list[list[Any]]:
-    """Run functions of a program in parallel, as StableHLO specifies it.
-
-    Args:
-        program: The program, with functions of tensors and tokens.
-        functions: For each replica, the functions that its partitions run.
-        inputs: For each device, starting with those of the first replica, the inputs of its function: arrays, and
-            ``None`` for tokens.
-        handlers: The handlers of custom calls, by target.
-        feed: The functions whose results are the values of infeeds, in order.
-        evaluate: The evaluator of segments.
-
-    Returns:
-        The results of each device.
-
-    Raises:
-        InvalidInputError: If the numbers of inputs, functions and devices differ.
-        EngineError: If a function contains ops that cannot be run, or fails.
-    """
+    """``functions`` are by replica and partition, ``inputs`` by device; the results of ``feed`` are the infeeds."""
     grid = Grid(len(functions), len(functions[0]))
     names = [_MAIN if name == "main" else name for row in functions for name in row]
     if len(names) != grid.size or len(inputs) != grid.size:
@@ -79,7 +62,7 @@ def run_programs(
 
 
 def _empty_main(provider: Provider, module: Module) -> None:
-    """Replace ``main``, whose inputs are not known here, with an empty function, unless a function calls it."""
+    """The inputs of ``main`` are not known here; it remains if a function calls it."""
     if any(str(op.name) == "func.call" and op.attributes["callee"].value == "main" for op in provider.walk(module)):
         return
     if main := functions_of(module).get("main"):
@@ -89,4 +72,4 @@ def _empty_main(provider: Provider, module: Module) -> None:
 
 
 def _no_probe(*_: Any) -> None:
-    """Do nothing: the program has no instrumentation."""
+    """The program has no instrumentation."""

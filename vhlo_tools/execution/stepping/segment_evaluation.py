@@ -22,11 +22,6 @@ _KEPT: Final = 256
 
 
 def evaluate_here(provider: Provider, digest: str, bytecode: bytes, arrays: Arrays) -> list[np.ndarray[Any, Any]]:
-    """Evaluate a module in this process (see :data:`Evaluate`).
-
-    Raises:
-        EngineError: If the interpreter fails.
-    """
     module = _parsed(provider, _Bytecode(digest, bytecode))
     try:
         values = provider.evaluate(module, [provider.dense_elements(module.context, array) for array in arrays])

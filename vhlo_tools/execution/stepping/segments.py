@@ -14,18 +14,7 @@ from vhlo_tools.program import place_of
 
 
 class Segment(Immediate):
-    """A segment, as a step.
-
-    Args:
-        kernels: The builder of kernels.
-        key_of: Returns the number of a value.
-        ops: The ops of the segment.
-        name: The name of the program in messages.
-
-    Attributes:
-        operands: The values that the segment reads.
-        results: The values of the segment that other steps need.
-    """
+    """``key_of`` returns the number of a value; ``results`` are the values that other steps need."""
 
     def __init__(self, kernels: Kernels, key_of: Callable[[Any], int], ops: Sequence[Operation], name: str) -> None:
         self._kernels = kernels
@@ -37,24 +26,11 @@ class Segment(Immediate):
         self.results: Keys = ()
 
     def prepare(self, needed: Callable[[int], bool]) -> None:
-        """Build the kernel.
-
-        Args:
-            needed: Returns whether other steps need a value.
-
-        Raises:
-            EngineError: If the interpreter cannot run an op; the message names the op and its location.
-        """
         outputs = [value for op in self._ops for value in op.results if needed(self._key_of(value))]
         self._kernel, self.operands, self.results = self._made(self._ops, outputs)
 
     def take(self, device: Device, frame: Frame) -> None:
-        """Evaluate the segment (see :meth:`Immediate.take`).
-
-        Raises:
-            EngineCrashError: If the interpreter crashes; the error names the op.
-            EngineTimeoutError: If an op exceeds the time limit; the error names the op.
-        """
+        """Errors of a crash or a timeout name the op."""
         if self.results:
             assert self._kernel is not None
             values = [frame[key] for key in self.operands]
@@ -69,7 +45,7 @@ class Segment(Immediate):
         return kernel, tuple(map(self._key_of, inputs)), tuple(map(self._key_of, outputs))
 
     def _named(self, error: EngineCrashError | EngineTimeoutError, evaluate: Evaluate, frame: Frame) -> EngineError:
-        """Return the error with the op that caused it, which is searched by bisection: each part succeeds, or fails."""
+        """The op is found by bisection: each part succeeds, or fails."""
         ops, values, error_type = self._ops, dict(frame), type(error)
         try:
             while len(ops) > 1:
@@ -97,7 +73,7 @@ class Segment(Immediate):
     def _succeeds(
         self, ops: Sequence[Operation], evaluate: Evaluate, values: Frame, error_type: type[EngineError]
     ) -> bool:
-        """Return whether ops can be evaluated without an error of a type, and add their results to ``values``."""
+        """Adds the results to ``values``."""
         kernel, inputs, outputs = self._made(ops, [value for op in ops for value in op.results])
         try:
             found = kernel.run(evaluate, [values[key] for key in inputs])

@@ -39,23 +39,11 @@ _Key = tuple[Any, ...]
 
 
 def needs_stepping(program: Program) -> bool:
-    """Return whether a program has custom calls or collectives, so that the interpreter cannot run it as a whole."""
     return has_host_ops(program.provider, program.provider.as_module(program.load()))
 
 
 class Stepper:
-    """A program that is stepped through.
-
-    Args:
-        program: The program, whose ``main`` has only arrays and tokens as arguments and results.
-        handlers: The handlers of custom calls, by target.
-        evaluate: The evaluator of segments.
-        isolated: Whether it is rewritten in a child process, because passes of the library may crash the process.
-        as_specified: As for :func:`lower`.
-
-    Attributes:
-        timeout: The limit in seconds for rewriting the program, by default that of a run.
-    """
+    """With ``isolated``, a child process rewrites the program, because passes may crash; ``timeout`` limits that."""
 
     def __init__(
         self,
@@ -76,39 +64,14 @@ class Stepper:
         self._is_dynamic: bool | None = None
 
     def run(self, inputs: Sequence[Any], probe: Probe | None = None) -> list[Any]:
-        """Run the program on one device.
-
-        Args:
-            inputs: For each argument of ``main`` an array; ``None`` for a token.
-            probe: The probe that records intermediate values.
-
-        Returns:
-            The results, in the same form.
-
-        Raises:
-            EngineError: If the program contains ops that cannot be run, or fails.
-        """
+        """``None`` stands for a token."""
         (results,) = self._run([inputs], Grid(), probe)
         return results
 
     def run_parallel(
         self, inputs: Sequence[Sequence[Any]], replicas: int, partitions: int, probe: Probe | None = None
     ) -> list[list[Any]]:
-        """Run the program on several devices: device ``r * partitions + p`` is partition ``p`` of replica ``r``.
-
-        Args:
-            inputs: For each device, the inputs as for :meth:`run`.
-            replicas: The number of replicas.
-            partitions: The number of partitions of each replica.
-            probe: The probe that records intermediate values.
-
-        Returns:
-            The results of each device.
-
-        Raises:
-            InvalidInputError: If the inputs are for another number of devices, or differ in shape between devices.
-            EngineError: If the program contains ops that cannot be run, or fails.
-        """
+        """Device ``r * partitions + p`` is partition ``p`` of replica ``r``."""
         grid = Grid(replicas, partitions)
         if replicas < 1 or partitions < 1 or len(inputs) != grid.size:
             raise InvalidInputError(f"{self._program.name} got inputs for {len(inputs)} devices, but runs on {grid}")
@@ -140,7 +103,7 @@ class Stepper:
         return self._plans[key][0]
 
     def _key(self, inputs: Sequence[Any]) -> _Key:
-        """Return the shapes of inputs, and the values of those that may be sizes, if the program has dynamic shapes."""
+        """The shapes, and the values of inputs that may be sizes; empty if no shape is dynamic."""
         if self._is_dynamic is None:
             provider = self._program.provider
             self._is_dynamic = is_dynamic(provider.text(self._program.load(), largest_constant=0))
@@ -149,7 +112,6 @@ class Stepper:
         return tuple(each if each is None else (each.shape, may_be_sizes(each) and each.tobytes()) for each in inputs)
 
     def _plan(self, inputs: Sequence[Any], probe: Probe | None) -> tuple[dict[str, StepBlock], Module]:
-        """Return the functions that are stepped through, and the module that contains them."""
         program = self._program
         provider, name = program.provider, program.name
         loaded = program.load()
@@ -171,19 +133,7 @@ class Stepper:
 def rewrite_here(
     bytecode: memoryview, provider: str, name: str, inputs: Sequence[Any], handled: Sequence[str], as_specified: bool
 ) -> bytes:
-    """Return a program prepared for stepping, rewritten in this process.
-
-    Args:
-        bytecode: The program.
-        provider: The import prefix of the bindings.
-        name: The name of the program in messages.
-        inputs: For each argument of ``main`` an array, or its shape if no size depends on it; ``None`` for a token.
-        handled: The targets of custom calls that are kept although their meaning is known, because they have handlers.
-        as_specified: As for :func:`lower`.
-
-    Raises:
-        EngineError: If the program cannot be rewritten, or does not match the inputs.
-    """
+    """Inputs on which no size depends are given as shapes; custom calls in ``handled`` are kept for their handlers."""
     program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
     bindings = program.provider
     shown = [np.broadcast_to(np.float32(0), each) if isinstance(each, tuple) else each for each in inputs]
@@ -203,7 +153,7 @@ def rewrite_here(
 
 
 def _outline(value: Any) -> Any:
-    """Return the part of an input on which shapes may depend."""
+    """The part of an input on which shapes may depend."""
     return value if value is None or may_be_sizes(value) else value.shape
 
 
@@ -213,7 +163,7 @@ def _failed(program: Program, failure: MLIRFailure, how: str) -> EngineError:
 
 
 def _unshared(results: list[list[Any]], inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """Return results in memory that neither inputs nor other results share: an op may return its operand."""
+    """An op may return its operand; results get memory that neither inputs nor other results share."""
     known = {id(each) for device in inputs for each in device}
 
     def own(value: Any) -> Any:

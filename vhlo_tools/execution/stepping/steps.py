@@ -23,42 +23,24 @@ Frame = dict[int, Any]
 
 @dataclass(slots=True)
 class Device:
-    """A device, or the only one.
-
-    Attributes:
-        number: Its number: that of its replica times the number of partitions, plus that of its partition.
-        replica: The number of its replica.
-        partition: The number of its partition.
-        functions: The functions that are stepped through.
-        evaluate: The evaluator of segments.
-        emit: The receiver of probed values.
-        iterations: The current iterations of the enclosing loops.
-        depth: The current depth of calls.
-        feed: The functions whose results are the values of infeeds, in order; shared by all devices of a grid.
-    """
-
-    number: int
+    number: int  # replica * partitions + partition
     replica: int
     partition: int
     functions: Mapping[str, StepBlock]
     evaluate: Evaluate
-    emit: Callable[[ProbeSite, tuple[int, ...], Any, int], None]
-    iterations: list[int] = field(default_factory=list)
-    depth: int = 0
+    emit: Callable[[ProbeSite, tuple[int, ...], Any, int], None]  # receiver of probed values
+    iterations: list[int] = field(default_factory=list)  # current ones, of the enclosing loops
+    depth: int = 0  # of calls
+    #: functions that return the values of infeeds, in order; shared by all devices
     feed: deque[str] = field(default_factory=deque)
 
 
 @dataclass(frozen=True, slots=True)
 class Rendezvous:
-    """A point at which a device waits for others.
-
-    Attributes:
-        step: The current step of the device.
-        values: The values that the device contributes.
-    """
+    """A point at which a device waits for others."""
 
     step: Any
-    values: tuple[Any, ...]
+    values: tuple[Any, ...]  # contributed by the device
 
 
 #: The run of a device; it returns the results of the step or block.
@@ -66,30 +48,20 @@ DeviceRun = Generator[Rendezvous, Sequence[Any], Any]
 
 
 class Step(ABC):
-    """A step.
-
-    Attributes:
-        operands: The values that the step reads.
-        results: The values that the step writes.
-    """
-
     __slots__ = ()
     operands: Keys
     results: Keys
 
     @property
     def blocks(self) -> tuple[StepBlock, ...]:
-        """The blocks of the step."""
         return ()
 
     @property
     def uses(self) -> frozenset[int]:
-        """The values that the step and its blocks read."""
         return frozenset(self.operands).union(*(block.uses for block in self.blocks))
 
     @abstractmethod
-    def run(self, device: Device, frame: Frame) -> DeviceRun:
-        """Execute the step."""
+    def run(self, device: Device, frame: Frame) -> DeviceRun: ...
 
 
 class Immediate(Step):
@@ -98,24 +70,14 @@ class Immediate(Step):
     __slots__ = ()
 
     @abstractmethod
-    def take(self, device: Device, frame: Frame) -> None:
-        """Execute the step."""
+    def take(self, device: Device, frame: Frame) -> None: ...
 
     def run(self, device: Device, frame: Frame) -> DeviceRun:
-        """Execute the step."""
         self.take(device, frame)
         yield from ()
 
 
 class StepBlock:
-    """A block of ops.
-
-    Args:
-        arguments: The arguments of the block.
-        steps: The steps.
-        returned: The values that the block returns.
-    """
-
     def __init__(self, arguments: Keys, steps: Sequence[Step], returned: Keys) -> None:
         self._arguments = arguments
         self._steps = tuple(steps)
@@ -123,7 +85,6 @@ class StepBlock:
 
     @cached_property
     def uses(self) -> frozenset[int]:
-        """The values that the block reads."""
         return frozenset(self._returned).union(*(step.uses for step in self._steps))
 
     @cached_property
@@ -138,7 +99,6 @@ class StepBlock:
         return ended[::-1]
 
     def run(self, device: Device, frame: Frame, values: Sequence[Any]) -> DeviceRun:
-        """Execute the steps, and return the results of the block."""
         frame.update(zip(self._arguments, values, strict=True))
         for step, ended in zip(self._steps, self._ended, strict=True):
             yield from step.run(device, frame)

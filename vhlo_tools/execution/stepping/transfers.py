@@ -5,8 +5,6 @@ openxla/stablehlo); for the host, which exists if different programs run in para
 and ``evalRecvOp`` in ``stablehlo/reference/Ops.cpp``: any device that receives from the host gets values sent to it.
 """
 
-
-
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -26,17 +24,9 @@ HOST: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Send(Step):
-    """A send of values through a channel, without waiting for the receiver.
+    """The sender does not wait for the receiver."""
 
-    Attributes:
-        grouping: Sources and targets; ``None`` for the host.
-        place: The op and its location, for messages.
-        channel: The number of the channel.
-        operands: The values that are sent.
-        results: The token.
-    """
-
-    grouping: Grouping | None
+    grouping: Grouping | None  # None for the host
     place: str
     channel: int
     operands: Keys
@@ -47,7 +37,6 @@ class Send(Step):
         frame.update(dict.fromkeys(self.results))
 
     def targets(self, grid: Grid, device: int) -> Iterator[int]:
-        """Yield the devices that a device sends to."""
         if self.grouping is None:
             yield HOST
             return
@@ -58,17 +47,7 @@ class Send(Step):
 
 @dataclass(frozen=True, slots=True)
 class Receive(Step):
-    """A receive of values through a channel.
-
-    Attributes:
-        grouping: Sources and targets; ``None`` for the host.
-        place: The op and its location, for messages.
-        channel: The number of the channel.
-        results: The values that are received, and the token.
-        types: The types of these values.
-    """
-
-    grouping: Grouping | None
+    grouping: Grouping | None  # None for the host
     place: str
     channel: int
     results: Keys
@@ -80,26 +59,20 @@ class Receive(Step):
         frame.update(zip(self.results, (*values, None), strict=True))
 
     def has_source(self, grid: Grid, device: int) -> bool:
-        """Return whether any device, or the host, sends to a device."""
         return self.grouping is None or any(target == device for _, target in self.grouping.groups(grid))
 
     def mailbox(self, device: int) -> tuple[int, int]:
-        """Return the key of the values that a device receives: the channel and the addressee, a device or the host."""
+        """The channel and the addressee, a device or the host."""
         return self.channel, HOST if self.grouping is None else device
 
     def nothing(self) -> tuple[Any, ...]:
-        """Return the results of a device that nothing is sent to, which the specification leaves open: zeros."""
+        """Zeros for a device that nothing is sent to: the specification leaves its results open."""
         return tuple(np.zeros(type_.shape, type_.dtype) for type_ in self.types)
 
 
 @dataclass(frozen=True, slots=True)
 class Infeed(Step):
-    """A transfer of values from the host, which has functions that return them.
-
-    Attributes:
-        place: The op and its location, for messages.
-        results: The values, and the token.
-    """
+    """The host has functions that return the values."""
 
     place: str
     results: Keys
@@ -121,11 +94,7 @@ class Infeed(Step):
 
 @dataclass(frozen=True, slots=True)
 class Outfeed(Immediate):
-    """A transfer of values to the host, which ignores them.
-
-    Attributes:
-        results: The token.
-    """
+    """The host ignores the values."""
 
     results: Keys
 

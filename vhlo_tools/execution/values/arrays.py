@@ -142,24 +142,13 @@ class ArgumentType:
 
 @dataclass(frozen=True, slots=True)
 class TokenType:
-    """The type of tokens, whose only value is ``None``.
-
-    Attributes:
-        text: The type as MLIR prints it.
-    """
+    """The only value is ``None``."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class TupleType:
-    """The type of a tuple.
-
-    Attributes:
-        text: The type as MLIR prints it, composed of those of its parts.
-        parts: The types of its elements.
-    """
-
     text: str
     parts: tuple[ValueType, ...]
 
@@ -174,11 +163,6 @@ def _tensor_text(shape: tuple[int | None, ...], element: str) -> str:
 
 @cache
 def parse_value_type(text: str) -> ValueType:
-    """Return the type of an argument or a result that MLIR prints as ``text``.
-
-    Raises:
-        EngineError: If values of the type cannot be represented in Python.
-    """
     if text == "!stablehlo.token":
         return TokenType(text)
     if text.startswith("tuple<") and text.endswith(">"):
@@ -188,7 +172,6 @@ def parse_value_type(text: str) -> ValueType:
 
 
 def _split(types: str) -> Iterator[str]:
-    """Yield the types in a comma-separated list."""
     depth = start = 0
     for index, sign in enumerate(types):
         depth += {"<": 1, "{": 1, ">": -1, "}": -1}.get(sign, 0)
@@ -201,11 +184,6 @@ def _split(types: str) -> Iterator[str]:
 
 @cache
 def parse_tensor_type(text: str) -> ArgumentType:
-    """Return the tensor type that MLIR prints as ``text``.
-
-    Raises:
-        EngineError: If the type is not a tensor type, or numpy cannot represent its values.
-    """
     match = _TENSOR.fullmatch(text)
     if match is None:
         raise EngineError(f"numpy cannot represent values of type {text}")
@@ -233,7 +211,6 @@ def parse_tensor_type(text: str) -> ArgumentType:
 
 
 def type_of_array(array: np.ndarray[Any, Any]) -> ArgumentType | None:
-    """Return the tensor type of an array; ``None`` if there is no element type for its dtype."""
     element = _ELEMENTS.get(array.dtype.name)
     return None if element is None else parse_tensor_type(_tensor_text(array.shape, element))
 
@@ -252,16 +229,7 @@ def _ml_dtype(name: str, text: str) -> np.dtype[Any]:
 
 
 def as_arrays(value: Any, wanted: ValueType, which: str) -> list[tuple[np.ndarray[Any, Any], ArgumentType]]:
-    """Return the arrays that ``value`` consists of, with their types: one, those of a tuple, or none for a token.
-
-    Args:
-        value: An array or numbers; ``None`` for a token; a tuple or a list for a tuple.
-        wanted: The type of the argument.
-        which: The name of the argument in messages.
-
-    Raises:
-        InvalidInputError: If the value does not match the type.
-    """
+    """One array, those of a tuple, or none for a token."""
     if isinstance(wanted, ArgumentType):
         return [(as_array(value, wanted, which), wanted)]
     if isinstance(wanted, TokenType):
@@ -281,16 +249,7 @@ def as_arrays(value: Any, wanted: ValueType, which: str) -> list[tuple[np.ndarra
 
 
 def as_array(value: ArrayLike, wanted: ArgumentType, which: str) -> np.ndarray[Any, Any]:
-    """Return ``value`` as a contiguous array in the machine's byte order that matches ``wanted``.
-
-    Args:
-        value: An array, which must have the dtype; or Python numbers, which it must represent, floats after rounding.
-        wanted: The type of the argument.
-        which: The name of the argument in messages.
-
-    Raises:
-        InvalidInputError: If dtype or shape do not match.
-    """
+    """An array must have the dtype; Python numbers must be representable in it, floats after rounding."""
     array = value if isinstance(value, np.ndarray | np.generic) else _from_numbers(value, wanted, which)
     array = np.asarray(array)
     if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.itemsize == wanted.dtype.itemsize:
@@ -308,16 +267,6 @@ class _Typed(Protocol):
 
 
 def fitting(value: _Typed, wanted: ArgumentType, which: str) -> None:
-    """Raise an error unless an array matches the type of the argument.
-
-    Args:
-        value: The array, or an object with a shape and a dtype.
-        wanted: The type of the argument.
-        which: The name of the argument in messages.
-
-    Raises:
-        InvalidInputError: If dtype or shape do not match.
-    """
     if value.dtype != wanted.dtype or not wanted.takes(value.shape):
         raise InvalidInputError(
             f"{which} is {value.dtype}{list(value.shape)}, but the program requires {wanted.dtype}[{wanted.sizes()}] "
@@ -326,10 +275,7 @@ def fitting(value: _Typed, wanted: ArgumentType, which: str) -> None:
 
 
 def as_saved(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an array as it is written to a `.npy` file: raw bytes for elements of ml_dtypes types.
-
-    For some of these types numpy would write names that it cannot read.
-    """
+    """Raw bytes for elements of ml_dtypes types: for some of these, numpy would write names that it cannot read."""
     return array if array.dtype.type.__module__ == "numpy" else array.view(f"V{array.dtype.itemsize}")
 
 

@@ -10,7 +10,6 @@ from vhlo_tools.program import write_module_aliases
 
 
 def flat_config(config: AliasConfig) -> AliasConfig:
-    """Return the aliases and donors of a program after flattening its tuples."""
     numbers: dict[tuple[int, ShapeIndex], int] = {}
     shapes: list[Shape] = []
     for number, shape in enumerate(config.signature.parameters):
@@ -31,14 +30,7 @@ def flat_config(config: AliasConfig) -> AliasConfig:
 
 
 def flatten_main(provider: Provider, module: Module, main: Operation, config: AliasConfig) -> None:
-    """Replace tuple arguments and results of ``main`` with arrays; a ``main`` without tuples is not changed.
-
-    Args:
-        provider: The bindings.
-        module: The module, which is modified.
-        main: Its function ``main``.
-        config: Its aliases and donors, which are preserved.
-    """
+    """Aliases and donors are preserved."""
     function_type = main.attributes["function_type"].value
     if not any(class_of(each) == "TupleType" for each in (*function_type.inputs, *function_type.results)):
         return
@@ -56,17 +48,11 @@ def flatten_main(provider: Provider, module: Module, main: Operation, config: Al
 
 
 class _Flattening:
-    """Composition of tuples from arguments, and decomposition of results.
-
-    Args:
-        ir: The module ``ir`` of the bindings.
-    """
-
     def __init__(self, ir: Any) -> None:
         self._ir = ir
 
     def arguments(self, block: Any) -> list[Any]:
-        """Replace all arguments of a block with arguments that are not tuples, and return the types of these."""
+        """Replaces all arguments by their leaves, and returns the types of these."""
         old = list(block.arguments)
         # The ops that compose tuples must precede all uses.
         with self._ir.InsertionPoint.at_block_begin(block):
@@ -83,7 +69,7 @@ class _Flattening:
         return self._ir.Operation.create("stablehlo.tuple", results=[type_], operands=elements).result
 
     def returned(self, terminator: Any) -> list[Any]:
-        """Replace a terminator with a return of values that are not tuples, and return the types of these."""
+        """Returns the leaves of all results from the function, and their types here."""
         with self._ir.InsertionPoint(terminator):
             values = [leaf for each in terminator.operands for leaf in self._given(each)]
             self._ir.Operation.create("func.return", operands=values)

@@ -14,13 +14,7 @@ _DEEPEST: Final = 100
 
 
 def valid_module(program: Program) -> Module:
-    """Return a program as a verified module; a module from the caller may be unverified.
-
-    Raises:
-        InvalidProgramError: If the program is not valid.
-        EngineError: If a function has tuples of too great depth as arguments or results.
-        MalformedArtifactError: If the program is a damaged artifact.
-    """
+    """A module from the caller may be unverified."""
     provider = program.provider
     module = provider.as_module(program.load())
     try:
@@ -37,22 +31,12 @@ def valid_module(program: Program) -> Module:
 
 
 def _depth(text: str) -> int:
-    """Return the nesting depth of types."""
     starts_and_ends = (1 if each == "<" else -1 for each in text.replace("->", "") if each in "<>")
     return max(accumulate(starts_and_ends), default=0)
 
 
 def bind_first_argument(program: Program, number: int) -> Module:
-    """Return a program whose ``main`` has no first argument, but a constant in its place.
-
-    Args:
-        program: The program.
-        number: The constant.
-
-    Raises:
-        InvalidProgramError: If it has no ``main``, or the first argument is no integer.
-        MalformedArtifactError: If the program is a damaged artifact.
-    """
+    """``number`` becomes a constant in the place of the first argument."""
     module = program.provider.as_module(program.load())
     main, ir = main_of(module, program.name), program.provider.ir
     function_type, block = main.attributes["function_type"].value, main.regions[0].blocks[0]
@@ -72,15 +56,6 @@ def bind_first_argument(program: Program, number: int) -> Module:
 
 
 def main_of(module: Module, name: str) -> Operation:
-    """Return the function ``main`` of a module.
-
-    Args:
-        module: The module.
-        name: The name of the program in messages.
-
-    Raises:
-        InvalidProgramError: If there is no such function.
-    """
     functions = functions_of(module)
     if "main" in functions:
         return functions["main"]

@@ -1,4 +1,4 @@
-"""Nested values, as specified by the shapes of a program: flattening to leaves, and nesting of leaves."""
+"""Flatten nested values to leaves, and nest leaves, by the shapes of a program."""
 
 from __future__ import annotations
 
@@ -10,17 +10,7 @@ from vhlo_tools.errors import InvalidInputError
 
 
 def leaf_values(value: Any, shape: Shape, which: str, index: ShapeIndex = ()) -> Iterator[tuple[ShapeIndex, Any]]:
-    """Yield the leaves of ``value``, each with its index.
-
-    Args:
-        value: An input; for a tuple, a sequence with a value for each element.
-        shape: The shape of the parameter.
-        which: The name of the input in messages.
-        index: The index of ``value`` in the parameter.
-
-    Raises:
-        InvalidInputError: If the nesting differs from that of the shape.
-    """
+    """``index`` is the position of ``value`` in the parameter."""
     if not isinstance(shape, Tuple):
         yield index, value
         return
@@ -36,7 +26,6 @@ def leaf_values(value: Any, shape: Shape, which: str, index: ShapeIndex = ()) ->
 
 
 def nested_values(leaves: Iterator[Any], shapes: Sequence[Shape]) -> tuple[Any, ...]:
-    """Return the values of ``shapes``, composed of ``leaves``, which are in order."""
     return tuple(
         nested_values(leaves, shape.elements) if isinstance(shape, Tuple) else next(leaves) for shape in shapes
     )

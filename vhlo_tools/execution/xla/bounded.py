@@ -23,10 +23,7 @@ _SIGN: Final = "#stablehlo.bounds<"
 
 
 def runs_bounded(provider: Provider, module: Module, arguments: Iterable[ValueType]) -> bool:
-    """Return whether XLA can run a program without changes to its bounded dimensions.
-
-    Its arguments have to be static, and each other dimension has to be known or bounded.
-    """
+    """Arguments must be static, and each other dimension known or bounded."""
     if any(isinstance(each, ArgumentType) and not each.is_static for each in arguments):
         return False
     ir = provider.ir
@@ -35,7 +32,6 @@ def runs_bounded(provider: Provider, module: Module, arguments: Iterable[ValueTy
 
 
 def _is_bounded(type_: Any) -> bool:
-    """Return whether all dynamic dimensions of a tensor have bounds."""
     if type_.has_static_shape:
         return True
     text = str(type_)
@@ -46,7 +42,6 @@ def _is_bounded(type_: Any) -> bool:
 
 
 def open_dimensions(results: Iterable[ValueType]) -> OpenDimensions:
-    """Return the bounded dimensions of each array result."""
     return tuple(
         tuple(axis for axis, size in enumerate(each.shape) if size is None)
         for each in results
@@ -55,14 +50,7 @@ def open_dimensions(results: Iterable[ValueType]) -> OpenDimensions:
 
 
 def return_sizes(provider: Provider, module: Module, main: Operation, results: Sequence[ValueType]) -> None:
-    """Make ``main`` return bounded results in full, and then their sizes, in place.
-
-    Args:
-        provider: The bindings.
-        module: The program.
-        main: Its ``main``.
-        results: The types of the results of ``main``, which are arrays.
-    """
+    """Bounded results are returned in full, followed by their sizes."""
     arrays = [each for each in results if isinstance(each, ArgumentType)]
     if all(each.is_static for each in arrays):
         return
@@ -102,7 +90,7 @@ def return_sizes(provider: Provider, module: Module, main: Operation, results: S
 
 
 def _closed(provider: Provider, type_: Any, axis: int, shape: Sequence[int | None]) -> Any:
-    """Return a tensor type with one dimension less of bounded size."""
+    """The type with the bounded dimension ``axis`` at its full size."""
     ir = provider.ir
     sizes = [shape[at] if at == axis else size for at, size in enumerate(type_.shape)]
     left = [at for at, size in enumerate(sizes) if size == ir.ShapedType.get_dynamic_size()]
@@ -113,7 +101,7 @@ def _closed(provider: Provider, type_: Any, axis: int, shape: Sequence[int | Non
 
 
 def _keep_static_aliases(provider: Provider, module: Module, config: AliasConfig, opened: OpenDimensions) -> None:
-    """Keep the aliases of static results; the sizes behind the results make one result a list of several."""
+    """The sizes after the results make one result a list of several, so aliases are written anew."""
     aliases = []
     for each in config.aliases:
         number = each.output_index[0] if each.output_index else 0

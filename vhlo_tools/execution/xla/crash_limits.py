@@ -20,14 +20,7 @@ _MOST_OPS: Final = 1_000_000
 
 
 class CallGraph:
-    """The call graph of the functions of a program.
-
-    Args:
-        ops: All ops of the program.
-
-    Attributes:
-        recursive: Functions that call themselves, directly or indirectly.
-    """
+    """``recursive`` has the functions that call themselves, directly or indirectly."""
 
     def __init__(self, ops: Sequence[Operation]) -> None:
         self._ops: Counter[str] = Counter()
@@ -49,7 +42,7 @@ class CallGraph:
             self._order, self.recursive = [], frozenset(error.args[1])
 
     def exceeded_limit(self) -> str | None:
-        """Return the limit that the program exceeds after all calls are inlined; ``None`` if it exceeds none."""
+        """The limit after all calls are inlined."""
         ops, levels = Counter(self._ops), dict(self._levels)
         for name in self._order:
             for callee, level in self._calls[name]:
@@ -63,12 +56,11 @@ class CallGraph:
 
 
 def _is_outside(op: Any) -> bool:
-    """Return whether an op is outside of all functions."""
     return str(op.operation.parent.name) == "builtin.module"
 
 
 def _level(op: Any) -> int:
-    """Return the nesting depth of an op in its function, counted up to the limit."""
+    """Counted only up to the limit."""
     level, parent = 1, op.operation.parent
     while parent.name != "func.func" and level <= _DEEPEST:
         level, parent = level + 1, parent.parent

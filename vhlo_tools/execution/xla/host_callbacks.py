@@ -50,14 +50,9 @@ _MARK: Final = re.compile(r"the handler failed \(failure (\d+)\)")
 
 
 class Callbacks:
-    """Functions that XLA calls for the custom calls of a program, and the exceptions that they raised.
+    """``lenient`` continues with zeros after a failure.
 
-    Args:
-        lenient: Whether to continue with zeros after a failure: if one of several devices stops, the others wait for it
-            in their next collective, and after a long wait XLA crashes the process.
-
-    Attributes:
-        functions: The functions, by index.
+    If one of several devices stops, the others wait for it in their next collective until XLA crashes the process.
     """
 
     def __init__(self, *, lenient: bool = False) -> None:
@@ -69,17 +64,7 @@ class Callbacks:
     def add(
         self, call: CustomCall, handler: Handler, operands: Sequence[ArgumentType | None], tokens: Sequence[bool]
     ) -> int:
-        """Add the function of a custom call.
-
-        Args:
-            call: The call.
-            handler: The handler of the call.
-            operands: The types of the operands that XLA passes; ``None`` for a token.
-            tokens: For each result that XLA expects, whether it is a token.
-
-        Returns:
-            The index of the function.
-        """
+        """``operands`` are those that XLA passes, ``None`` for a token; returns the index of the function."""
 
         def function(*given: Any) -> tuple[Any, ...]:
             # They come from a child process, which may send anything.
@@ -100,11 +85,7 @@ class Callbacks:
         return len(self.functions) - 1
 
     def raise_failure(self, said: str | None = None) -> None:
-        """Raise the exception of a handler, if a handler raised one.
-
-        Args:
-            said: The message of XLA about the run, which contains the number of the failure; by default any failure.
-        """
+        """``said``, the message of XLA, contains the number of the failure; by default any failure is raised."""
         numbers = list(self._failures) if said is None else [int(each) for each in _MARK.findall(said)]
         found = [error for number in numbers if (error := self._failures.pop(number, None)) is not None]
         if found:
@@ -122,14 +103,12 @@ def _computed(call: CustomCall, handler: Handler, arrays: list[np.ndarray[Any, A
 
 
 def _fits(given: Any, type_: ArgumentType | None) -> bool:
-    """Return whether a value is an array of a type; ``None`` for a token."""
     if type_ is None or given is None:
         return given is type_
     return isinstance(given, np.ndarray) and (given.dtype, given.shape) == (type_.dtype, type_.static_shape)
 
 
 def _read_only(operand: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return an operand, made read-only."""
     operand.flags.writeable = False
     return operand
 
@@ -141,23 +120,7 @@ def take_calls(
     callbacks: Callbacks,
     own: Collection[str] = (),
 ) -> bool:
-    """Replace the custom calls of ``module`` that XLA does not compute with calls of their handlers, in place.
-
-    Args:
-        program: The program of the module.
-        module: The module, of static shapes.
-        handlers: The handlers, by the targets of calls; they take precedence over those of XLA and the toolkit.
-        callbacks: Receives the functions that compute the calls.
-        own: Targets of calls that XLA removes from the program before code generation.
-
-    Returns:
-        Whether routines of LAPACK are among the calls that are left to XLA.
-
-    Raises:
-        EngineError: If nothing implements a call, it is not what calls of its target must be, or it is in a region in
-            which XLA does not support calls.
-        MissingExtraError: If a call needs scipy, which is not installed.
-    """
+    """In place; ``own`` targets are removed by XLA before code generation. Returns whether LAPACK is left to XLA."""
     provider = program.provider
     calls = [op for op in provider.walk(module) if str(op.name) == "stablehlo.custom_call"]
     within = _within_bodies(provider, module) if calls else {}
@@ -194,7 +157,6 @@ def take_calls(
 
 
 def _check(op: Operation, call: CustomCall, name: str, handlers: Mapping[str, Handler]) -> None:
-    """Raise an error unless a call may run without a handler."""
     if call.target not in RULES:
         known = f"there are handlers for {', '.join(sorted(handlers))}" if handlers else "no handlers were given"
         reserved = reserved_reason(call.target)
@@ -207,7 +169,7 @@ def _check(op: Operation, call: CustomCall, name: str, handlers: Mapping[str, Ha
 
 
 def _check_elements(provider: Provider, op: Operation, name: str, types: Iterable[ArgumentType | None]) -> None:
-    """Raise an error if the installed XLA passes values of a call wrongly to its handler, and the results back."""
+    """The installed XLA may pass narrow elements wrongly to a handler, and its results back."""
     narrow = [each.text for each in types if each is not None and _NARROW.fullmatch(each.storage)]
     if narrow and (missing := missing_part(provider, NARROW_ELEMENTS)) is not None:
         reason = f"its handler would get other values of {narrow[0]}; {missing}, or run it on the engine reference"
@@ -215,14 +177,7 @@ def _check_elements(provider: Provider, op: Operation, name: str, types: Iterabl
 
 
 def _own_handler(op: Operation, target: str, configurations: dict[str, str]) -> Handler | None:
-    """Return the toolkit's handler of a call; ``None`` if XLA computes it.
-
-    Args:
-        op: The call.
-        target: Its target.
-        configurations: Collects the configurations of the calls of Eigh, by the type of the operand: XLA expands all
-            calls with the same type as the first one.
-    """
+    """``None`` if XLA computes the call. XLA expands all calls of Eigh on one type like the first one."""
     if target == "Eigh":
         text = str(op.attributes["backend_config"])
         return None if configurations.setdefault(str(op.operands[0].type), text) == text else expanded_by_xla
@@ -230,13 +185,13 @@ def _own_handler(op: Operation, target: str, configurations: dict[str, str]) -> 
 
 
 def _keep(provider: Provider, op: Operation) -> None:
-    """Keep XLA from removing a call of the toolkit, such as an assertion, as unused."""
+    """XLA would remove a call of the toolkit, such as an assertion, as unused."""
     if not len(op.results) or str(op.attributes["call_target_name"].value).startswith("check."):
         op.attributes["has_side_effect"] = provider.ir.BoolAttr.get(True)
 
 
 def _prepare_lapack(provider: Provider, op: Operation, call: CustomCall) -> None:
-    """Register the routine of a call, and write its attributes where XLA reads them."""
+    """Writes the attributes where XLA reads them."""
     if call.target not in register_lapack():
         raise EngineError(f"{call}: {missing_routine(call.target)}")
     ir = provider.ir
@@ -249,7 +204,6 @@ def _prepare_lapack(provider: Provider, op: Operation, call: CustomCall) -> None
 
 
 def _takes_nothing(op: Operation) -> bool:
-    """Return whether an operand of a call is an array without elements."""
     types = [parse_value_type(str(each.type)) for each in op.operands]
     return any(isinstance(each, ArgumentType) and 0 in each.shape for each in types)
 
@@ -267,13 +221,12 @@ def _call_back(provider: Provider, op: Operation, index: int) -> None:
 
 
 def _has_array_aliases(op: Operation) -> bool:
-    """Return whether all aliases of a call are of arrays: XLA crashes on aliases of tokens, and of no results."""
+    """XLA crashes on aliases of tokens, and of no results."""
     types = [*op.operands, *op.results]
     return bool(len(op.results)) and all(isinstance(parse_value_type(str(each.type)), ArgumentType) for each in types)
 
 
 def _leaves(types: Iterable[ValueType]) -> Iterator[ArgumentType | None]:
-    """Yield the types of the leaves of values; ``None`` for tokens."""
     for type_ in types:
         if isinstance(type_, TupleType):
             yield from _leaves(type_.parts)
@@ -282,7 +235,7 @@ def _leaves(types: Iterable[ValueType]) -> Iterator[ArgumentType | None]:
 
 
 def _tokens(types: Iterable[ValueType]) -> Iterator[bool]:
-    """Yield for each leaf of results whether it is a token: XLA expects the elements of tuples separately."""
+    """XLA expects the elements of tuples separately."""
     for type_ in types:
         if isinstance(type_, TupleType):
             yield from _tokens(type_.parts)
@@ -291,7 +244,7 @@ def _tokens(types: Iterable[ValueType]) -> Iterator[bool]:
 
 
 def _body_around(op: Any) -> str | None:
-    """Return the op whose region contains ``op``, if XLA does not run that region in sequence."""
+    """The op whose region contains ``op``, if XLA does not run that region in sequence."""
     parent = op.operation.parent
     while parent is not None:
         if parent.name not in _RUN_AS_THEY_STAND:
@@ -301,7 +254,7 @@ def _body_around(op: Any) -> str | None:
 
 
 def _within_bodies(provider: Provider, module: Any) -> dict[str, str]:
-    """Return the functions that are called from regions that XLA does not run in sequence, with the ops of these."""
+    """Functions called from regions that XLA does not run in sequence, with the ops of these."""
     calls = [op for op in provider.walk(module) if str(op.name) in CALLEES]
     within: dict[str, str] = {}
     before = -1

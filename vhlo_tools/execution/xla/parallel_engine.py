@@ -26,15 +26,6 @@ from vhlo_tools.records import dataclass
 
 
 class XlaParallelEngine:
-    """XLA's compiler for the CPU, with a device for each partition of each replica.
-
-    Args:
-        program: The program, whose ``main`` has only arrays and tokens as arguments and results.
-        grid: The replicas and partitions.
-        handlers: The handlers of custom calls, by target.
-        in_process: Whether XLA runs in this process.
-    """
-
     def __init__(
         self, program: Program, grid: Grid, handlers: Mapping[str, Handler], *, in_process: bool = False
     ) -> None:
@@ -45,13 +36,11 @@ class XlaParallelEngine:
         self._compiled: dict[tuple[tuple[int, ...], ...], _CompiledReplicas] = {}
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
-        """Compile the program (see :meth:`ParallelEngine.prepare`)."""
         self._compile(tuple(shapes), timeout)
 
     def execute_parallel(
         self, inputs: Sequence[Sequence[Any]], timeout: float | None, probe: Probe | None
     ) -> tuple[tuple[Any, ...], ...]:
-        """Run the program (see :meth:`ParallelEngine.execute_parallel`)."""
         if probe is not None:
             raise EngineError(
                 f"{self._program.name}: XLA does not expose intermediate values: use the engine reference for probes"
@@ -98,13 +87,7 @@ class XlaParallelEngine:
 
 
 def splitting_of(program: Program, module: Module, grid: Grid) -> Devices | None:
-    """Return how XLA splits a program over the partitions of a grid; ``None`` if the program does not say how.
-
-    Args:
-        program: The program.
-        module: The module of the program.
-        grid: The grid.
-    """
+    """``None`` if the program does not say how."""
     if grid.partitions == 1:
         return None
     text = program.provider.text(module, largest_constant=0)
@@ -117,22 +100,13 @@ def splitting_of(program: Program, module: Module, grid: Grid) -> Devices | None
 
 @dataclass(frozen=True, slots=True)
 class _CompiledReplicas:
-    """A program compiled for inputs of certain shapes.
-
-    Attributes:
-        program: The compiled program.
-        callbacks: The functions that compute its custom calls.
-        results: The types of its results; ``None`` for a token.
-        running: The lock of runs with callbacks, whose exceptions belong to one run.
-    """
-
     program: LoadedProgram
     callbacks: Callbacks
-    results: tuple[ArgumentType | None, ...]
-    running: Lock
+    results: tuple[ArgumentType | None, ...]  # None for a token
+    running: Lock  # held by runs with callbacks, whose exceptions belong to one run
 
     def execute(self, inputs: Sequence[Sequence[Any]], timeout: float | None) -> tuple[tuple[Any, ...], ...]:
-        """Run the program, and return the results of each device, or whole results."""
+        """The results of each device, or whole results."""
         if self.callbacks.functions:
             with self.running:
                 given = self.program.call(inputs, timeout)

@@ -31,30 +31,13 @@ _COMPILED: Final = re.compile(r"mhlo\.(bitcast|fusion)\b")
 
 @dataclass(frozen=True, slots=True)
 class PreparedForXla:
-    """A program as XLA accepts it.
-
-    Attributes:
-        module: The module, whose ``main`` has only arrays of static shapes as arguments and results.
-        results: The types of the results of the program's own ``main``, in full; ``None`` for a token.
-        opened: The bounded dimensions of each array result, whose sizes follow the results.
-    """
-
-    module: Module
-    results: tuple[ArgumentType | None, ...]
-    opened: OpenDimensions
+    module: Module  # its main has only arrays of static shapes
+    results: tuple[ArgumentType | None, ...]  # of the program's own main, in full; None for a token
+    opened: OpenDimensions  # bounded dimensions of each array result, whose sizes follow the results
 
 
 def prepared(program: Program, shapes: Sequence[tuple[int, ...]], *, bounded: bool = False) -> PreparedForXla:
-    """Return a program prepared for inputs of given shapes.
-
-    Args:
-        program: The program, whose ``main`` has only arrays and tokens as arguments and results.
-        shapes: The shapes of the array arguments.
-        bounded: Whether bounded dimensions may remain, so that results are followed by their sizes.
-
-    Raises:
-        EngineError: If XLA cannot run the program, or not with these inputs.
-    """
+    """If ``bounded`` dimensions may remain, results are followed by their sizes."""
     provider, name = program.provider, program.name
     module = provider.as_module(program.load())
     _, results = _signature(main_of(module, name))
@@ -81,18 +64,7 @@ def prepared(program: Program, shapes: Sequence[tuple[int, ...]], *, bounded: bo
 def rewrite_here(
     bytecode: memoryview, provider: str, name: str, shapes: Sequence[tuple[int, ...]], bounded: bool = False
 ) -> bytes:
-    """Return a program with static shapes and without tokens, rewritten in this process.
-
-    Args:
-        bytecode: The program.
-        provider: The import prefix of the bindings.
-        name: The name of the program in messages.
-        shapes: The shapes of the array arguments.
-        bounded: Whether bounded dimensions may remain.
-
-    Raises:
-        EngineError: If the program cannot be rewritten, or does not match the shapes.
-    """
+    """Called in a child process, because the passes crash on some programs."""
     program = load_program(bytes(bytecode), name=name, provider=provider, trusted=True)
     bindings = program.provider
     module = bindings.as_module(program.load())
@@ -123,7 +95,6 @@ def rewrite_here(
 
 
 def _is_rewritten(text: str) -> bool:
-    """Return whether a program, printed as ``text``, is rewritten by passes of the library."""
     plain = not (has_bounds(text) or is_quantized(text) or is_dynamic(text))
     return not plain or _RESOURCE in text or _COMPILED.search(text) is not None
 
@@ -139,7 +110,7 @@ def _signature(main: Operation) -> tuple[list[ValueType], list[ValueType]]:
 
 
 def _drop_tokens(provider: Provider, module: Module, main: Operation) -> None:
-    """Remove tokens from arguments and results of ``main``, in place; token arguments become ops in its body."""
+    """Token arguments become ops in the body of ``main``."""
     function_type = main.attributes["function_type"].value
     if not any(_is_token(each) for each in (*function_type.inputs, *function_type.results)):
         return
@@ -167,7 +138,6 @@ def _drop_tokens(provider: Provider, module: Module, main: Operation) -> None:
 
 
 def _without_tokens(config: AliasConfig) -> AliasConfig:
-    """Return the aliases and donors of a ``main`` after the removal of tokens."""
     parameters = [number for number, each in enumerate(config.signature.parameters) if not isinstance(each, Opaque)]
     results = [(index, each) for index, each in leaves(config.signature.result) if not isinstance(each, Opaque)]
     places = {index: () if len(results) == 1 else (number,) for number, (index, _) in enumerate(results)}

@@ -22,17 +22,6 @@ from vhlo_tools.rewriting import Rewriter, apply_patterns, patterns_of
 
 
 def flatten_grid(provider: Provider, module: ModuleOp, grid: Grid, name: str) -> None:
-    """Rewrite a program for a grid as one for replicas, one for each device, in place.
-
-    Args:
-        provider: The bindings.
-        module: The program.
-        grid: The grid.
-        name: The name of the program in messages.
-
-    Raises:
-        EngineError: If the groups of a collective do not match these devices.
-    """
     meshes = meshes_of(module)
     apply_patterns(provider, module, patterns_of(dict.fromkeys(_IDS, partial(_of_device, partitions=grid.partitions))))
     with module.context:

@@ -23,16 +23,6 @@ _NARROW: Final = re.compile(r"(f4E2M1FN|f6E2M3FN|f6E3M2FN)\b")
 
 
 def check_ops(provider: Provider, module: Any, name: str) -> None:
-    """Raise an error if a module contains an op that XLA cannot run.
-
-    Args:
-        provider: The bindings.
-        module: The module.
-        name: The name of the program in messages.
-
-    Raises:
-        EngineError: If there is such an op, which the message names with its location, or a limit of XLA is exceeded.
-    """
     ops = provider.walk(module)
     graph = CallGraph(ops)
     for op in ops:
@@ -62,12 +52,6 @@ def _reason(provider: Provider, op: Operation, recursive: frozenset[str]) -> str
 
 
 def refused(program: Program, failure: XlaFailure) -> EngineError:
-    """Return the error for a program that XLA does not compile.
-
-    Args:
-        program: The program.
-        failure: The error of XLA.
-    """
     said = str(failure)
     if narrow := sorted(set(_NARROW.findall(program.provider.text(program.load())))):
         library = program.provider.library.name

@@ -1,7 +1,7 @@
 """Workarounds for ops that XLA compiles incorrectly on a CPU, or crashes on: other forms with the same meaning.
 
 Each was measured with jaxlib 0.10.2; 0.12.0.1 still needs all but wide indices and the index of a ``scatter`` without
-one. What reproduces them is in ``docs/upstream-findings.md``.
+one. Reproducers are in ``docs/upstream-findings.md``.
 """
 
 from __future__ import annotations
@@ -25,25 +25,11 @@ _NOT_INLINED: Final = '{inlineable = "false"}'
 
 
 def work_around(provider: Provider, module: ModuleOp, name: str) -> None:
-    """Rewrite ops that XLA compiles incorrectly, in place.
-
-    Args:
-        provider: The bindings.
-        module: The program.
-        name: The name of the program in messages.
-
-    Raises:
-        MLIRFailure: If the rewritten module is not valid.
-    """
     apply_required(provider, module, WORKAROUNDS, name)
 
 
 def _one_by_one(rewriter: Rewriter) -> list[Any] | None:
-    """Exchange operands one by one, those of two bits as bytes.
-
-    XLA treats an exchange of several operands as that of a tuple whose elements are the parts; and it gathers several
-    arrays of narrow elements along the first dimension, regardless of the dimension that the program specifies.
-    """
+    """XLA treats several operands as a tuple of the parts, and gathers several narrow arrays along dimension 0 only."""
     operands = tensors(rewriter)
     if len(operands) == 1 and not _is_of_two_bits(operands[0]):
         return None
@@ -56,7 +42,7 @@ def _one_by_one(rewriter: Rewriter) -> list[Any] | None:
 
 
 def _concatenate(rewriter: Rewriter) -> list[Any] | None:
-    """Concatenate elements of two bits as bytes, because XLA crashes on them."""
+    """XLA crashes on elements of two bits; they are concatenated as bytes."""
     operands = tensors(rewriter)
     if not _is_of_two_bits(operands[0]):
         return None
@@ -66,7 +52,7 @@ def _concatenate(rewriter: Rewriter) -> list[Any] | None:
 
 
 def _rng_bit_generator(rewriter: Rewriter) -> list[Any] | None:
-    """Generate bits as unsigned integers, because XLA returns these regardless of the type in the program."""
+    """XLA returns unsigned integers regardless of the type in the program."""
     state, drawn = (result.type for result in rewriter.op.results)
     bits = rewriter.integer(drawn.element_type.width, unsigned=True)
     if bits == drawn.element_type:
@@ -77,13 +63,13 @@ def _rng_bit_generator(rewriter: Rewriter) -> list[Any] | None:
 
 
 def _dynamic_update_slice(rewriter: Rewriter) -> list[Any] | None:
-    """Compute the update before the operand is overwritten, because it may be computed from that operand."""
+    """The update may be computed from the operand, so it is computed before the operand is overwritten."""
     _set_apart(rewriter, 1)
     return signed_from(2)(rewriter)
 
 
 def _sort(rewriter: Rewriter) -> None:
-    """Hide iotas from XLA, which takes any for the positions along the sorted dimension, and the sort for a top-k."""
+    """XLA takes any iota for the positions along the sorted dimension, and the sort for a top-k; iotas are hidden."""
     op = rewriter.op
     sorted_along = int(op.attributes["dimension"].value) if "dimension" in op.attributes else -1
     for number, value in enumerate(op.operands):
@@ -94,10 +80,10 @@ def _sort(rewriter: Rewriter) -> None:
 
 
 def _scatter(rewriter: Rewriter) -> list[Any] | None:
-    """Give a scatter an index, of a wide type, and operands that XLA takes for different values.
+    """XLA handles three forms of indices and operands incorrectly.
 
-    XLA does not apply all updates of a scatter whose index vectors are empty, compares narrow indices with sizes that
-    they cannot have, and updates operands of one value in one place.
+    It does not apply all updates if index vectors are empty, compares narrow indices with sizes that they cannot have,
+    and updates operands of one value in one place.
     """
     op = rewriter.op
     count = len(op.operands) // 2
@@ -125,10 +111,10 @@ def _scatter(rewriter: Rewriter) -> list[Any] | None:
 
 
 def _set_apart(rewriter: Rewriter, number: int, calls: int = 1) -> None:
-    """Pass an operand through calls of a function that returns it, which XLA is told not to inline.
+    """XLA does not inline the calls, and so fuses the op with nothing that computes the operand.
 
-    XLA then fuses the op with nothing that computes the operand. An ``optimization_barrier`` is not enough: up to some
-    release after jaxlib 0.10.2, XLA removes it before it fuses ops.
+    An ``optimization_barrier`` is not enough: up to some release after jaxlib 0.10.2, XLA removes it before it fuses
+    ops.
     """
     operands = rewriter.op.operands
     type_ = operands[number].type
@@ -145,7 +131,6 @@ def _is_of_two_bits(value: Tensor) -> bool:
 
 
 def _wide(rewriter: Rewriter, type_: Any) -> Any:
-    """Return a type, with bytes instead of elements of two bits."""
     if not rewriter.is_integer(type_, 2):
         return type_
     return rewriter.tensor(rewriter.shape(type_), rewriter.integer(8, unsigned=type_.element_type.is_unsigned))

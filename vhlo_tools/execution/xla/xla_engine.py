@@ -27,13 +27,7 @@ _T = TypeVar("_T")
 
 
 class XlaEngine:
-    """XLA's compiler for the CPU. Results that overwrite inputs are in the memory of these on its device.
-
-    Args:
-        program: The program, whose ``main`` has only arrays and tokens as arguments and results.
-        handlers: The handlers of custom calls, by target.
-        in_process: Whether XLA runs in this process.
-    """
+    """Results that overwrite inputs are in the memory of these on its device."""
 
     def __init__(self, program: Program, handlers: Mapping[str, Handler], *, in_process: bool = False) -> None:
         self._program = program
@@ -42,11 +36,9 @@ class XlaEngine:
         self._compiled: dict[tuple[tuple[int, ...], ...], _Compiled] = {}
 
     def prepare(self, shapes: Sequence[tuple[int, ...]], timeout: float | None = None) -> None:
-        """Compile the program (see :meth:`Engine.prepare`)."""
         self._compile(tuple(shapes), timeout)
 
     def call(self, arrays: Sequence[np.ndarray[Any, Any]], timeout: float | None) -> list[np.ndarray[Any, Any] | None]:
-        """Run the program (see :meth:`Engine.call`)."""
         compiled = self._compile(tuple([each.shape for each in arrays]), timeout)
         try:
             return compiled.with_tokens(compiled.program.call(arrays, timeout))
@@ -54,7 +46,6 @@ class XlaEngine:
             raise self._failed(failure, compiled) from failure
 
     def execute(self, arguments: Values, aliased: Sequence[Aliased], timeout: float | None, probe: Probe | None) -> Ran:
-        """Run the program (see :meth:`Engine.execute`)."""
         if probe is not None:
             raise EngineError(
                 f"{self._program.name}: XLA does not expose intermediate values: use the engine reference for probes"
@@ -126,19 +117,10 @@ class XlaEngine:
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A program compiled for inputs of certain shapes.
-
-    Attributes:
-        program: The compiled program.
-        callbacks: The functions that compute its custom calls.
-        tokens: For each result, whether it is a token, which XLA does not return.
-    """
-
     program: LoadedProgram
     callbacks: Callbacks
-    tokens: tuple[bool, ...]
+    tokens: tuple[bool, ...]  # for each result, whether it is a token, which XLA does not return
 
     def with_tokens(self, results: Iterable[_T]) -> list[_T | None]:
-        """Return array results with ``None`` for each token."""
         pending = iter(results)
         return [None if token else next(pending) for token in self.tokens]

@@ -23,12 +23,11 @@ _LONGEST_NAME: Final = 1 << 16
 
 
 def is_hlo_proto(data: View) -> bool:
-    """Return whether ``data`` is HLO, by its beginning: names, and a computation with an instruction."""
+    """Judge by the beginning: names, and a computation with an instruction."""
     return find_hlo_module(data) is not None
 
 
 def find_hlo_module(data: View) -> View | None:
-    """Return the ``HloModuleProto`` in ``data``; ``None`` if there is none."""
     try:
         whole = Message(data, "HLO")
         if _is_module(whole):
@@ -42,7 +41,6 @@ def find_hlo_module(data: View) -> View | None:
 
 
 def _is_module(message: Message) -> bool:
-    """Return whether a message begins like a module."""
     fields = message.fields()
     for wanted in (_NAME, _ENTRY):
         number, value = next(fields, (0, 0))

@@ -1,4 +1,4 @@
-"""The header of an HLO module: what its text and its protocol buffer have in common."""
+"""Header of an HLO module: the common part of its text and its protocol buffer."""
 
 from __future__ import annotations
 
@@ -12,16 +12,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HloHeader:
-    """The header of an HLO module.
-
-    Attributes:
-        name: The name of the module.
-        aliases: The outputs that may, or must, be written over inputs.
-        donors: The donated inputs that are not bound to an output.
-        signature: The shapes of the parameters and of the result; ``None`` if the module does not contain them.
-    """
+    """The header of an HLO module."""
 
     name: str
     aliases: tuple[Alias, ...]
-    donors: tuple[Donor, ...]
-    signature: Signature | None
+    donors: tuple[Donor, ...]  # donated inputs that are not bound to an output
+    signature: Signature | None  # None if the module does not contain the shapes

@@ -41,24 +41,16 @@ _LONGEST_SIZE: Final = 21
 
 
 def read_hlo_text(text: str) -> HloHeader:
-    """Return the header of HLO text, without XLA.
+    """Return the header, without XLA.
 
-    The signature is that of ``entry_computation_layout`` in the first line or, where that is missing, of the
-    instructions of the entry computation; ``None`` if these have a form that is not known here.
-
-    Raises:
-        AliasError: If the first line has another form.
+    The signature is that of ``entry_computation_layout`` or, where that is missing, of the instructions of the entry
+    computation; ``None`` if these have an unknown form.
     """
     header = parse_header(text.lstrip().partition("\n")[0])
     return header if header.signature else replace(header, signature=_entry_signature(text))
 
 
 def parse_header(line: str) -> HloHeader:
-    """Parse the first line of HLO text.
-
-    Raises:
-        AliasError: If ``line`` does not have this form.
-    """
     match = _HEAD.match(line)
     if match is None:
         raise AliasError(f"{line[:60]!r} is not the first line of HLO text: expected HloModule NAME, ...")
@@ -72,11 +64,7 @@ def parse_header(line: str) -> HloHeader:
 
 
 def with_long_aliases(text: str) -> str:
-    """Return HLO text with its aliases in the long form, the only one that XLA's own parser reads.
-
-    Raises:
-        AliasError: If they have neither form.
-    """
+    """Write aliases in the long form, the only one that XLA's own parser reads."""
     end = text.find("\n")
     line = text if end < 0 else text[:end]
     found = _attribute(line, _ALIASES)

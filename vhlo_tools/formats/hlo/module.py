@@ -38,11 +38,7 @@ ELEMENT_TYPES: Final = dict(
 
 
 def read_hlo_module(data: View) -> HloHeader:
-    """Return the name, parameters, result and aliases of an ``HloModuleProto``, as in the first line of its text.
-
-    Raises:
-        MalformedArtifactError: If the message is damaged.
-    """
+    """Return the same facts as the first line of the module's text."""
     module = Message(data, "HLO")
     name, signature = "", None
     aliases: list[Alias] = []

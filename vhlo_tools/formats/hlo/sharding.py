@@ -59,11 +59,7 @@ def _joined(numbers: Sequence[int]) -> str:
 
 
 def _fields(message: View) -> dict[int, list[int]]:
-    """Return the numbers in a message by field, packed or not; those in nested messages are omitted.
-
-    Raises:
-        MalformedArtifactError: If the message is damaged.
-    """
+    """Return numbers by field, packed or not; those in nested messages are omitted."""
     fields: dict[int, list[int]] = {}
     for number, value in Message(message, "sharding").fields():
         if isinstance(value, int):

@@ -90,7 +90,7 @@ class JaxExport:
 
 
 def is_jax_export(data: View) -> bool:
-    """Return whether ``data`` is a jax.export file: whether MLIR bytecode is found in the field for the artifact."""
+    """Whether MLIR bytecode is found in the field for the artifact."""
     try:
         return bytes(_root(data).bytes(_MODULE)[: len(MAGIC)]) == MAGIC
     except MalformedArtifactError:
@@ -98,28 +98,14 @@ def is_jax_export(data: View) -> bool:
 
 
 def decode_jax_export(data: Buffer) -> JaxExport:
-    """Read a jax.export file.
-
-    Raises:
-        MalformedArtifactError: If ``data`` is not a jax.export file, or is damaged.
-    """
     return _decode(_root(view(data)))
 
 
 def replace_modules(data: Buffer, replace: Callable[[int, View], Sequence[Chunk]]) -> list[Chunk]:
-    """Return a jax.export file in pieces, with the artifacts replaced and everything else unchanged.
+    """Return a file in pieces, with the artifacts replaced; ``replace`` gets 0 for the function, 1 for its vjp etc.
 
-    A file with fields that this version of the toolkit does not know, as a newer jax may write, grows by the size of a
-    larger artifact, and has zeros in place of the old one (see :func:`~.flatbuffer_editing.replace_vectors`).
-
-    Args:
-        data: The file.
-        replace: Returns the new artifact in pieces, given 0 for the function, 1 for its vector-Jacobian product and so
-            on, and the bytes of the old artifact.
-
-    Raises:
-        MalformedArtifactError: If ``data`` is not a jax.export file, or is damaged.
-        InvalidProgramError: If the result would be larger than the format allows.
+    With fields unknown to this toolkit, as a newer jax may write, a larger artifact makes the file grow by its whole
+    size, with zeros in place of the old one (see :func:`~.flatbuffer_editing.replace_vectors`).
     """
     root = _root(view(data))
     replacements = {}

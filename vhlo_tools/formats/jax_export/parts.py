@@ -1,6 +1,6 @@
-"""The parts of a jax.export file that not every release of jax reads, or writes.
+"""Parts of a jax.export file that not every release of jax reads, or writes.
 
-Source: ``jax/_src/export/serialization.py`` of the releases. Which release reads which part is data, in
+Source: ``jax/_src/export/serialization.py`` of the releases. The releases that read each part are data, in
 ``dialect_specs/jax_export/parts.toml``.
 """
 
@@ -20,12 +20,9 @@ _CUSTOM = 5
 
 
 def parts_of(export: JaxExport) -> dict[tuple[str, str], None]:
-    """Return the parts of a file, each as an id with a value, which is empty where the id says all.
+    """Return the parts as ids with a value, which is empty where the id says all.
 
     Only the function is examined: jax reads the derivatives in a file when they are called.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged in these parts.
     """
     return dict.fromkeys(_parts(export.table.again(), export))
 

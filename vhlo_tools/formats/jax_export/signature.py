@@ -1,4 +1,4 @@
-"""The signature of a function in a jax.export file: its arguments and results in their trees, types and shardings.
+"""Signature of a function in a jax.export file: its arguments and results in their trees, types and shardings.
 
 JAX's calling convention (https://docs.jax.dev/en/latest/501/export.html) defines the arguments of ``main``: an index of
 the platform if there are several, a token for each ordered effect, and the arguments that were kept. Dimension
@@ -28,48 +28,27 @@ _DEEPEST: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class JaxValue:
-    """An argument or a result.
+    """An argument or a result."""
 
-    Attributes:
-        path: Its expression in the caller, such as ``args[0]['weights']``.
-        type: Its type as jax prints it, such as ``f32[b,4]``.
-        sharding: Its sharding over devices, if it is specified.
-        main: Its number among the arguments or results of ``main``; ``None`` for an argument that was dropped.
-    """
-
-    path: str
-    type: str
+    path: str  # expression in the caller, such as ``args[0]['weights']``
+    type: str  # as jax prints it, such as ``f32[b,4]``
     sharding: str | None
-    main: int | None
+    main: int | None  # number among the arguments or results of ``main``; None if dropped
 
 
 @dataclass(frozen=True, slots=True)
 class JaxSignature:
-    """The arguments and results of a function, and of the ``main`` to which it was lowered.
+    """Arguments and results of a function, and of the ``main`` to which it was lowered."""
 
-    Attributes:
-        in_tree: The tree of the arguments, ``((positional, ...), {keyword: ...})``.
-        out_tree: The tree of the results.
-        arguments: The leaves of ``in_tree``.
-        results: The leaves of ``out_tree``.
-        main_arguments: A description of each argument of ``main``.
-        main_results: A description of each result of ``main``.
-    """
-
-    in_tree: str
+    in_tree: str  # ``((positional, ...), {keyword: ...})``
     out_tree: str
-    arguments: tuple[JaxValue, ...]
-    results: tuple[JaxValue, ...]
-    main_arguments: tuple[str, ...]
-    main_results: tuple[str, ...]
+    arguments: tuple[JaxValue, ...]  # leaves of ``in_tree``
+    results: tuple[JaxValue, ...]  # leaves of ``out_tree``
+    main_arguments: tuple[str, ...]  # descriptions
+    main_results: tuple[str, ...]  # descriptions
 
 
 def read_signature(export: JaxExport) -> JaxSignature:
-    """Return the signature of a function.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged in these parts.
-    """
     table = export.table.again()
     in_types, out_types = _types(table, "in"), _types(table, "out")
     in_tree, in_paths = _tree(table, "in_tree", in_types, "args", ("args", "kwargs"))
@@ -94,7 +73,6 @@ def read_signature(export: JaxExport) -> JaxSignature:
 
 
 def _types(table: Table, side: str) -> list[str]:
-    """Return the types of arguments or results."""
     indices = table.numbers(f"{side}_avals_idxs")
     if not indices:
         return [_type(each) for each in table.tables(f"{side}_avals")]
@@ -177,15 +155,7 @@ def _chosen(table: Table, choices: list[str], index: int) -> str:
 
 
 def _tree(table: Table, name: str, types: list[str], path: str, names: tuple[str, ...] = ()) -> tuple[str, list[str]]:
-    """Return a tree as text, with the types for its leaves, and the path of each leaf.
-
-    Args:
-        table: The table that contains the tree.
-        name: The field of the tree.
-        types: The types of its leaves.
-        path: The path of its root.
-        names: The paths of the children of its root, if they do not derive from ``path``.
-    """
+    """Return a tree as text, and the path of each leaf; ``names`` are paths of the root's children if irregular."""
     root = table.table(name)
     if root is None:
         return "", [f"{path}[{index}]" for index in range(len(types))]

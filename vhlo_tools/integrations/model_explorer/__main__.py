@@ -1,4 +1,4 @@
-"""``python -m vhlo_tools.integrations.model_explorer MODEL``: Model Explorer with a program and what is known of it."""
+"""``python -m vhlo_tools.integrations.model_explorer MODEL``: start Model Explorer with a program and its node data."""
 
 from __future__ import annotations
 

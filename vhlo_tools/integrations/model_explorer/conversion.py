@@ -1,4 +1,4 @@
-"""The graph of a program as graphs of Model Explorer: one for each function.
+"""Convert the graph of a program to graphs of Model Explorer: one for each function.
 
 Source: ``graph_builder.py`` of ai-edge-model-explorer, which says what each field means.
 """
@@ -28,17 +28,10 @@ _SLASH: Final = "\N{DIVISION SLASH}"
 
 
 def model_graphs(graph: ProgramGraph, form: Form = "stablehlo") -> list[Any]:
-    """Return a program as a list of ``Graph`` of Model Explorer, one for each function.
+    """Return a ``Graph`` of Model Explorer for each function; a call leads to the graph of its function.
 
-    Groups are those of :mod:`vhlo_tools.graphs`: regions and source lines. A call leads to the graph of its function.
-
-    Args:
-        graph: The program.
-        form: ``stablehlo``: names, types and attributes as in StableHLO programs; ``vhlo``: as in the file.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged.
-        MissingExtraError: If Model Explorer is not installed.
+    Groups are those of :mod:`vhlo_tools.graphs`. The form ``stablehlo`` has names as in programs, ``vhlo`` as in the
+    file.
     """
     require_extra("model-explorer", PURPOSE, "model_explorer")
     texts = _StableHlo(graph) if form == "stablehlo" else _Vhlo(graph)
@@ -47,7 +40,7 @@ def model_graphs(graph: ProgramGraph, form: Form = "stablehlo") -> list[Any]:
 
 
 def functions(graph: ProgramGraph) -> Iterator[Group]:
-    """Yield the functions of a program; and last a group of what stands outside of them, if anything does."""
+    """Yield the functions of a program, and last a group of the ops outside of them, if there are any."""
     whole = graph.groups
     found = [each for each in whole.walk() if each.kind == "function"]
     yield from found
@@ -57,7 +50,7 @@ def functions(graph: ProgramGraph) -> Iterator[Group]:
 
 
 def _outside(whole: Group) -> Iterator[int | Group]:
-    """Yield what stands beside functions; of very many, they are in runs."""
+    """Yield the ops and groups beside functions; very many of them are in runs."""
     for each in whole.members:
         if isinstance(each, int):
             yield each
@@ -68,22 +61,19 @@ def _outside(whole: Group) -> Iterator[int | Group]:
 
 
 def graph_id(function: Group) -> str:
-    """Return the name of the graph of a function."""
     return function.label.removeprefix("@")
 
 
 def op_id(op: int) -> str:
-    """Return the id of the node of an op."""
     return f"op{op}"
 
 
 def argument_id(value: int) -> str:
-    """Return the id of the node of an argument of a block."""
     return f"value{value}"
 
 
 def _short(group: Group) -> str:
-    """Return the name of a group: of a source line without the folders of its file."""
+    """Leave out the folders of the file of a source line."""
     label = group.label.rpartition("/")[2] if group.kind == "line" else group.label
     return label.replace("/", _SLASH)
 
@@ -144,7 +134,6 @@ class _Function:
         self._about: dict[str, dict[str, str]] = {}
 
     def graph(self) -> Any:
-        """Return the graph of the function."""
         pending: list[tuple[Group, str]] = [(self._root, "")]
         while pending:
             group, namespace = pending.pop()
@@ -195,7 +184,7 @@ class _Function:
         )
 
     def _facts(self, op: int) -> Iterator[tuple[str, str]]:
-        """Yield what is known of an op beside its attributes."""
+        """Yield the facts about an op beside its attributes."""
         introduced = self._graph.introduced(op)
         yield "introduced in", str(introduced) if introduced else "unknown to vhlo_tools"
         label, stack = self._graph.label(op), self._graph.stack(op)

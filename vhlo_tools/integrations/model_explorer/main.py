@@ -1,4 +1,4 @@
-"""The extension that Model Explorer loads: it takes the module ``main`` of what ``--extensions`` names.
+"""The extension that Model Explorer loads: it takes the module ``main`` of the package that ``--extensions`` names.
 
 Two adapters show an artifact as StableHLO and as VHLO; providers of node data colour the nodes.
 """
@@ -31,10 +31,10 @@ from vhlo_tools.integrations.model_explorer.node_data import NodeDataKind, node_
 if TYPE_CHECKING:
     # Model Explorer says no types; its classes register those that are derived from them.
     class Adapter:
-        """What opens files."""
+        """A class that opens files."""
 
     class NodeDataProvider:
-        """What computes data of nodes."""
+        """A class that computes data of nodes."""
 
 else:
     from model_explorer import Adapter, NodeDataProvider
@@ -53,7 +53,7 @@ _KINDS: Final[dict[str, NodeDataKind]] = {
 
 @lru_cache(maxsize=4)
 def _graph(path: str, stamp: tuple[int, int]) -> ProgramGraph:
-    """Return the graph of a file; ``stamp``, its time and size, tells that it was replaced."""
+    """``stamp``, the time and size of the file, tells that it was replaced."""
     return program_graph(Artifact.open(path))
 
 
@@ -77,7 +77,6 @@ class StableHloAdapter(Adapter):
     )
 
     def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
-        """Return the graphs of a file."""
         return _converted(model_path, "stablehlo")
 
 
@@ -92,7 +91,6 @@ class VhloAdapter(Adapter):
     )
 
     def convert(self, model_path: str, settings: dict[str, Any]) -> ModelExplorerGraphs:
-        """Return the graphs of a file."""
         return _converted(model_path, "vhlo")
 
 
@@ -125,7 +123,7 @@ class NodeData(NodeDataProvider):
     ]
 
     def get_config_editors(self, provider_id: str) -> GetConfigEditorsResult:
-        """Return what the user is asked for: the target of findings."""
+        """Only findings ask the user for something: their target."""
         if _KINDS[provider_id] != "findings":
             return GetConfigEditorsResult(configEditors=[])
         asked = TextInputConfigEditor(
@@ -140,7 +138,7 @@ class NodeData(NodeDataProvider):
     def run(
         self, provider_id: str, model_path: str, graph_id: str, config_values: dict[str, Any], graph: Any
     ) -> NodeDataProviderResult:
-        """Return the data of the nodes of one graph, or what is wrong with the file or the target."""
+        """Return the data of the nodes of one graph, or the error in the file or the target."""
         kind = _KINDS[provider_id]
         try:
             target = None

@@ -1,4 +1,4 @@
-"""What vhlo_tools knows of ops and arguments, as data that Model Explorer shows on nodes and in tables."""
+"""Facts about ops and arguments, as data that Model Explorer shows on nodes and in tables."""
 
 from __future__ import annotations
 
@@ -38,17 +38,10 @@ class _Result(NamedTuple):
 
 
 def node_data(graph: ProgramGraph, kind: NodeDataKind, *, target: Version | None = None) -> dict[str, Any]:
-    """Return data of nodes for the graphs of a program, a ``GraphNodeData`` of Model Explorer by the id of each graph.
+    """Return a ``GraphNodeData`` of Model Explorer by the id of each graph.
 
-    Args:
-        graph: The program.
-        kind: ``introductions``: the version that brought each op with its features; ``findings``: the features that
-            stand in the way of ``target``, with their levels; ``aliases``: the aliases and donors of arguments.
-        target: The version for findings, by default the oldest with guarantees.
-
-    Raises:
-        MalformedArtifactError: If the file is damaged.
-        MissingExtraError: If Model Explorer is not installed.
+    The data are ``introductions``, the version that brought each op with its features; ``findings``, the features that
+    exclude ``target`` (by default the oldest version with guarantees); or ``aliases``, with donors.
     """
     require_extra("model-explorer", PURPOSE, "model_explorer")
     from model_explorer import node_data_builder
@@ -94,7 +87,7 @@ def _introductions(graph: ProgramGraph, function: Group) -> Iterator[_Result]:
 
 
 def _place(version: Version, oldest: Version, newest: Version) -> float:
-    """Return the place of a version between two others: 0 for the first, 1 for the second."""
+    """Return the position of a version between two others: 0 for the first, 1 for the second."""
     first, last = (each.major * 100 + each.minor for each in (oldest, newest))
     return min(max((version.major * 100 + version.minor - first) / max(last - first, 1), 0.0), 1.0)
 

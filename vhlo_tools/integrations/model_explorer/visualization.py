@@ -1,4 +1,4 @@
-"""A server of Model Explorer with programs in it, and with what is known of them as data of their nodes."""
+"""Server of Model Explorer with programs, and data of their nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export of modules, programs of torch.export and their files as artifacts."""
+"""Export modules, programs of torch.export and their files as artifacts."""
 
 from __future__ import annotations
 
@@ -111,24 +111,6 @@ def open_model(
     """Export an ``ExportedProgram`` of torch.export, or a ``.pt2`` file, by path or bytes.
 
     torch unpickles parts of the file: open only trusted files.
-
-    Args:
-        source: The program.
-        target: As in :func:`export`, like all arguments that follow.
-        weights: ``constants`` or ``arguments``.
-        importer: ``auto``, ``torchax`` or ``torch-mlir``.
-        import_timeout: As in :func:`export`.
-        import_memory: As in :func:`export`.
-        name: The name of the program in messages.
-        options: See :class:`vhlo_tools.program.ExportOptions`.
-
-    Raises:
-        MissingExtraError: If torch or the importer is not installed.
-        ProviderError: If the importer cannot be imported beside this torch.
-        InvalidProgramError: If torch cannot read it, or it cannot be exported.
-        UnsupportedFeatureError: If it contains something that no artifact can represent.
-        DowngradeError: If it needs a feature newer than the target.
-        UnknownTargetError: If the target is unknown, or a version that the library cannot write.
     """
     require_extra("torch", _PURPOSE, "torch")
     if isinstance(source, str | PathLike):

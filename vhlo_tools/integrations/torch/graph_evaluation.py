@@ -1,4 +1,4 @@
-"""Evaluation of graphs of torch.export on values of JAX, op by op, with the ops of torchax."""
+"""Evaluate graphs of torch.export on values of JAX, op by op, with the ops of torchax."""
 
 from __future__ import annotations
 
@@ -25,27 +25,14 @@ class GraphEvaluator:
 
     Each result gets the type that torch recorded for it, and must have the shape: torchax follows JAX's rules of
     promotion in places.
-
-    Attributes:
-        operators: The table of torchax: its ``Operator`` by overload or packet of overloads.
-        element_types: The types of JAX by those of torch.
-        name: The name of the program in messages.
     """
 
-    operators: Mapping[Any, Any]
-    element_types: Mapping[Any, Any]
-    name: str
+    operators: Mapping[Any, Any]  # torchax's ``Operator`` by overload or packet of overloads
+    element_types: Mapping[Any, Any]  # types of JAX by those of torch
+    name: str  # of the program, in messages
 
     def evaluate(self, module: GraphModule, values: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the outputs of a graph.
-
-        Args:
-            module: The graph.
-            values: The values of its placeholders, in order.
-
-        Raises:
-            InvalidProgramError: If torchax has no op for a node, or one that fails; with the op and its line.
-        """
+        """``values`` are those of the placeholders, in order; an op that torchax lacks is an error with its line."""
         import torch
 
         results: dict[Node, Any] = {}
@@ -87,7 +74,6 @@ class GraphEvaluator:
         return self._checked(node, node.meta.get("val"), found)
 
     def _function(self, node: Node) -> Callable[..., Any]:
-        """Return the function that computes a node."""
         import torch
 
         target: Any = node.target
@@ -111,7 +97,7 @@ class GraphEvaluator:
         raise self._refusal(node, "torchax does not have it")
 
     def _checked(self, node: Node, recorded: Any, found: Any) -> Any:
-        """Return a result with the types that torch recorded."""
+        """Give a result the types that torch recorded."""
         import jax.numpy as jnp
         import torch
 
@@ -187,7 +173,7 @@ _PYTHON: Final[dict[str, Callable[..., Any]]] = {
 
 
 def _nothing(*_: Any, **__: Any) -> None:
-    """Do nothing: an assertion on sizes, which torch.export has checked."""
+    """An assertion on sizes needs no code: torch.export has checked it."""
 
 
 def _copy(value: Any, *_: Any, **__: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The importers of torch programs, behind one interface, and the choice among them."""
+"""Importers of torch programs, behind one interface, and the choice among them."""
 
 from __future__ import annotations
 
@@ -26,46 +26,23 @@ MEMORY: Final = 8 << 30
 
 @dataclass(frozen=True, slots=True)
 class ImportSettings:
-    """How programs are imported.
-
-    Attributes:
-        importer: The importer; ``auto`` is torchax if it can be imported, otherwise torch-mlir, and the other one for
-            programs that the first refuses.
-        constants: Whether weights become constants.
-        limits: The limits of the child process for torch-mlir.
-    """
-
+    #: ``auto`` is torchax if it can be imported, otherwise torch-mlir, and the other one for programs that the first
+    #: refuses
     importer: ImporterName
-    constants: bool
-    limits: isolation.Limits
+    constants: bool  # weights become constants
+    limits: isolation.Limits  # of the child process for torch-mlir
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A program in StableHLO.
-
-    Attributes:
-        program: The program: an artifact, or a module. Its ``main`` takes the inputs, weights and hidden tensors.
-        lifted: The program before, with the names and the values of these.
-    """
-
-    program: Artifact | Module
-    lifted: Lifted
+    program: Artifact | Module  # an artifact or a module; ``main`` takes inputs, weights and hidden tensors
+    lifted: Lifted  # the program before, with the names and values of these
 
 
 @dataclass(frozen=True, slots=True)
 class _Importer:
-    """An importer.
-
-    Attributes:
-        packages: The packages that it needs beside torch.
-        extra: The extra of this distribution that installs them.
-        decompositions: Returns its table of decompositions.
-        convert: Converts a lifted program with a name.
-    """
-
-    packages: tuple[str, ...]
-    extra: str
+    packages: tuple[str, ...]  # beside torch
+    extra: str  # the extra of this distribution that installs them
     decompositions: Callable[[], dict[Any, Callable[..., Any]]]
     convert: Callable[[Lifted, str, ImportSettings], Any]
 
@@ -75,18 +52,7 @@ class _Importer:
 
 
 def import_program(program: torch.export.ExportedProgram, name: str, settings: ImportSettings) -> Imported:
-    """Convert an exported program to StableHLO.
-
-    Args:
-        program: The program, which is not changed.
-        name: The name of the program in messages.
-        settings: How.
-
-    Raises:
-        MissingExtraError: If the importer is not installed.
-        ProviderError: If it cannot be imported.
-        InvalidProgramError: If it cannot convert the program; with the reasons of both importers if both were tried.
-    """
+    """If both importers were tried, the error has the reasons of both."""
     refusals: list[InvalidProgramError | ProviderError] = []
     for each in _chosen(settings.importer):
         try:
@@ -99,7 +65,6 @@ def import_program(program: torch.export.ExportedProgram, name: str, settings: I
 
 
 def _chosen(importer: str) -> Sequence[str]:
-    """Return the names of the importers to try, in order."""
     if importer not in get_args(ImporterName):
         raise InvalidInputError(f"importer is {importer!r}: expected one of {', '.join(get_args(ImporterName))}")
     wanted = list(_IMPORTERS) if importer == "auto" else [importer]
@@ -111,7 +76,7 @@ def _chosen(importer: str) -> Sequence[str]:
 
 
 def _combined(refusals: Sequence[InvalidProgramError | ProviderError]) -> InvalidProgramError | ProviderError:
-    """Return one error for the refusals of all importers that were tried; the same reason is given once."""
+    """A reason that both importers give is given once."""
     first, *others = {str(each): each for each in refusals}.values()
     if not others:
         return first

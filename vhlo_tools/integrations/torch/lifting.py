@@ -1,4 +1,4 @@
-"""Lifting of the weights of exported programs to inputs, in the order and with the names that an artifact shows.
+"""Lift the weights of exported programs to inputs, in the order and with the names that an artifact shows.
 
 torch-mlir writes weights into a module through Python lists, number by number; inputs avoid that cost.
 """
@@ -28,23 +28,12 @@ _SMALL: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """A program whose weights are inputs.
-
-    Attributes:
-        program: The program: its inputs first, then ``weights`` and ``hidden``.
-        inputs: The names of the inputs.
-        outputs: The names of the outputs.
-        weights: The values of parameters and buffers by name, in the memory of the model.
-        hidden: The values of large tensors that are neither; these always become constants.
-        small: The values of small tensors that are neither: constants of the program, after all of its inputs.
-    """
-
-    program: torch.export.ExportedProgram
+    program: torch.export.ExportedProgram  # the inputs first, then ``weights`` and ``hidden``
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    weights: dict[str, np.ndarray[Any, Any]]
-    hidden: tuple[np.ndarray[Any, Any], ...]
-    small: tuple[torch.Tensor, ...]
+    weights: dict[str, np.ndarray[Any, Any]]  # parameters and buffers, in the memory of the model
+    hidden: tuple[np.ndarray[Any, Any], ...]  # large tensors that are neither; these always become constants
+    small: tuple[torch.Tensor, ...]  # small ones: constants of the program, after all of its inputs
 
 
 def lift(
@@ -54,16 +43,9 @@ def lift(
     *,
     constants: bool,
 ) -> Lifted:
-    """Return ``program``, decomposed, with its weights as inputs.
+    """Decompose ``program`` with the table of an importer, and make its weights inputs.
 
-    Args:
-        program: The program, which is not changed.
-        name: The name of the program in messages.
-        decompositions: The table of an importer for decomposing programs.
-        constants: Whether weights will be constants, so that a program that changes them is rejected.
-
-    Raises:
-        InvalidProgramError: If a part of it cannot be represented in an artifact; the message names it.
+    With ``constants``, a program that changes its weights is rejected.
     """
     inputs, outputs = input_names(program), output_names(program)
     with explained(f"torch cannot decompose {name}"):
@@ -82,7 +64,6 @@ class _Lifting:
         self.nodes: dict[str, Node] = {node.name: node for node in program.graph.nodes}
 
     def run(self, inputs: tuple[str, ...], outputs: tuple[str, ...], *, constants: bool) -> Lifted:
-        """Lift the weights, and return the result."""
         from torch.export import ExportedProgram
         from torch.export.graph_signature import ExportGraphSignature, InputKind, InputSpec
 

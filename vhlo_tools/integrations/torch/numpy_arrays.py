@@ -1,4 +1,4 @@
-"""Conversion of torch tensors to numpy arrays."""
+"""Convert torch tensors to numpy arrays."""
 
 from __future__ import annotations
 
@@ -12,15 +12,7 @@ if TYPE_CHECKING:
 
 
 def as_numpy(tensor: torch.Tensor, name: str) -> np.ndarray[Any, Any]:
-    """Return a tensor as an array, which shares the memory of a contiguous CPU tensor.
-
-    Args:
-        tensor: The tensor.
-        name: The name of the tensor in messages.
-
-    Raises:
-        InvalidProgramError: If it has no values, or cannot be converted.
-    """
+    """The array shares the memory of a contiguous CPU tensor; ``name`` is for messages."""
     import ml_dtypes
     import numpy as np
     import torch

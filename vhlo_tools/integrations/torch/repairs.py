@@ -46,7 +46,6 @@ def _mend_length(op: Any) -> None:
 
 
 def _made_by(value: Any, name: str) -> Any:
-    """Return the op that defines ``value`` if its name is ``name``."""
     owner = value.owner
     return owner if getattr(owner, "name", None) == name else None
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 
 def shared_decompositions() -> dict[Any, Callable[..., Any]]:
-    """Return the decompositions for all importers."""
     import torch
 
     found: dict[Any, Callable[..., Any]] = {
@@ -26,8 +25,7 @@ def shared_decompositions() -> dict[Any, Callable[..., Any]]:
 def _as_strided(tensor: torch.Tensor, size: Any, stride: Any, storage_offset: Any = None) -> torch.Tensor:
     """Return elements of a tensor by the places that they have in its memory.
 
-    Raises:
-        NotImplementedError: If the memory has elements that the tensor does not have, or may have.
+    Memory that has, or may have, elements beyond the tensor is a ``NotImplementedError``.
     """
     import torch
 

@@ -40,7 +40,7 @@ def output_names(program: torch.export.ExportedProgram) -> tuple[str, ...]:
 
 
 def _word(key: Any) -> str:
-    """Return one element of a path, which is an index, a key or an attribute, as text."""
+    """An element of a path is an index, a key or an attribute."""
     for attribute in ("idx", "key", "name"):
         if hasattr(key, attribute):
             return str(getattr(key, attribute))

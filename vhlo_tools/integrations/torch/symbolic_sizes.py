@@ -15,17 +15,11 @@ _UNBOUND: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class SymbolicSizes:
-    """The dynamic sizes of a program.
-
-    Attributes:
-        scope: The ``jax.export.SymbolicScope``, with the ranges of the sizes.
-    """
-
-    scope: Any
+    scope: Any  # the ``jax.export.SymbolicScope``, with the ranges of the sizes
 
     @classmethod
     def of(cls, program: torch.export.ExportedProgram) -> SymbolicSizes:
-        """Return the sizes of a program, with the ranges that ``torch.export`` recorded."""
+        """The ranges are those that ``torch.export`` recorded."""
         import jax.export
         import torch
 

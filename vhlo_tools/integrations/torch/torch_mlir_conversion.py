@@ -1,4 +1,4 @@
-"""Conversion of modules of torch's dialect to StableHLO by the passes of torch-mlir, which run in a child process.
+"""Convert modules of torch's dialect to StableHLO by the passes of torch-mlir, which run in a child process.
 
 Nothing here imports torch, so that the child starts fast.
 """
@@ -25,37 +25,20 @@ _OPS: Final = ("torch.aten.", "torch.prims.", "torch.operator", "torch.runtime."
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The outcome of a conversion.
-
-    Attributes:
-        bytecode: The module in StableHLO, in the bytecode of torch-mlir's own version; ``None`` if it failed.
-        diagnostics: The diagnostics of a failure.
-        left: The torch ops that a failure left in the module.
-    """
-
-    bytecode: bytes | None
+    bytecode: bytes | None  # of torch-mlir's own version; None if the conversion failed
     diagnostics: tuple[Diagnostic, ...] = ()
-    left: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()  # the torch ops that a failure left in the module
 
 
 def convert(data: bytes | memoryview) -> tuple[Any, ...]:
-    """Convert the bytecode of a module of torch's dialect, and return the fields of :class:`Converted`.
-
-    Args:
-        data: The bytecode.
-    """
+    """Convert the bytecode of a module of torch's dialect, and return the fields of :class:`Converted`."""
     provider = get_provider("torch_mlir")
     converted = _converted(provider, provider.parse(new_context(provider), bytes(data)))
     return converted.bytecode, converted.diagnostics, converted.left
 
 
 def convert_first(data: bytes | memoryview, number: int) -> None:
-    """Convert the first ops of a module of torch's dialect, in order to see whether that exceeds a limit.
-
-    Args:
-        data: The bytecode of the module.
-        number: The number of its :func:`named_ops` to convert.
-    """
+    """Convert the first ``number`` of the :func:`named_ops`, in order to see whether that exceeds a limit."""
     provider = get_provider("torch_mlir")
     module = provider.parse(new_context(provider), bytes(data))
     _truncate(module, provider, number)
@@ -63,7 +46,6 @@ def convert_first(data: bytes | memoryview, number: int) -> None:
 
 
 def new_context(provider: Provider) -> Any:
-    """Return a context with torch's dialect."""
     context = provider.ir.Context()
     provider.module("dialects.torch").register_dialect(context)
     # As exceptions alone, diagnostics would be lost if a pass continues after one.
@@ -72,7 +54,6 @@ def new_context(provider: Provider) -> Any:
 
 
 def bytecode_of(module: Module) -> bytes:
-    """Return a module as bytecode."""
     file = io.BytesIO()
     module.operation.write_bytecode(file)
     return file.getvalue()

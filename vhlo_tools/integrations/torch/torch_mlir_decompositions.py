@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Return the table for decomposing exported programs."""
     import torch
     from torch._decomp import get_decompositions
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table

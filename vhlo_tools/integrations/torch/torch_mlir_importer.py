@@ -1,4 +1,4 @@
-"""Conversion of programs whose weights are inputs to StableHLO, by torch-mlir."""
+"""Convert programs whose weights are inputs to StableHLO, by torch-mlir."""
 
 from __future__ import annotations
 
@@ -32,25 +32,15 @@ _MEMORY: Final = 512 << 20
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Return the table for decomposing exported programs for torch-mlir."""
     from vhlo_tools.integrations.torch import torch_mlir_decompositions
 
     return torch_mlir_decompositions.decompositions()
 
 
 def import_program(lifted: Lifted, name: str, limits: isolation.Limits) -> Module:
-    """Return a program as a StableHLO module of torch-mlir's bindings, whose ``main`` takes all inputs and weights.
+    """Return a module whose ``main`` takes all inputs and weights; the graph of ``lifted`` is consumed.
 
     The passes of torch-mlir run in a child process, because few ops can take all the memory of a machine.
-
-    Args:
-        lifted: The program. Its graph is consumed.
-        name: The name of the program in messages.
-        limits: The limits of the child process.
-
-    Raises:
-        InvalidProgramError: If torch-mlir cannot convert it, crashes, or exceeds a limit; the message names the op.
-        EngineStartError: If no child process can be started.
     """
     from torch_mlir.extras.fx_importer import FxImporter
 
@@ -75,7 +65,7 @@ def import_program(lifted: Lifted, name: str, limits: isolation.Limits) -> Modul
 def _exceeded(
     name: str, module: Module, provider: Provider, data: bytes, limits: isolation.Limits, error: EngineError
 ) -> InvalidProgramError:
-    """Return the error for a program with which the child process fails: with the op that makes it fail."""
+    """The error names the op that makes the child process fail."""
     op = _failing_op(named_ops(module, provider), data, limits)
     said = f"torch-mlir cannot convert {name} to StableHLO"
     if op is not None:
@@ -117,7 +107,7 @@ def _failing_op(ops: Sequence[Any], data: bytes, limits: isolation.Limits) -> An
 
 
 def _refusal(lifted: Lifted, converted: Converted, name: str) -> InvalidProgramError:
-    """Return the error for a program that torch-mlir rejects, with the ops that it could not convert to StableHLO."""
+    """The error names the ops that torch-mlir could not convert to StableHLO."""
     named = failing_ops(converted.diagnostics)
     reasons = dict.fromkeys(
         first_words(each.message) for each in converted.diagnostics if not each.message.startswith("failed to legalize")

@@ -1,4 +1,4 @@
-"""Conversion of programs whose weights are inputs to StableHLO, by torchax: torch's ops as functions of JAX."""
+"""Convert programs whose weights are inputs to StableHLO, by torchax: torch's ops as functions of JAX."""
 
 from __future__ import annotations
 
@@ -29,11 +29,6 @@ _OF_THREADS: Final = (Path(threading.__file__), Path(futures.__file__).parent)
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Return the table for decomposing exported programs for torchax.
-
-    Raises:
-        ProviderError: If torchax cannot be imported.
-    """
     load_torchax()
     from torch.export import default_decompositions
     from torchax.decompositions import DECOMPOSITIONS
@@ -42,16 +37,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def import_program(lifted: Lifted, name: str) -> Artifact:
-    """Return a program as an artifact whose ``main`` takes all inputs, weights and hidden tensors.
-
-    Args:
-        lifted: The program.
-        name: The name of the program in messages.
-
-    Raises:
-        ProviderError: If torchax cannot be imported.
-        InvalidProgramError: If torchax cannot convert it; the message names the op and its line.
-    """
+    """Return an artifact whose ``main`` takes all inputs, weights and hidden tensors."""
     registry = load_torchax()
     import jax
     import jax.export

@@ -1,4 +1,4 @@
-"""Loading of torchax beside a torch that it was not released for."""
+"""Load torchax beside a torch that it was not released for."""
 
 from __future__ import annotations
 
@@ -19,16 +19,12 @@ _TELEMETRY: Final = "ENABLE_RUNTIME_UPTIME_TELEMETRY"
 
 
 def torchax_is_installed() -> bool:
-    """Return whether torchax and jax are installed; neither is imported."""
+    """Neither package is imported."""
     return all(find_spec(package) is not None for package in ("torchax", "jax"))
 
 
 def load_torchax() -> ModuleType:
-    """Return the module of torchax with its table of ops, filled.
-
-    Raises:
-        ProviderError: If torchax cannot be imported beside the installed torch and jax; with the versions that fit.
-    """
+    """Return torchax's filled table of ops; an error names the versions of torch and jax that fit."""
     failed = _load()
     if failed is not None:
         raise ProviderError(f"{_versions()} cannot be imported: {failed}; {_FITTING}")
@@ -78,7 +74,7 @@ def _removed_overloads() -> Iterator[None]:
 
 @contextmanager
 def _torch_unchanged() -> Iterator[None]:
-    """Undo or prevent what importing torchax changes outside of it: settings of torch and jax, and decompositions.
+    """Undo or prevent the changes outside of torchax by its import: settings of torch and jax, and decompositions.
 
     torchax makes JAX a device of torch, which the conversion does not need, and with which torch.export of control flow
     fails.

@@ -1,4 +1,4 @@
-"""The lines of the user's source from which nodes of exported programs come."""
+"""Lines of the user's source from which nodes of exported programs come."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FRAME: Final = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+)', re.
 
 
 def user_line(node: Node) -> SourceLocation | None:
-    """Return the line that a node comes from: the innermost outside of torch, or else the innermost in torch."""
+    """Return the innermost line outside of torch, or else the innermost in torch."""
     frames = [(each["file"], int(each["line"])) for each in _FRAME.finditer(node.meta.get("stack_trace") or "")]
     outside = [frame for frame in frames if not frame[0].startswith(_folder_of_torch())]
     return SourceLocation(*(outside or frames)[-1]) if frames else None

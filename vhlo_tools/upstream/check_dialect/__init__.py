@@ -1,1 +1,1 @@
-"""The ops of the ``check`` dialect, which no bindings contain: verification, parsing, printing and evaluation."""
+"""Ops of the ``check`` dialect, which no bindings contain: verification, parsing, printing and evaluation."""

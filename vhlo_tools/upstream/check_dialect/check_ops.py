@@ -30,21 +30,13 @@ _ELEMENTS: Final = ("constant vector/tensor attribute", re.compile(r"(?:dense|de
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The operands and attributes that an op requires.
-
-    Attributes:
-        operands: The names of its operands.
-        attributes: Its attributes, by name.
-        required: The names of its required attributes.
-        of_floats: Whether its operands must have floats or complex numbers as elements.
-        alike: The message if types that must be equal differ.
-    """
+    """The operands and attributes that an op requires."""
 
     operands: tuple[str, ...]
     attributes: Mapping[str, tuple[str, re.Pattern[str]]] = field(default_factory=dict)
     required: tuple[str, ...] = ()
-    of_floats: bool = False
-    alike: str = ""
+    of_floats: bool = False  # the elements of operands must be floats or complex numbers
+    alike: str = ""  # the message if types that must be equal differ
 
 
 _SAME_OPERANDS: Final = "requires all operands to have the same type"
@@ -69,10 +61,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
 
 
 def constant_of(op: Operation) -> tuple[str, str]:
-    """Return the attribute ``value`` of a valid op as text, and its type.
-
-    The bindings have no attributes with complex elements, so it is read from the op as MLIR prints it.
-    """
+    """Read ``value`` and its type from printed text: the bindings have no attributes with complex elements."""
     printed: str = op.operation.get_asm(print_generic_op_form=True)
     begin = next(match.end() for match in _VALUE.finditer(printed) if match[1])
     scanner = Scanner(printed, begin)
@@ -92,7 +81,6 @@ def is_good_check(op: Operation) -> bool:
 
 
 def _faults(op: Operation) -> Iterator[str]:
-    """Yield the faults of an op."""
     name = str(op.name)
     form = _FORMS.get(name)
     if form is None:

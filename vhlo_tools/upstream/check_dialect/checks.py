@@ -1,4 +1,4 @@
-"""The semantics of the ops of the ``check`` dialect.
+"""Semantics of the ops of the ``check`` dialect.
 
 Source: ``stablehlo/tests/CheckOps.cpp`` and ``stablehlo/tools/StablehloTranslateMain.cpp`` in openxla/stablehlo.
 """
@@ -26,25 +26,23 @@ _SHOWN: Final = 10
 _COUNTED: Final = 4
 
 
-class CheckFailedError(Exception):
-    """A failed check; the message describes the difference."""
+class CheckFailedError(Exception): ...
 
 
 def expect_eq(actual: Array, expected: Array, texts: Texts) -> None:
-    """Raise an error unless all elements are equal; NaN equals nothing."""
+    """NaN equals nothing."""
     with np.errstate(invalid="ignore"):
         good = np.asarray(actual == expected)
     _expect(good, actual, expected, texts, "Element values don't match")
 
 
 def expect_almost_eq(actual: Array, expected: Array, texts: Texts, tolerance: float) -> None:
-    """Raise an error unless all elements are at most ``tolerance`` apart."""
     good = np.asarray(is_near(actual, expected, tolerance))
     _expect(good, actual, expected, texts, f"Element values don't match with tolerance {tolerance:f}")
 
 
 def expect_close(actual: Array, expected: Array, texts: Texts, least: int, most: int) -> None:
-    """Raise an error unless all elements are at least ``least`` and at most ``most`` units in the last place apart."""
+    """``least`` and ``most`` are units in the last place."""
     steps = np.asarray(ulp_difference(actual, expected))
     bad = np.argwhere((steps > most) | (steps < least))
     if not len(bad):
@@ -84,14 +82,10 @@ class ProbeFolder:
     """A folder of values that probes wrote: a numpy file for each, and ``index.csv``, with the identifier and type.
 
     Elements of types that numpy lacks are raw bytes in these files.
-
-    Attributes:
-        path: The folder; ``None`` without one.
-        count: The number of values written.
     """
 
-    path: Path | None
-    count: int = 0
+    path: Path | None  # None for no folder
+    count: int = 0  # values written
 
     @property
     def _index(self) -> Path:
@@ -105,7 +99,6 @@ class ProbeFolder:
             self._index.unlink(missing_ok=True)
 
     def write(self, identifier: str, type_: str, array: Array) -> None:
-        """Write a value."""
         index = self._index
         index.parent.mkdir(parents=True, exist_ok=True)
         self.count += 1
@@ -115,7 +108,7 @@ class ProbeFolder:
             csv.writer(stream, lineterminator="\n").writerow([identifier, type_, str(file)])
 
     def expect(self, identifier: str, iteration: int, type_: str, expected: Array, texts: Texts) -> None:
-        """Raise an error unless value number ``iteration`` of a probe has the given type and equals an array.
+        """Check value number ``iteration`` of a probe.
 
         Upstream's program also counts values of other probes, contrary to ``CheckOps.td``; with a single probe there is
         no difference.

@@ -1,4 +1,4 @@
-"""Conversion of the ``check`` dialect in MLIR text from its pretty form, which no bindings parse, to the generic form.
+"""Conversion of ``check`` ops in MLIR text from the pretty form, which no bindings parse, to the generic form.
 
 Source: ``stablehlo/tests/CheckOps.td`` in openxla/stablehlo.
 """
@@ -17,16 +17,7 @@ _NUMBER: Final = re.compile(r"-?(?:0x[0-9a-fA-F]+|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?
 
 
 def generic_checks(text: str) -> str:
-    """Return MLIR text with all ops of the ``check`` dialect in the generic form.
-
-    Ops keep their lines; comments and strings are not changed.
-
-    Args:
-        text: The text.
-
-    Raises:
-        MismatchError: If an op has a syntax error.
-    """
+    """Ops keep their lines; comments and strings are not changed."""
     pieces, done = [], 0
     for match in _CANDIDATE.finditer(text):
         form = _FORMS.get(match["op"] or "")
@@ -57,7 +48,7 @@ def _pair(scanner: Scanner) -> list[str]:
 
 
 def _braces(scanner: Scanner) -> str:
-    """Return the contents of the braces that come next, without the braces; an empty string if none do."""
+    """Return the contents of the next braces, without the braces; empty if none come next."""
     before = scanner.position
     if scanner.peek() == "{":
         return scanner.bracketed()[1:-1].strip()
@@ -67,7 +58,7 @@ def _braces(scanner: Scanner) -> str:
 
 
 def _number(scanner: Scanner, name: str, type_: str, written: str | None = None) -> str:
-    """Return the attribute that comes next, written as ``written = value``, with its name and its type."""
+    """Return the next attribute, written as ``written = value``, with its name and its type."""
     scanner.expect(written or name)
     scanner.expect("=")
     value = scanner.take(_NUMBER, "attribute value")
@@ -111,7 +102,7 @@ def _almost_eq_const(scanner: Scanner) -> _Parts:
 
 
 def _constant(scanner: Scanner) -> tuple[str, str]:
-    """Return the attribute ``value`` that comes next, and its type."""
+    """Return the next attribute ``value``, and its type."""
     scanner.peek()
     at = scanner.position
     word = scanner.word("attribute value")

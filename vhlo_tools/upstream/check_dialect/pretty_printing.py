@@ -1,4 +1,4 @@
-"""Conversion of printed ``check`` ops from the generic form, the only one that MLIR knows, to their pretty form.
+"""Conversion of printed ``check`` ops from the generic form, the only one that MLIR knows, to the pretty form.
 
 Source: the assembly formats in ``stablehlo/tests/CheckOps.td`` in openxla/stablehlo.
 """
@@ -18,19 +18,12 @@ _TYPE: Final = re.compile(r" : (?:f64|ui32|ui64)$")
 
 @dataclass(frozen=True, slots=True)
 class _Clause:
-    """An attribute with a position of its own after the operands.
-
-    Attributes:
-        name: Its name.
-        written: The text before its value.
-        default: Its value if the op has none; ``None`` if it is required.
-        is_optional: Whether the default value is left out.
-    """
+    """An attribute with a position of its own after the operands."""
 
     name: str
-    written: str
-    default: str | None = None
-    is_optional: bool = True
+    written: str  # the text before its value
+    default: str | None = None  # None if the attribute is required
+    is_optional: bool = True  # the default value is left out
 
 
 _TOLERANCE: Final = _Clause("tolerance", "tolerance = ", "1.000000e-04 : f64")
@@ -54,11 +47,7 @@ _FORMS: Final[Mapping[str, tuple[tuple[_Clause, ...], int]]] = {
 
 
 def pretty_checks(text: str) -> str:
-    """Return printed MLIR text with all ops of the ``check`` dialect in the pretty form.
-
-    Args:
-        text: The text, in which these ops are valid.
-    """
+    """All ops of the dialect in ``text`` must be valid."""
     pieces, done = [], 0
     for match in _CANDIDATE.finditer(text):
         if form := _FORMS.get(match["op"] or ""):

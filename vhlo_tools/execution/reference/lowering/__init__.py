@@ -34,20 +34,7 @@ def fit(
     inputs: Sequence[np.ndarray[Any, Any] | None],
     name: str,
 ) -> None:
-    """Give ``module`` a ``main`` of tensors that the interpreter accepts, and the shapes of the inputs, in place.
-
-    Args:
-        provider: The bindings.
-        module: The program, as plain StableHLO.
-        arguments: The types of the arguments of its own ``main``.
-        results: The types of the results of its own ``main``.
-        inputs: The inputs of the new ``main``.
-        name: The name of the program in messages.
-
-    Raises:
-        EngineError: If a size of an op does not follow from the inputs; the message names the op.
-        MLIRFailure: If the program does not match the inputs.
-    """
+    """In place; ``inputs`` are those of the new ``main``. Errors name an op whose size does not follow from them."""
     text = provider.text(module, largest_constant=0)
     if has_bounds(text):
         release_bounds(provider, module, name)
@@ -67,19 +54,10 @@ def lower(
     *,
     as_specified: bool = False,
 ) -> None:
-    """Rewrite ops that the interpreter lacks or crashes on, in place, as far as a pattern exists.
+    """In place; custom calls of targets in ``handled`` are kept, although their meaning is known.
 
-    Args:
-        provider: The bindings.
-        module: The program, with its shapes resolved.
-        name: The name of the program in messages.
-        handled: The targets of custom calls that are kept although their meaning is known.
-        as_specified: Whether windows of scatters that are partly outside update the elements inside, as StableHLO
-            specifies; by default they change nothing, as in XLA.
-
-    Raises:
-        EngineError: If an op has a form of unknown meaning; the message names the op.
-        MLIRFailure: If the rewritten module is not valid.
+    With ``as_specified``, windows of scatters that are partly outside update the elements inside, as StableHLO
+    specifies; by default they change nothing, as in XLA.
     """
     text = provider.text(module, largest_constant=0)
     if has_narrow_floats(text):

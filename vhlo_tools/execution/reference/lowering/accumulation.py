@@ -18,7 +18,7 @@ _OUTPUT: Final = re.compile(r"(?<=->\[)([^\]]*)(?=\])")
 
 
 def convolution(rewriter: Rewriter) -> list[Any] | None:
-    """Compute in the type of the result, or of the operands if that of the result is narrower; zeros for empty sums."""
+    """In the type of the result, or of the operands if that of the result is narrower; zeros for empty sums."""
     one, other = tensors(rewriter)[:2]
     type_ = rewriter.op.results[0].type
     element = type_.element_type
@@ -45,7 +45,7 @@ def convolution(rewriter: Rewriter) -> list[Any] | None:
 
 
 def _is_narrower(rewriter: Rewriter, element: Any, of: Any) -> bool:
-    """Return whether a type cannot represent all numbers of the float type ``of``."""
+    """Whether ``element`` cannot represent all numbers of the float type ``of``."""
     if rewriter.is_integer(of) or rewriter.is_complex(of) or rewriter.is_complex(element):
         return False
     return rewriter.is_integer(element) or bool(element.width < of.width)

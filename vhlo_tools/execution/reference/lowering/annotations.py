@@ -17,21 +17,16 @@ _PLACING: Final = frozenset({"LayoutConstraint", "MoveToDevice", "MoveToHost", "
 
 
 def annotated(rewriter: Rewriter) -> list[Any]:
-    """Return the operand."""
     return [rewriter.op.operands[0]]
 
 
 def declared(_: Rewriter) -> list[Any]:
-    """Return no results: an op that declares that values belong together has none."""
+    """An op that declares that values belong together has no results."""
     return []
 
 
 def placed_unless(handled: Container[str]) -> Callable[[Rewriter], list[Any] | None]:
-    """Return a pattern that replaces custom calls that only place their operand with the operand.
-
-    Args:
-        handled: The targets of calls that are kept, because a handler computes them.
-    """
+    """Calls of targets in ``handled`` are kept, because a handler computes them."""
 
     def placed(rewriter: Rewriter) -> list[Any] | None:
         op = rewriter.op

@@ -28,22 +28,10 @@ _OF_SEVERAL: Final = (
 
 
 def has_bounds(text: str) -> bool:
-    """Return whether a program, printed as ``text``, has dimensions with a bound, or sets sizes of dimensions."""
     return _SIGN in text or _SET in text
 
 
 def release_bounds(provider: Provider, module: ModuleOp, name: str) -> None:
-    """Make all bounded dimensions of ``module`` dynamic, in place.
-
-    Args:
-        provider: The bindings.
-        module: The program.
-        name: The name of the program in messages.
-
-    Raises:
-        EngineError: If sizes of a result do not follow from those of the operands; the message names the op.
-        MLIRFailure: If the program has no plain dynamic form.
-    """
     apply_required(provider, module, BOUND_PATTERNS, name, retyping=True)
     retype(provider, module, lambda type_: _released(provider, type_))
     provider.verify(module)
@@ -58,7 +46,6 @@ def _of_bounded_result(build: Any) -> Build:
 
 
 def _plain(rewriter: Rewriter) -> Any:
-    """Return the type of the result, without its bounds."""
     type_ = rewriter.op.results[0].type
     return rewriter.tensor(rewriter.shape(type_), type_.element_type)
 
@@ -88,7 +75,7 @@ def _set_dimension_size(rewriter: Rewriter) -> list[Any]:
 
 
 def _first(rewriter: Rewriter, value: Any, limits: Mapping[int, Any], type_: Any) -> Any:
-    """Return the elements of ``value`` before ``limits``, which are scalars by dimension."""
+    """The elements before ``limits``, which are scalars by dimension."""
     rank = len(rewriter.shape(value.type))
     ends = [limits.get(index) or rewriter.dimension(value, index) for index in range(rank)]
     of_sizes = rewriter.integer(DIMENSION_BITS)
@@ -97,7 +84,7 @@ def _first(rewriter: Rewriter, value: Any, limits: Mapping[int, Any], type_: Any
 
 
 def _slice(rewriter: Rewriter, type_: Any) -> Any:
-    """Slice up to the present size where a limit is beyond it."""
+    """A limit beyond the present size becomes the present size."""
     operand = rewriter.op.operands[0]
     of_sizes = rewriter.integer(DIMENSION_BITS)
     ends: dict[str, list[Any]] = {"start_indices": [], "limit_indices": []}
@@ -113,7 +100,7 @@ def _slice(rewriter: Rewriter, type_: Any) -> Any:
 
 
 def _elementwise(rewriter: Rewriter, type_: Any) -> Any:
-    """Cut operands of full size to the size of the others."""
+    """Operands of full size are cut to the size of the others."""
     operands = list(rewriter.op.operands)
     sized: dict[int, Any] = {}
     for operand in operands:

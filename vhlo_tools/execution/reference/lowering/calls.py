@@ -6,5 +6,4 @@ from vhlo_tools.bindings import Operation
 
 
 def passes_only_tensors(op: Operation) -> bool:
-    """Return whether all operands and results are tensors, with no tokens or tuples."""
     return all(str(value.type).startswith("tensor<") for value in (*op.operands, *op.results))

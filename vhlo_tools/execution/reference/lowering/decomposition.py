@@ -20,7 +20,6 @@ from vhlo_tools.rewriting import (
 
 
 def cholesky(rewriter: Rewriter) -> list[Any]:
-    """Return the triangular factor of each matrix."""
     (matrices,) = tensors(rewriter)
     if 0 in matrices.shape:
         return [matrices.value]
@@ -43,7 +42,7 @@ def _lower(matrices: Tensor) -> Tensor:
     outer = [*range(len(batch) + 1)]
 
     def step(index: Tensor, rest: Tensor) -> Tensor:
-        """Turn a column of ``rest`` into one of the factor, and subtract its contribution from the columns after it."""
+        """Turns a column of ``rest`` into one of the factor, and subtracts its contribution from later columns."""
         at = [*[zero] * len(batch), index]
         column = rest.take([*at[:-1], zero, index], [*batch, size, 1])
         pivot = rest.take([*at, index], [*batch, 1, 1]).part("real").apply("sqrt").convert(matrices.element)

@@ -13,7 +13,6 @@ from vhlo_tools.rewriting import Rewriter, Tensor, select, tensors
 
 
 def divide(rewriter: Rewriter) -> list[Any] | None:
-    """Guard a ``divide`` of integers against zero divisors."""
     if not _may_fail(rewriter):
         return None
     dividend, divisor = tensors(rewriter)
@@ -23,7 +22,6 @@ def divide(rewriter: Rewriter) -> list[Any] | None:
 
 
 def remainder(rewriter: Rewriter) -> list[Any] | None:
-    """Guard a ``remainder`` of integers against zero divisors."""
     if not _may_fail(rewriter):
         return None
     dividend, divisor = tensors(rewriter)
@@ -32,7 +30,6 @@ def remainder(rewriter: Rewriter) -> list[Any] | None:
 
 
 def _may_fail(rewriter: Rewriter) -> bool:
-    """Return whether the op divides integers, except by a constant other than zero."""
     divisor = rewriter.op.operands[1]
     return rewriter.is_integer(divisor.type) and not _is_never_zero(divisor)
 

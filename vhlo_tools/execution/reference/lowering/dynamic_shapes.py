@@ -26,22 +26,12 @@ _MOST_SIZES: Final = 16
 
 
 def is_dynamic(text: str) -> bool:
-    """Return whether a program, printed as ``text``, may have dynamic shapes."""
     # In quotes a question mark means something else, such as an open dimension in a sharding of Shardy.
     return "?" in _QUOTED.sub("", text)
 
 
 def resolve_shapes(provider: Provider, module: Module, inputs: Sequence[np.ndarray[Any, Any] | None]) -> None:
-    """Resolve the dynamic shapes of ``module`` from the inputs, in place; inputs that may be sizes become constants.
-
-    Args:
-        provider: The bindings.
-        module: The program, with a ``main``.
-        inputs: The inputs of its ``main``, which has tensors that the interpreter accepts; ``None`` for a token.
-
-    Raises:
-        MLIRFailure: If a pass fails, because the program does not match these inputs.
-    """
+    """Inputs that may be sizes become constants; an input is ``None`` for a token."""
     (main,) = (op.operation for op in module.body.operations if _is_main(op.operation))
     (block,) = main.regions[0].blocks
     types = []
@@ -58,16 +48,6 @@ def resolve_shapes(provider: Provider, module: Module, inputs: Sequence[np.ndarr
 
 
 def refine(provider: Provider, module: Module, types: Sequence[str]) -> None:
-    """Set the argument types of ``main``, and propagate them through the program, in place.
-
-    Args:
-        provider: The bindings.
-        module: The program, with a ``main``.
-        types: The static types.
-
-    Raises:
-        MLIRFailure: If a pass fails, because the program does not match these types.
-    """
     # Refinement gives each function one type, so that those called with several sizes must be inlined; the pass
     # `inline` does nothing where a provider has not registered the inlining of functions.
     inline_calls(provider, module, lambda op: str(op.name) == "func.call")
@@ -75,7 +55,7 @@ def refine(provider: Provider, module: Module, types: Sequence[str]) -> None:
 
 
 def may_be_sizes(array: np.ndarray[Any, Any]) -> bool:
-    """Return whether an input may contain sizes, so that shapes may depend on its values."""
+    """Shapes may depend on the values of such an input."""
     return array.dtype.kind in "iu" and array.ndim < 2 and array.size <= _MOST_SIZES
 
 
@@ -84,7 +64,6 @@ def _is_main(op: Operation) -> bool:
 
 
 def _fix(provider: Provider, block: Any, argument: Any, array: np.ndarray[Any, Any]) -> None:
-    """Replace uses of ``argument`` with ``array`` as a constant."""
     constant = provider.ir.Operation.create(
         "stablehlo.constant",
         results=[argument.type],

@@ -15,12 +15,7 @@ _WIDE: Final = 32
 
 
 def signed_from(first: int, last: int | None = None) -> Callable[[Rewriter], list[Any] | None]:
-    """Return a pattern that converts the indices of an op to signed integers of 64 bits.
-
-    Args:
-        first: The number of the first operand with indices.
-        last: The number of the operand after the last one with indices, by default all following operands are indices.
-    """
+    """Indices are the operands from ``first`` to before ``last``, by default to the end."""
 
     def convert(rewriter: Rewriter) -> list[Any] | None:
         operands = list(rewriter.op.operands)
@@ -34,7 +29,6 @@ def signed_from(first: int, last: int | None = None) -> Callable[[Rewriter], lis
 
 
 def signed(indices: Tensor) -> Tensor:
-    """Return indices that are unsigned or narrow as signed integers of 64 bits, and others as they are."""
     rewriter, element = indices.rewriter, indices.element
     if not element.is_unsigned:
         return indices if element.width >= _WIDE else indices.convert(rewriter.integer(64))

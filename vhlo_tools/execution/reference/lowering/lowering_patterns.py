@@ -35,12 +35,12 @@ from vhlo_tools.rewriting import Pattern, Rewriter, UnmatchedOpError, apply_patt
 
 
 def _create_token(rewriter: Rewriter) -> list[Any]:
-    """Replace a ``create_token`` with an ``after_all`` without operands, which the interpreter supports."""
+    """The interpreter supports ``after_all`` without operands."""
     return rewriter.make_several("stablehlo.after_all", [], [rewriter.op.results[0].type])
 
 
 def _get_tuple_element(rewriter: Rewriter) -> list[Any] | None:
-    """Replace a tuple element with the operand of its ``tuple``; calls that pass tuples are inlined by now."""
+    """Calls that pass tuples are inlined by now."""
     made = rewriter.op.operands[0].owner
     if str(made.name) != "stablehlo.tuple":
         return None
@@ -88,19 +88,7 @@ PATTERNS: Final = patterns_of(
 def apply_required(
     provider: Provider, module: ModuleOp, patterns: Iterable[Pattern], name: str, *, retyping: bool = False
 ) -> None:
-    """Replace the ops of ``module`` that have a pattern, in place.
-
-    Args:
-        provider: The bindings.
-        module: The program.
-        patterns: The patterns.
-        name: The name of the program in messages.
-        retyping: Whether replacements may have other types than the results; the caller then verifies the module.
-
-    Raises:
-        EngineError: If an op cannot be replaced; the message names the op.
-        MLIRFailure: If the rewritten module is not valid.
-    """
+    """With ``retyping``, replacements may have other types than the results; the caller then verifies the module."""
     try:
         apply_patterns(provider, module, patterns, retyping=retyping)
     except UnmatchedOpError as error:

@@ -18,22 +18,10 @@ _REWRITTEN: Final = ops_where(lambda traits: "narrow floats" in traits.rewriting
 
 
 def has_narrow_floats(text: str) -> bool:
-    """Return whether a program, printed as ``text``, has floats of four or six bits."""
     return any(element in text for element in _GREATEST)
 
 
 def widen_narrow_floats(provider: Provider, module: ModuleOp, name: str) -> None:
-    """Compute in f32 what could exceed the range of the narrow floats of ``module``, in place.
-
-    Args:
-        provider: The bindings.
-        module: The program, with its shapes resolved.
-        name: The name of the program in messages.
-
-    Raises:
-        EngineError: If the shape of an op is not known; the message names the op.
-        MLIRFailure: If the rewritten module is not valid.
-    """
     apply_required(provider, module, NARROW_FLOAT_PATTERNS, name)
 
 
@@ -59,7 +47,7 @@ def _has_infinities(rewriter: Rewriter, element: Any) -> bool:
 
 
 def _narrowed(value: Tensor, type_: Any) -> Any:
-    """Return ``value`` rounded to a type of narrow floats; via f64, which represents all numbers of the operand."""
+    """Via f64, which represents all numbers of the operand."""
     wide = value.convert(value.rewriter.type("f64"))
     greatest = _GREATEST[str(type_.element_type)]
     number = select(wide.compare("EQ", wide), wide, -0.0)

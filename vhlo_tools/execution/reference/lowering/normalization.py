@@ -12,13 +12,11 @@ from vhlo_tools.rewriting import Rewriter, Tensor, tensors
 
 
 def batch_norm_inference(rewriter: Rewriter) -> list[Any]:
-    """Normalize by a given mean and variance."""
     operand, scale, offset, mean, variance = _wide(rewriter)
     return _narrow(rewriter, [_Features(rewriter, operand).normalized(mean, variance, scale, offset)])
 
 
 def batch_norm_training(rewriter: Rewriter) -> list[Any]:
-    """Normalize by the mean and the variance of the operand, and return both as well."""
     operand, scale, offset = _wide(rewriter)
     features = _Features(rewriter, operand)
     mean = features.sum(operand) / features.count
@@ -28,7 +26,6 @@ def batch_norm_training(rewriter: Rewriter) -> list[Any]:
 
 
 def batch_norm_grad(rewriter: Rewriter) -> list[Any]:
-    """Return the gradients with respect to the operand, the scale and the offset."""
     operand, scale, mean, variance, gradient = _wide(rewriter)
     features = _Features(rewriter, operand)
     centered = operand - features.spread(mean)
@@ -45,13 +42,6 @@ def batch_norm_grad(rewriter: Rewriter) -> list[Any]:
 
 
 class _Features:
-    """The feature dimension of an operand.
-
-    Attributes:
-        epsilon: The number that is added to variances.
-        count: The number of elements of each feature.
-    """
-
     def __init__(self, rewriter: Rewriter, operand: Tensor) -> None:
         self._operand = operand
         self._index = int(rewriter.op.attributes["feature_index"].value)
@@ -60,11 +50,9 @@ class _Features:
         self.count = math.prod(operand.shape[index] for index in self._others)
 
     def spread(self, value: Tensor) -> Tensor:
-        """Return one number for each feature, broadcast to the shape of the operand."""
         return value.broadcast(self._operand.shape, [self._index])
 
     def sum(self, value: Tensor) -> Tensor:
-        """Return the sum of the elements of each feature."""
         return value.reduce("add", self._others)
 
     def normalized(self, mean: Tensor, variance: Tensor, scale: Tensor, offset: Tensor) -> Tensor:
@@ -74,7 +62,6 @@ class _Features:
 
 
 def _wide(rewriter: Rewriter) -> list[Tensor]:
-    """Return the operands, converted to f32 if they have fewer bits."""
     operands = tensors(rewriter)
     wide = rewriter.type("f32")
     return [each.convert(wide) for each in operands] if operands[0].element.width < wide.width else operands

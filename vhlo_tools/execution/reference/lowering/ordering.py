@@ -13,7 +13,6 @@ from vhlo_tools.rewriting import Rewriter, Tensor, select, tensors
 
 
 def compare(rewriter: Rewriter) -> list[Any] | None:
-    """Compare floats by ``totalOrder`` if the op specifies that."""
     attributes = rewriter.op.attributes
     if "compare_type" not in attributes or str(attributes["compare_type"]) != "#stablehlo<comparison_type TOTALORDER>":
         return None
@@ -23,7 +22,6 @@ def compare(rewriter: Rewriter) -> list[Any] | None:
 
 
 def _place(floats: Tensor) -> Tensor:
-    """Return integers with the order of the floats."""
     width = floats.element.width
     bits = floats.bits(floats.rewriter.integer(width))
     return select(bits.compare("LT", 0), bits ^ (2 ** (width - 1) - 1), bits)

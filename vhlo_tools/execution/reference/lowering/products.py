@@ -17,7 +17,7 @@ _CONTRACTED: Final = re.compile(r"lhs_contracting_dimensions = \[([0-9, ]*)\]")
 
 
 def dot(rewriter: Rewriter) -> list[Any]:
-    """Multiply vectors and matrices, contracting the last dimension of the first with the first of the second."""
+    """Contracts the last dimension of the first operand with the first of the second."""
     one, other = tensors(rewriter)
     contracted = ([len(one.shape) - 1], [0])
     held = {name: rewriter.op.attributes[name] for name in ("precision_config",) if name in rewriter.op.attributes}
@@ -25,7 +25,7 @@ def dot(rewriter: Rewriter) -> list[Any]:
 
 
 def dot_general(rewriter: Rewriter) -> list[Any] | None:
-    """Return zeros for empty sums, on which the interpreter crashes."""
+    """Zeros for empty sums, on which the interpreter crashes."""
     one, _ = tensors(rewriter)
     type_ = rewriter.op.results[0].type
     match = _CONTRACTED.search(str(rewriter.op.attributes["dot_dimension_numbers"]))
@@ -36,7 +36,7 @@ def dot_general(rewriter: Rewriter) -> list[Any] | None:
 
 
 def broadcast(rewriter: Rewriter) -> list[Any]:
-    """Add leading dimensions to the operand."""
+    """Adds leading dimensions to the operand."""
     (operand,) = tensors(rewriter)
     shape = rewriter.static(rewriter.op.results[0].type)
     added = len(shape) - len(operand.shape)
@@ -44,7 +44,6 @@ def broadcast(rewriter: Rewriter) -> list[Any]:
 
 
 def unary_einsum(rewriter: Rewriter) -> list[Any]:
-    """Sum over dimensions and permute the others."""
     (operand,) = tensors(rewriter)
     taken, given = _split(rewriter, "einsum_config", 1)
     labels = _labels(taken[0], len(operand.shape))
@@ -52,7 +51,6 @@ def unary_einsum(rewriter: Rewriter) -> list[Any]:
 
 
 def einsum(rewriter: Rewriter) -> list[Any]:
-    """Multiply two tensors along dimensions of the same label, and sum over labels that the result lacks."""
     one, other = tensors(rewriter)
     taken, given = _split(rewriter, "einsum_config", 2)
     labels = [_labels(text, len(each.shape)) for text, each in zip(taken, (one, other), strict=True)]
@@ -76,7 +74,7 @@ def einsum(rewriter: Rewriter) -> list[Any]:
 
 
 def torch_index_select(rewriter: Rewriter) -> list[Any]:
-    """Take slices along one dimension, by indices that may differ for each batch."""
+    """The indices may differ for each batch."""
     operand, indices = tensors(rewriter)
     dim, batch = (int(rewriter.op.attributes[name].value) for name in ("dim", "batch_dims"))
     rank, number = len(operand.shape), len(indices.shape)
@@ -114,7 +112,7 @@ def _split(rewriter: Rewriter, attribute: str, number: int) -> tuple[list[str], 
 
 
 def _labels(text: str, rank: int) -> list[str]:
-    """Return a label for each dimension; the dimensions that `...` represents are numbered from the last."""
+    """The dimensions that ``...`` represents are numbered from the last."""
     before, rest, after = text.partition(_REST)
     several = rank - len(before) - len(after)
     labels = [*before, *(f"{_REST}{each}" for each in range(several - 1, -1, -1) if rest), *after]
@@ -130,7 +128,6 @@ def _labels_of_result(text: str, operands: Sequence[Sequence[str]]) -> list[str]
 
 
 def _summed(operand: Tensor, labels: Sequence[str], kept: set[str]) -> tuple[Tensor, list[str]]:
-    """Return an operand summed over the dimensions whose labels are not in ``kept``, and its remaining labels."""
     dimensions = [index for index, label in enumerate(labels) if label not in kept]
     left = [label for label in labels if label in kept]
     return (operand.reduce("add", dimensions) if dimensions else operand), left

@@ -39,22 +39,10 @@ _MOVE: Final = ops_where(lambda traits: traits.quantized == "moved")
 
 
 def is_quantized(text: str) -> bool:
-    """Return whether a program, printed as ``text``, has quantized tensors."""
     return _SIGN in text
 
 
 def store_quantized(provider: Provider, module: ModuleOp, name: str) -> None:
-    """Rewrite quantized tensors as tensors of their storage type, in place.
-
-    Args:
-        provider: The bindings.
-        module: The program.
-        name: The name of the program in messages.
-
-    Raises:
-        EngineError: If an op has no such form; the message names the op.
-        MLIRFailure: If the rewritten module is not valid.
-    """
     ops = provider.walk(module, innermost_first=True)
     # Complete before any rewriting, which creates values of other types.
     plan = [
@@ -79,8 +67,6 @@ def store_quantized(provider: Provider, module: ModuleOp, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """An op, and the quantization of its operands and results."""
-
     op: Operation
     operands: Sequence[Quantization | None]
     results: Sequence[Quantization | None]
@@ -120,7 +106,6 @@ def _stored(provider: Provider, module: ModuleOp, type_: Any) -> Any:
 
 
 def _computed(rewriter: Rewriter, planned: _Planned) -> list[Tensor]:
-    """Return the replacements of the results of an op that computes."""
     name = str(rewriter.op.name)
     if name == "stablehlo.constant":
         return [Tensor(rewriter, stored_constant(rewriter, rewriter.op.results[0].type))]

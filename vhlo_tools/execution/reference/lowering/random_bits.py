@@ -30,7 +30,6 @@ _PHILOX_ROUNDS: Final = 10
 
 
 def rng_bit_generator(rewriter: Rewriter) -> list[Any]:
-    """Return the next state and the bits, the two results of the op."""
     (state,) = tensors(rewriter)
     result = rewriter.op.results[1].type
     if not rewriter.is_integer(state.type, 64):
@@ -50,7 +49,6 @@ def rng_bit_generator(rewriter: Rewriter) -> list[Any]:
 
 
 def _threefry(state: Tensor, shape: tuple[int, ...], width: int) -> tuple[Tensor, Tensor]:
-    """Return the next state, and words of 32 or 64 bits in the shape ``shape``."""
     # Each count yields two words of 32 bits: one of 64, or one for each half of a dimension.
     half, dimension = (shape, 0) if width == 64 else _halved(shape)
     key, counter = state.entry(0), state.entry(1)
@@ -70,7 +68,7 @@ def _threefry(state: Tensor, shape: tuple[int, ...], width: int) -> tuple[Tensor
 
 
 def _halved(shape: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
-    """Return a shape of half as many elements, rounded up, and the index of the dimension that is halved."""
+    """Half as many elements, rounded up, and the index of the dimension that is halved."""
     if not shape:
         return (1,), 0
     even = [index for index, size in enumerate(shape) if size % 2 == 0]
@@ -93,7 +91,6 @@ def _threefry2x32(counts: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tens
 
 
 def _philox(state: Tensor, shape: tuple[int, ...], width: int) -> tuple[Tensor, Tensor]:
-    """Return the next state, and words of 32 or 64 bits in the shape ``shape``."""
     size = math.prod(shape)
     # Each count yields four words of 32 bits.
     count = -(-size * width // 128)
@@ -112,7 +109,7 @@ def _philox(state: Tensor, shape: tuple[int, ...], width: int) -> tuple[Tensor, 
 
 
 def _added(low: Tensor, high: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the halves of a scalar number of 128 bits, with each of ``steps`` added to it."""
+    """Addition of 64-bit ``steps`` to a scalar of 128 bits, given and returned as two halves."""
     low, high = low.broadcast(steps.shape), high.broadcast(steps.shape)
     total = low + steps
     return total, select(total.compare("LT", low), high + 1, high)
@@ -132,13 +129,12 @@ def _philox4x32(counts: list[Tensor], key: list[Tensor]) -> list[Tensor]:
 
 
 def _words(value: Tensor) -> list[Tensor]:
-    """Return the lower and the upper 32 bits of numbers of 64 bits."""
+    """The lower, then the upper 32 bits."""
     of_32 = _unsigned(value.rewriter, 32)
     return [value.convert(of_32), (value >> 32).convert(of_32)]
 
 
 def _joined(low: Tensor, high: Tensor) -> Tensor:
-    """Return numbers of 64 bits, composed of their lower and upper 32 bits."""
     of_64 = _unsigned(low.rewriter, 64)
     return low.convert(of_64) | (high.convert(of_64) << 32)
 

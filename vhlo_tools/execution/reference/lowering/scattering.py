@@ -28,12 +28,11 @@ _FIXED: Final = Version("1.18.0")
 
 
 def has_partial_windows(op: Operation) -> bool:
-    """Return whether windows of a ``scatter`` may be partly outside of its operand."""
     return any(size != 1 for _, size in _indexed(op))
 
 
 def _indexed(op: Operation) -> list[tuple[int, int]]:
-    """Return each indexed dimension of the operand of a ``scatter``, with the size of windows along it."""
+    """Each indexed dimension of the operand, with the size of windows along it."""
     numbers = dimension_numbers(op.attributes["scatter_dimension_numbers"])
     without = {*numbers.get("inserted_window_dims", ()), *numbers.get("input_batching_dims", ())}
     updates = op.operands[len(op.operands) // 2 + 1].type.shape
@@ -43,7 +42,7 @@ def _indexed(op: Operation) -> list[tuple[int, int]]:
 
 
 def scatter(rewriter: Rewriter) -> Sequence[Any] | None:
-    """Move windows that are partly outside of the operand wholly outside."""
+    """Windows that are partly outside of the operand are moved wholly outside, where they change nothing."""
     op = rewriter.op
     middle = len(op.operands) // 2
     if not has_partial_windows(op):
@@ -65,18 +64,17 @@ def scatter(rewriter: Rewriter) -> Sequence[Any] | None:
 
 
 def scatter_as_specified(rewriter: Rewriter) -> Sequence[Any] | None:
-    """Rewrite the indices of a ``scatter``, which has as many operands before them as after them."""
+    """A scatter has as many operands before its indices as after them."""
     middle = len(rewriter.op.operands) // 2
     return signed_from(middle, middle + 1)(rewriter)
 
 
 def writes_over_inputs(library: Version) -> bool:
-    """Return whether the interpreter of a version overwrites the inputs of scatters."""
     return library < _FIXED
 
 
 def _copy_inputs(rewriter: Rewriter) -> None:
-    """Give a scatter copies of its inputs: the interpreter creates new tensors for a reversal along no dimension."""
+    """The interpreter creates new tensors for a reversal along no dimension."""
     operands = rewriter.op.operands
     for index in range((len(operands) - 1) // 2):
         value = operands[index]

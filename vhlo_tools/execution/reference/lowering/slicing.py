@@ -9,7 +9,7 @@ from vhlo_tools.rewriting import Rewriter
 
 
 def real_dynamic_slice(rewriter: Rewriter) -> list[Any] | None:
-    """Take a strided slice at its start, with the size of the result, if that is known.
+    """The slice has the size of the result, if that is known.
 
     Source: ``RealDynamicSliceOp`` in ``stablehlo/dialect/StablehloOps.td`` in openxla/stablehlo, and the StableHLO
     specification, ``slice`` and ``dynamic_slice``.
@@ -30,7 +30,6 @@ def real_dynamic_slice(rewriter: Rewriter) -> list[Any] | None:
 
 
 def _are_ones(strides: Any) -> bool:
-    """Return whether strides are known to be ones."""
     owner = strides.owner
     return str(getattr(owner, "name", "")) == "stablehlo.constant" and all(
         int(each) == 1 for each in owner.attributes["value"]
@@ -45,7 +44,6 @@ def _element(rewriter: Rewriter, vector: Any, index: int) -> Any:
 
 
 def _strided(rewriter: Rewriter, operand: Any, axis: int, size: int, begin: Any, stride: Any) -> Any:
-    """Return ``size`` slices of a tensor along an axis, from ``begin`` in steps of ``stride``."""
     type_ = rewriter.tensor((size,), begin.type.element_type)
 
     def spread(value: Any) -> Any:

@@ -13,7 +13,6 @@ from vhlo_tools.rewriting import Rewriter, Tensor, loop, tensors
 
 
 def triangular_solve(rewriter: Rewriter) -> list[Any] | None:
-    """Solve the systems of a batch one by one, and adjoint ones as transposed ones."""
     matrices, sides = tensors(rewriter)
     *batch, _, _ = sides.shape
     attributes = {each: rewriter.op.attributes[each] for each in ("left_side", "lower", "unit_diagonal", "transpose_a")}

@@ -12,7 +12,6 @@ from vhlo_tools.rewriting import Rewriter, Tensor, concatenate, tensors
 
 
 def fft(rewriter: Rewriter) -> list[Any] | None:
-    """Transform in f64, and to real numbers of odd length from the whole spectrum."""
     (operand,) = tensors(rewriter)
     result = rewriter.op.results[0].type
     lengths = [int(each) for each in rewriter.op.attributes["fft_length"]]
@@ -41,10 +40,7 @@ def _transformed(value: Tensor, type_: Any, lengths: list[int], name: str | None
 
 
 def _whole(half: Tensor, lengths: list[int]) -> Tensor:
-    """Return the spectrum of real numbers, of which ``half`` contains the frequencies from zero up.
-
-    The rest is the conjugate at the opposite frequencies, in all dimensions that are transformed.
-    """
+    """``half`` has the frequencies from zero up; the rest is the conjugate at the opposite ones, in all dimensions."""
     rank = len(half.shape)
     *leading, last = range(rank - len(lengths), rank)
     rest = half.slice(last, 1, half.shape[last]).conjugate().reverse(last)

@@ -14,14 +14,6 @@ _INNER: Final = "vhlo_tools.program"
 
 
 def wrap_main(provider: Provider, module: Module, arguments: Sequence[ValueType], results: Sequence[ValueType]) -> None:
-    """Give ``module`` a ``main`` of tensors that the interpreter exchanges, in place, if its own has other types.
-
-    Args:
-        provider: The bindings.
-        module: The program.
-        arguments: The types of the arguments of its own ``main``.
-        results: The types of the results of its own ``main``.
-    """
     with module.context:
         if not all(map(is_direct, (*arguments, *results))):
             outer = provider.parse(module.context, converting_main(arguments, results, _INNER))
@@ -39,7 +31,7 @@ def _callee(op: Operation) -> str | None:
 
 
 def _erase_unless_called(provider: Provider, module: Module) -> None:
-    """Erase the program's own ``main``, unless it calls itself."""
+    """The program's own ``main`` remains if it calls itself."""
     ops = provider.walk(module)
     if any(_callee(op) == _INNER for op in ops):
         return
