@@ -11,16 +11,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from api_pages import api_pages
-from api_pages import navigation as api_navigation
-from command_pages import command_pages
-from command_pages import navigation as command_navigation
+from api_pages import api_pages, navigation as api_navigation
+from command_pages import command_pages, navigation as command_navigation
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page as SitePage
 from repository_pages import DOCS, repository_pages, rewrite_links
-from specification_pages import navigation as specification_navigation
-from specification_pages import specification_pages
+from specification_pages import navigation as specification_navigation, specification_pages
 
 from vhlo_tools.dialect import known_specification
 

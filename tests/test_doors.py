@@ -6,6 +6,7 @@ import ast
 from importlib import import_module
 from pathlib import Path
 
+import doors
 import pytest
 
 import vhlo_tools
@@ -45,6 +46,11 @@ def test_no_name_is_that_of_a_module(folder: Path) -> None:
     # Importing the module would put it in the place of what the door gives.
     modules = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
     assert not modules & set(typed(folder))
+
+
+def test_the_table_is_written_anew() -> None:
+    assert doors.TABLE.read_text(encoding="utf-8") == doors.table(), "run scripts/doors.py"
+    assert len(doors.exports()) == sum("lazy_exports(__name__)" in (each / "__init__.py").read_text() for each in DOORS)
 
 
 def test_an_unknown_name_is_no_part_of_a_room() -> None:

@@ -46,7 +46,11 @@ def test_importing_the_package_loads_next_to_nothing(python: ForkedPython) -> No
     loaded = modules_after(python, "import vhlo_tools")
     assert not bindings_in(loaded)
     assert "numpy" not in loaded
-    assert {name for name in loaded if name.startswith("vhlo_tools")} == {"vhlo_tools", "vhlo_tools.lazy"}
+    assert {name for name in loaded if name.startswith("vhlo_tools")} == {
+        "vhlo_tools",
+        "vhlo_tools.exports",
+        "vhlo_tools.lazy",
+    }
 
 
 def test_every_public_name_loads_no_bindings(python: ForkedPython) -> None:

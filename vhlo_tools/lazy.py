@@ -1,28 +1,33 @@
 """Lazy imports of the names that a package exports.
 
-Every package of the toolkit uses it in its ``__init__``, so that importing one name does not load the whole package:
-``vhlo inspect`` does not import the modules that compare programs.
+Every room uses it in its ``__init__``, so that importing one name does not load the whole room: ``vhlo inspect`` does
+not import the modules that compare programs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from vhlo_tools.exports import EXPORTS
 
-def lazy_exports(
-    package: str, names: Mapping[str, Sequence[str]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the ``__getattr__`` and the ``__dir__`` of a package (PEP 562), for names by module."""
-    module_of = {name: module for module, given in names.items() for name in given}
+
+def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return the ``__getattr__`` and the ``__dir__`` of a package (PEP 562), which is given by its ``__name__``."""
+    module_of: dict[str, str] = {}
+
+    def modules() -> dict[str, str]:
+        if not module_of:
+            module_of.update((name, module) for module, names in EXPORTS[package].items() for name in names.split())
+        return module_of
 
     def load(name: str) -> Any:
-        if name not in module_of:
+        if (module := modules().get(name)) is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{module_of[name]}"), name)
+        value = getattr(import_module(module), name)
         # Later uses find the name in the package itself, which is imported, not looked up in `sys.modules[package]`.
         vars(import_module(package))[name] = value
         return value
 
-    return load, lambda: sorted(module_of)
+    return load, lambda: sorted(modules())

@@ -9,8 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from support.alias_programs import attribute_text, configs, declaration_text, random_config
 from support.corpus import EXAMPLES, example_programs
 from support.corpus_files import corpus_files, corpus_index, read_corpus_file

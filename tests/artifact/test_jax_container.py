@@ -10,8 +10,7 @@ import jax
 import jax.export
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from jax._src import core, effects
 from jax._src.export import serialization_generated
 from jax._src.interpreters import mlir

@@ -3,8 +3,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import vhlo_tools as vt
 from vhlo_tools.compat import Library, Target, newest_released_by, resolve_target

@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 from corpus_contents import contents
 from corpus_packing import pack
-from corpus_programs import corpus_files as written_programs
-from corpus_programs import feature_programs, model_programs, spellings, without_properties
+from corpus_programs import (
+    corpus_files as written_programs,
+    feature_programs,
+    model_programs,
+    spellings,
+    without_properties,
+)
 from make_corpus import PRODUCERS, build, portable_targets
 from support.corpus_files import corpus_files, corpus_index, read_corpus_file
 

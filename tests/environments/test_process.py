@@ -20,8 +20,15 @@ from support.corpus import EXAMPLES, FEATURES
 from support.endless_programs import LOOP
 
 import vhlo_tools as vt
-from vhlo_tools.environments import PACKAGES, Download, ReleaseProcess, download_of, pack_arrays, unpack_arrays
-from vhlo_tools.environments import process as process_module
+from vhlo_tools.environments import (
+    PACKAGES,
+    Download,
+    ReleaseProcess,
+    download_of,
+    pack_arrays,
+    process as process_module,
+    unpack_arrays,
+)
 
 pytestmark = pytest.mark.releases
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from api_pages import GROUPS, OTHER, api_pages, grouped_names
-from api_pages import navigation as api_navigation
-from command_pages import command_pages, commands
-from command_pages import navigation as command_navigation
+from api_pages import GROUPS, OTHER, api_pages, grouped_names, navigation as api_navigation
+from command_pages import command_pages, commands, navigation as command_navigation
 from pages import Page
-from specification_pages import navigation as specification_navigation
-from specification_pages import specification_pages
+from specification_pages import navigation as specification_navigation, specification_pages
 
 import vhlo_tools
 from vhlo_tools.cli.help_texts import HELP

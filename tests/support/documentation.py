@@ -32,8 +32,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from sybil import Document, Region
-from sybil import Example as Block
+from sybil import Document, Example as Block, Region
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
 

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.lax import linalg
-from jax.sharding import Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 #: Small integers, of which sums and products are exact.
 X = np.random.default_rng(0).integers(-4, 5, (8, 4)).astype(np.float32)

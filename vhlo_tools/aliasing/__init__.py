@@ -41,40 +41,4 @@ if TYPE_CHECKING:
         subshape,
     )
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "alias_attributes": (
-                "ARGUMENT_ATTRIBUTES",
-                "AliasAttributes",
-                "MODULE_ATTRIBUTES",
-                "encode_aliases",
-                "encode_call",
-                "fits",
-                "read_call",
-                "read_declared",
-            ),
-            "alias_entries": ("Alias", "AliasKind", "Donor"),
-            "alias_lint": ("ALIAS_FEATURES", "DROPPED", "finding_of", "lint_aliases"),
-            "alias_store": ("AliasStore", "declared_in", "entry_name", "set_aliases"),
-            "attribute_values": ("Other", "Plain", "Unit", "describe"),
-            "call_rules": ("call_violations",),
-            "config": ("AliasConfig", "AliasViolation", "Rule", "violations"),
-            "declared": ("Declared", "Form", "Problem"),
-            "donor_matching": ("compiled_aliases",),
-            "hlo_form": ("format_aliases", "format_donors", "parse_aliases", "parse_donors"),
-            "preservation": ("compare_aliases",),
-            "program_aliases": ("CallAliases", "NamedValue", "ProgramAliases"),
-            "shapes": (
-                "Array",
-                "Opaque",
-                "Shape",
-                "ShapeIndex",
-                "Signature",
-                "Tuple",
-                "format_index",
-                "leaves",
-                "subshape",
-            ),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

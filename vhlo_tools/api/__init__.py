@@ -41,43 +41,4 @@ if TYPE_CHECKING:
     from vhlo_tools.api.stores import migrate, opened_migration, plan_migration, store_status
     from vhlo_tools.api.verification import check_engines, draw_inputs, verify
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "aliases": ("aliased_artifact", "with_aliases", "with_call_aliases"),
-            "checking": ("Checked", "check", "prepare_check", "require"),
-            "conversion": (
-                "Emit",
-                "deserialize",
-                "linted",
-                "open_artifact",
-                "program_of",
-                "resolve_reachable",
-                "resolve_target",
-                "retarget",
-                "serialize",
-                "strip",
-            ),
-            "differences": ("diff",),
-            "expanding": ("ExpandedProgram", "expand"),
-            "externalization": (
-                "LARGE",
-                "LARGEST_SUM",
-                "constants",
-                "externalize_constants",
-                "extract_constants",
-                "restore_constants",
-            ),
-            "frontends": ("export_model",),
-            "golden_suites": ("check_golden", "record_golden"),
-            "graphs": ("GRAPH_LANGUAGES", "GraphLanguage", "draw_graph"),
-            "parallel": ("load_parallel_executable", "run_parallel"),
-            "proofs": ("Prover",),
-            "releases": ("confirm", "downloads", "install_releases", "matrix"),
-            "reports": ("report",),
-            "running": ("ENGINE_CHOICES", "EngineChoice", "load_executable", "run"),
-            "store_verification": ("StoreVerification", "verify_stores"),
-            "stores": ("migrate", "opened_migration", "plan_migration", "store_status"),
-            "verification": ("check_engines", "draw_inputs", "verify"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

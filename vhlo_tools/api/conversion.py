@@ -7,8 +7,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Literal, get_args
 
 from vhlo_tools.artifact import Artifact, Making, given_options
-from vhlo_tools.compat import expansion_policy
-from vhlo_tools.compat import resolve_target as resolve
+from vhlo_tools.compat import expansion_policy, resolve_target as resolve
 from vhlo_tools.dialect import is_newer_than_data
 from vhlo_tools.errors import (
     AliasError,

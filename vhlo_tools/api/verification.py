@@ -77,12 +77,12 @@ def verify(
     from vhlo_tools.verification import (
         Drawing,
         Tolerance,
+        draw_inputs as draw,
         drawings,
         find_divergence,
         verify_executables,
         verify_on_engines,
     )
-    from vhlo_tools.verification import draw_inputs as draw
 
     loading: Any = {"handlers": handlers, "timeout": timeout, "provider": provider, "trusted": trusted}
     # An artifact does not say for which platforms it was exported.
@@ -191,8 +191,7 @@ def draw_inputs(
         EngineError: If it has an input that numpy cannot represent.
         MalformedArtifactError: If it is a damaged artifact.
     """
-    from vhlo_tools.verification import Drawing
-    from vhlo_tools.verification import draw_inputs as draw
+    from vhlo_tools.verification import Drawing, draw_inputs as draw
 
     executable = load_executable(program, engine="reference", name=name, provider=provider, trusted=trusted)
     return draw(executable, replace(drawing or Drawing(), seed=seed))

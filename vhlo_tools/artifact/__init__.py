@@ -15,17 +15,4 @@ if TYPE_CHECKING:
     from vhlo_tools.artifact.making import Making, given_options
     from vhlo_tools.artifact.outlining import Line, outline
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "artifact": ("Artifact", "other_dialects"),
-            "call_aliases": ("matching_calls",),
-            "entry_function": ("EntryFunction", "functions_in"),
-            "inspection": ("inspect_bytes", "inspect_folder", "outline_of"),
-            "inventory": ("Function",),
-            "jax_container": ("JaxContainer",),
-            "jax_readers": ("container_findings", "first_writer"),
-            "making": ("Making", "given_options"),
-            "outlining": ("Line", "outline"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -35,33 +35,4 @@ if TYPE_CHECKING:
     from vhlo_tools.bindings.xla_processes import IsolatedArray, IsolatedXlaProgram, put_isolated
     from vhlo_tools.bindings.xla_server import XlaSource, compiled
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "attributes": ("class_of", "elements_of", "leaves", "named_attributes", "names_without_class"),
-            "diagnostics": ("source_of",),
-            "functions": ("CALLEES", "function_of", "functions_of", "inline_calls"),
-            "iree_processes": ("IsolatedIreeProgram", "compile_with_iree", "iree_version", "require_iree"),
-            "lapack_targets": ("is_lapack", "missing_routine", "register_lapack"),
-            "locations": ("location_kind",),
-            "mlir": ("Attribute", "Context", "Module", "ModuleOp", "Operation"),
-            "parse_check": ("PARSE_ONCE", "TRIAL"),
-            "parts": ("NARROW_ELEMENTS", "PARTS", "explain_unknown", "missing_part"),
-            "provider": ("MLIRFailure", "Provider"),
-            "providers": ("PROVIDERS", "get_provider", "provider_of"),
-            "toolbox": ("FilePosition", "Remark", "Toolbox"),
-            "values": ("argument_number", "relocate_arguments", "result_number"),
-            "xla": ("XlaFailure",),
-            "xla_client": (
-                "CALLBACK_TARGET",
-                "Executed",
-                "Placed",
-                "XlaArray",
-                "approx_top_k_size",
-                "put_on_device",
-            ),
-            "xla_parallel": ("Devices",),
-            "xla_processes": ("IsolatedArray", "IsolatedXlaProgram", "put_isolated"),
-            "xla_server": ("XlaSource", "compiled"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

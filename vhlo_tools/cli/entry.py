@@ -45,8 +45,7 @@ def _run(handles: bool) -> int:
         from vhlo_tools.cli.upstream import main as run_program
 
         return run_program(f"vhlo {command[0]}", arguments)
-    from vhlo_tools.cli.main import import_command
-    from vhlo_tools.cli.main import main as run
+    from vhlo_tools.cli.main import import_command, main as run
 
     import_command(*command)
     if handles:

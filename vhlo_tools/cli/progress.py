@@ -40,8 +40,7 @@ def shown_progress(*, bar: bool = True, soon: float = _SOON) -> Iterator[Progres
         yield _Silence()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeRemainingColumn
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[problems]}"))
     with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as shown:

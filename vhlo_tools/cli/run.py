@@ -26,8 +26,7 @@ from vhlo_tools.documents import read_json
 from vhlo_tools.errors import AliasError
 from vhlo_tools.formats import read_bytes
 from vhlo_tools.mapping import open_regular
-from vhlo_tools.remote import Url
-from vhlo_tools.remote import place as place_of
+from vhlo_tools.remote import Url, place as place_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,7 +17,9 @@ from vhlo_tools.dialect import (
     NewEntry,
     Specification,
     describe,
+    diff as changes_between,
     has_release,
+    lint as violations_of,
     parse_attribute,
     parse_case,
     parse_kind,
@@ -26,8 +28,6 @@ from vhlo_tools.dialect import (
     write_edits,
     write_release,
 )
-from vhlo_tools.dialect import diff as changes_between
-from vhlo_tools.dialect import lint as violations_of
 from vhlo_tools.version import Version
 
 _KINDS = ["op", "type", "attribute", "enum", "case", "constraint", "step", "feature", "encoding", "default", "version"]

@@ -17,19 +17,4 @@ if TYPE_CHECKING:
     from vhlo_tools.compat.structures import Structures
     from vhlo_tools.compat.target_grammar import Library, Target, newest_released_by, resolve_target
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "allowed_expansions": (
-                "AllowRelaxed",
-                "Expand",
-                "ExpansionPolicy",
-                "NO_EXPANSIONS",
-                "expansion_flag",
-                "expansion_policy",
-            ),
-            "requirements": ("FeatureCount", "OpFeature", "Requirements", "Unknown"),
-            "structures": ("Structures",),
-            "target_grammar": ("Library", "Target", "newest_released_by", "resolve_target"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

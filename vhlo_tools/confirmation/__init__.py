@@ -12,14 +12,4 @@ if TYPE_CHECKING:
     from vhlo_tools.confirmation.predicting import Prediction, predict_reading, predict_writing, specified_version
     from vhlo_tools.confirmation.programs import Evaluation, MatrixProgram, evaluate
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "building": ("Written", "build_matrix", "facts_of", "read_by", "written_by"),
-            "cells": ("MATRIX_TABLE", "OUTCOMES", "Cell", "Matrix", "Outcome", "ReleaseFacts"),
-            "confirming": ("Confirmation", "confirm_by", "refusals", "refuse_idle_releases"),
-            "picture": ("PICTURE_SUFFIXES", "draw_matrix", "require_drawing"),
-            "predicting": ("Prediction", "predict_reading", "predict_writing", "specified_version"),
-            "programs": ("Evaluation", "MatrixProgram", "evaluate"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

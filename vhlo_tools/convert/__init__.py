@@ -10,12 +10,4 @@ if TYPE_CHECKING:
     from vhlo_tools.convert.retargeting import LibraryRetargeting
     from vhlo_tools.convert.serialization import newest_artifact, serialize_program
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "deserialization": ("deserialize_artifact", "hlo_of_artifact", "print_module"),
-            "fidelity": ("ChangedForm", "changed_attributes", "changed_forms"),
-            "retargeting": ("LibraryRetargeting",),
-            "serialization": ("newest_artifact", "serialize_program"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

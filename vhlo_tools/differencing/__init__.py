@@ -9,11 +9,4 @@ if TYPE_CHECKING:
     from vhlo_tools.differencing.describing import Describer
     from vhlo_tools.differencing.difference import DIFFERENCE_KINDS, Difference, DifferenceKind, Differences
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "artifacts": ("diff_artifacts",),
-            "describing": ("Describer",),
-            "difference": ("DIFFERENCE_KINDS", "Difference", "DifferenceKind", "Differences"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -14,16 +14,4 @@ if TYPE_CHECKING:
     from vhlo_tools.environments.release import PackageRelease
     from vhlo_tools.environments.uv import clean_environment, run_uv
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "downloads": ("Download", "download_of", "oldest_python", "released_on"),
-            "inside.arrays": ("pack_arrays", "unpack_arrays"),
-            "interpreters": ("find_interpreters",),
-            "making": ("Say", "environment", "environments_folder", "made_environment", "silent"),
-            "packages": ("PACKAGES", "Package"),
-            "process": ("Answer", "ReleaseProcess", "Step"),
-            "release": ("PackageRelease",),
-            "uv": ("clean_environment", "run_uv"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

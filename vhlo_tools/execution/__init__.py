@@ -33,23 +33,4 @@ if TYPE_CHECKING:
     from vhlo_tools.execution.values.main_function import bind_first_argument, main_of
     from vhlo_tools.execution.values.nesting import nested_values
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "devices.parallel_executable": ("ParallelExecutable",),
-            "donation.buffers": ("Buffer",),
-            "donation.report": ("DonationWarning", "OutputReport", "Placement", "RunReport", "UnusableDonation"),
-            "engine_selection": ("choose_executable",),
-            "executable": ("Donate", "Executable", "Execution"),
-            "handlers": ("CustomCall", "Handler"),
-            "op_traits": ("CONTROL_FLOW", "DomainKind", "OP_TRAITS", "OpTraits", "ops_where"),
-            "probes.probes": ("ARGUMENT", "Probe", "ProbeSite", "ProbedValue", "read_probes"),
-            "protocols": ("EngineName",),
-            "reference.assertions": ("is_near", "ulp_difference"),
-            "reference.reference": ("evaluate",),
-            "stepping": ("Stepper", "run_programs"),
-            "values.arrays": ("ArgumentType", "TupleType", "as_saved", "parse_tensor_type", "parse_value_type"),
-            "values.main_function": ("bind_first_argument", "main_of"),
-            "values.nesting": ("nested_values",),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -11,16 +11,4 @@ if TYPE_CHECKING:
     from vhlo_tools.executors.scheduling import work_through
     from vhlo_tools.executors.workers import AnyExecutor, Workers
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "batches": ("in_batches",),
-            "cluster": ("connected",),
-            "ordering": ("waiting_results", "work_in_order"),
-            "scheduling": ("work_through",),
-            "workers": (
-                "AnyExecutor",
-                "Workers",
-            ),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -11,4 +11,4 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.expansion.expanding import Expanded, Refusal, expand_module
 else:
-    __getattr__, __dir__ = lazy_exports(__name__, {"expanding": ("Expanded", "Refusal", "expand_module")})
+    __getattr__, __dir__ = lazy_exports(__name__)

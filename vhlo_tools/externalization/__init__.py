@@ -14,16 +14,4 @@ if TYPE_CHECKING:
     from vhlo_tools.externalization.safetensors import TensorFile, read_tensors, write_tensors
     from vhlo_tools.externalization.tensors import Form, StoredTensor, pack
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "element_types": ("element_named",),
-            "externalizing": ("Externalized", "externalize"),
-            "extracting": ("LARGEST_SUM", "Extracted", "extract"),
-            "listing": ("Constant", "list_constants"),
-            "provenance": ("Moved", "Provenance"),
-            "restoring": ("restore",),
-            "safetensors": ("TensorFile", "read_tensors", "write_tensors"),
-            "tensors": ("Form", "StoredTensor", "pack"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

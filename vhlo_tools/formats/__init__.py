@@ -23,22 +23,4 @@ if TYPE_CHECKING:
     from vhlo_tools.formats.storage import Buffer, as_bytes, read_bytes
     from vhlo_tools.formats.torch_export import TorchExport, ViewFile, decode_torch_export
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "backups": ("BACKUPS", "list_backups"),
-            "discovery": ("SET_ASIDE", "objects_at", "programs_at"),
-            "hlo.detection": ("find_hlo_module",),
-            "hlo.header": ("HloHeader",),
-            "hlo.module": ("read_hlo_module",),
-            "hlo.hlo_text": ("read_hlo_text", "with_long_aliases"),
-            "jax_export.export_file": ("JaxExport", "decode_jax_export", "replace_modules"),
-            "jax_export.parts": ("parts_of",),
-            "jax_export.signature": ("JaxSignature", "JaxValue", "read_signature"),
-            "recognition": ("ARTIFACT_PRODUCER", "Kind", "is_saved_model", "recognise"),
-            "saved_model": ("SavedSignature", "read_saved_model"),
-            "source": ("Source", "identify"),
-            "storage": ("Buffer", "as_bytes", "read_bytes"),
-            "torch_export": ("TorchExport", "ViewFile", "decode_torch_export"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

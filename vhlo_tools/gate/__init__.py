@@ -17,19 +17,4 @@ if TYPE_CHECKING:
     from vhlo_tools.gate.settings import COMMAND_LINE, Override, Settings, key_of
     from vhlo_tools.gate.store_check import check_store
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "baseline": ("Baseline",),
-            "changes": ("Change", "changes_since"),
-            "evaluation": ("Gate",),
-            "findings_cache": ("FindingsCache",),
-            "keys": ("KeyPlace", "read_levels", "read_patterns", "settings_schema"),
-            "levels": ("KINDS", "LEVELS", "LevelSetting", "Levels"),
-            "listing": ("Listing",),
-            "reading": ("find_settings", "load_settings", "read_settings"),
-            "revision": ("Revision",),
-            "settings": ("COMMAND_LINE", "Override", "Settings", "key_of"),
-            "store_check": ("check_store",),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

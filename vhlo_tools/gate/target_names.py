@@ -8,8 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from vhlo_tools import api
-from vhlo_tools.compat import Library
-from vhlo_tools.compat import resolve_target as resolve
+from vhlo_tools.compat import Library, resolve_target as resolve
 from vhlo_tools.dialect import minimum_version, newest_version
 from vhlo_tools.errors import InvalidVersionError, UnknownTargetError
 

@@ -8,10 +8,4 @@ if TYPE_CHECKING:
     from vhlo_tools.golden.record import Record, StoredArray, read_record, records_in, write_record
     from vhlo_tools.golden.replaying import Replayed, replay, replay_folder
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "record": ("Record", "StoredArray", "read_record", "records_in", "write_record"),
-            "replaying": ("Replayed", "replay", "replay_folder"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

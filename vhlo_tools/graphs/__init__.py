@@ -22,15 +22,4 @@ if TYPE_CHECKING:
     from vhlo_tools.graphs.picturing import MOST_BOXES, Arrow, Box, BoxKind, Picture, picture_of
     from vhlo_tools.graphs.svg import svg_lines
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "columns": ("BlockSpan", "Columns"),
-            "dot": ("dot_lines",),
-            "folding": ("Group", "GroupKind", "MOST_MEMBERS"),
-            "graph": ("Edge", "Node", "OpName", "ProgramGraph", "Value", "program_graph"),
-            "mermaid": ("mermaid_lines",),
-            "picturing": ("Arrow", "Box", "BoxKind", "MOST_BOXES", "Picture", "picture_of"),
-            "svg": ("svg_lines",),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -12,9 +12,4 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.integrations.exported_model import ExportedModel
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "exported_model": ("ExportedModel",),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

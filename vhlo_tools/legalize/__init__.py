@@ -13,10 +13,4 @@ if TYPE_CHECKING:
     from vhlo_tools.legalize.legalizing import make_plain, make_portable
     from vhlo_tools.legalize.scans import legalize_scans, legalizes_scans
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "legalizing": ("make_plain", "make_portable"),
-            "scans": ("legalize_scans", "legalizes_scans"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

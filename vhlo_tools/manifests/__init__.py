@@ -19,21 +19,4 @@ if TYPE_CHECKING:
     from vhlo_tools.manifests.placing import find_manifest, manifest_place, signature_place, write_with_manifest
     from vhlo_tools.manifests.signing import CertificateSigner, KeySigner, Verifier, sign, verify_signature
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "checking": (
-                "ManifestCheck",
-                "ManifestChoice",
-                "ManifestState",
-                "check_manifest",
-                "check_source",
-                "manifest_finding",
-                "require_manifest",
-            ),
-            "contents": ("ConstantDigest", "Signature"),
-            "manifest": ("Manifest", "ManifestDifference", "measured"),
-            "placing": ("find_manifest", "manifest_place", "signature_place", "write_with_manifest"),
-            "signing": ("CertificateSigner", "KeySigner", "Verifier", "sign", "verify_signature"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

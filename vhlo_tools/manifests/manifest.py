@@ -256,8 +256,7 @@ def _checksum(entries: Mapping[str, Any]) -> str:
 @cache
 def _tool() -> str:
     # Imported here because it takes longer than to read most files.
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed_version
+    from importlib.metadata import PackageNotFoundError, version as installed_version
 
     try:
         return f"vhlo_tools {installed_version('vhlo-tools')}"

@@ -14,30 +14,4 @@ if TYPE_CHECKING:
     from vhlo_tools.migration.results_summary import ResultsSummary, summarize_results
     from vhlo_tools.migration.summary import MigrationSummary
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "claim": ("Claim",),
-            "file_record": (
-                "MigrationRecord",
-                "Status",
-            ),
-            "journal": (
-                "Journal",
-                "journal_path",
-            ),
-            "migration": ("Migration",),
-            "request": (
-                "MigrationSettings",
-                "Proof",
-                "StoredProgram",
-                "Tools",
-            ),
-            "result_tables": ("MIGRATION_TABLE",),
-            "results_summary": (
-                "ResultsSummary",
-                "summarize_results",
-            ),
-            "summary": ("MigrationSummary",),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -12,14 +12,4 @@ if TYPE_CHECKING:
     from vhlo_tools.pages.programs import program_contents
     from vhlo_tools.pages.store_pages import StoreContents, results_contents, store_contents
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "assembly": ("Page", "assembled"),
-            "difference_pages": ("DifferenceContents", "difference_contents"),
-            "layout_engine": ("ELK", "has_layout_engine", "layout_worker"),
-            "program_rows": ("ProgramContents",),
-            "programs": ("program_contents",),
-            "store_pages": ("StoreContents", "results_contents", "store_contents"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

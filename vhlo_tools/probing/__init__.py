@@ -7,4 +7,4 @@ from vhlo_tools.lazy import lazy_exports
 if TYPE_CHECKING:
     from vhlo_tools.probing.surveying import survey_library
 else:
-    __getattr__, __dir__ = lazy_exports(__name__, {"surveying": ("survey_library",)})
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -22,24 +22,4 @@ if TYPE_CHECKING:
     from vhlo_tools.program.program import Program, explain_failure, names_in_utf8, place_of
     from vhlo_tools.program.screening import convert_hlo, screen_artifact
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "attribute_encoding": ("PORTABLE", "encode_attributes", "is_inherent"),
-            "common_options": ("CheckOptions", "ExpandOptions", "ExportOptions", "LoadOptions", "WriteOptions"),
-            "device_groups": (
-                "channel_of",
-                "groups_along",
-                "ids_of",
-                "mesh_groups",
-                "mesh_name",
-                "mesh_size",
-                "meshes_of",
-                "sizes_along",
-            ),
-            "loading": ("LOADERS", "ProgramSource", "load_program", "read_artifact"),
-            "module_aliases": ("read_module_aliases", "write_module_aliases"),
-            "program": ("Program", "explain_failure", "names_in_utf8", "place_of"),
-            "screening": ("convert_hlo", "screen_artifact"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

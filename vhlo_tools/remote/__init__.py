@@ -16,15 +16,4 @@ if TYPE_CHECKING:
     from vhlo_tools.remote.traffic import Traffic, counted
     from vhlo_tools.remote.writing import delete_object, metadata_of, write_object
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "connections": ("forget_connections",),
-            "listing": ("glob_start", "is_glob", "matcher", "objects_under"),
-            "objects": ("open_object", "read_object", "stamp_of"),
-            "places": ("Place", "Url", "is_path", "is_url", "local_path", "place", "plain_path"),
-            "store": ("Listed", "Stamp"),
-            "traffic": ("Traffic", "counted"),
-            "writing": ("delete_object", "metadata_of", "write_object"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

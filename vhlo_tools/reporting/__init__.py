@@ -15,14 +15,4 @@ if TYPE_CHECKING:
     from vhlo_tools.reporting.summary import Summary
     from vhlo_tools.reporting.text import finding_lines, verdict_lines, wrapped
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "fingerprinting": ("Identity", "fingerprints", "identity_of"),
-            "model": ("Answer", "Question", "Scope", "Verdict", "is_refused"),
-            "places": ("path_from",),
-            "rendering": ("FORMATS", "Renderer", "render", "render_statistics"),
-            "summary": ("Summary",),
-            "text": ("finding_lines", "verdict_lines", "wrapped"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

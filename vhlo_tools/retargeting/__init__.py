@@ -8,10 +8,4 @@ if TYPE_CHECKING:
     from vhlo_tools.retargeting.engine import retarget_file
     from vhlo_tools.retargeting.locations import with_plain_locations
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "engine": ("retarget_file",),
-            "locations": ("with_plain_locations",),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -38,40 +38,4 @@ if TYPE_CHECKING:
     )
     from vhlo_tools.rewriting.tensor import Tensor, concatenate, constant_like, iota, loop, select, spread, tensors
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "index_dimensions": ("dimension_numbers", "dimension_numbers_text"),
-            "notes": ("Notes", "REWRITTEN"),
-            "patterns": (
-                "Build",
-                "Pattern",
-                "Refuse",
-                "UnmatchedOpError",
-                "apply_patterns",
-                "discardable",
-                "lost",
-                "patterns_of",
-            ),
-            "quantized_values": (
-                "Quantization",
-                "dequantized",
-                "quantization_of",
-                "quantized",
-                "stored_constant",
-            ),
-            "retyping": ("retype", "values_of"),
-            "rewriter": ("DIMENSION_BITS", "MatchFailure", "Rewriter"),
-            "shardy": (
-                "SHARDY",
-                "ShardyAttribute",
-                "drop_shardy",
-                "has_several_devices",
-                "is_of_shardy",
-                "is_readable",
-                "replace_shardy",
-                "shardy_attributes",
-            ),
-            "tensor": ("Tensor", "concatenate", "constant_like", "iota", "loop", "select", "spread", "tensors"),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

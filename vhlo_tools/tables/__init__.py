@@ -10,12 +10,4 @@ if TYPE_CHECKING:
     from vhlo_tools.tables.parquet import parquet_chunks
     from vhlo_tools.tables.parquet_reading import StoredTable
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "columns": ("CellKind", "Column", "ListOf", "StructOf", "Table"),
-            "finding_columns": ("FINDINGS",),
-            "parquet": ("parquet_chunks",),
-            "parquet_reading": ("StoredTable",),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

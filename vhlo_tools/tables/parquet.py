@@ -51,8 +51,7 @@ def parquet_chunks(table: Table[_Row], rows: Iterable[_Row], said: Mapping[str, 
 
 
 def _written(schema: pyarrow.Schema, rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
-    from pyarrow import RecordBatch
-    from pyarrow import Table as Group
+    from pyarrow import RecordBatch, Table as Group
     from pyarrow.parquet import ParquetWriter
 
     sink = _Sink()

@@ -13,12 +13,4 @@ if TYPE_CHECKING:
     from vhlo_tools.upstream.streams import Streams
     from vhlo_tools.upstream.translator import run_translate
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "guard": ("guarded",),
-            "optimizer": ("run_opt",),
-            "streams": ("Streams",),
-            "translator": ("run_translate",),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -18,14 +18,4 @@ if TYPE_CHECKING:
     from vhlo_tools.verification.rounds import Round, VerificationReport, compare_outputs, verify_executables
     from vhlo_tools.verification.schedule import drawings
 else:
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "bisection": ("Divergence", "find_divergence"),
-            "comparison": ("Comparison", "Tolerance", "compare"),
-            "drawing": ("Drawing", "draw_inputs"),
-            "engines": ("Disagreement", "EngineRun", "EnginesComparison", "engine_alone", "verify_on_engines"),
-            "rounds": ("Round", "VerificationReport", "compare_outputs", "verify_executables"),
-            "schedule": ("drawings",),
-        },
-    )
+    __getattr__, __dir__ = lazy_exports(__name__)

@@ -23,8 +23,8 @@ from vhlo_tools.bytecode import (
     Region,
     decode,
     encode,
+    varint as mlir_varint,
 )
-from vhlo_tools.bytecode import varint as mlir_varint
 from vhlo_tools.bytecode.container import SECTION_NAMES, decode_container, encode_header, encode_section
 from vhlo_tools.dialect import EntryKind
 from vhlo_tools.mapping import join, view
