@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -51,6 +52,53 @@ def test_no_name_is_that_of_a_module(folder: Path) -> None:
 def test_the_table_is_written_anew() -> None:
     assert doors.TABLE.read_text(encoding="utf-8") == doors.table(), "run scripts/doors.py"
     assert len(doors.exports()) == sum("lazy_exports(__name__)" in (each / "__init__.py").read_text() for each in DOORS)
+
+
+#: Rooms whose modules others import by the name of a framework, a command or a function that a child process calls.
+OPEN = ("cli", "integrations", "bindings.isolation", "bindings.xla")
+MLIR = ("jaxlib", "jax", "torch_mlir", "mlir")
+#: Integrations import the framework that they are for.
+MAY_IMPORT_MLIR = {"bindings", "integrations"}
+
+
+def imports() -> Iterator[tuple[str, str, str, str]]:
+    """Give the room and the module that import, and the room and the module that are imported."""
+    for path in PACKAGE.rglob("*.py"):
+        module = path.relative_to(PACKAGE).with_suffix("")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                whole = node.module or ""
+                # A name may be a module.
+                inner = [f"{whole}.{each.name}" for each in node.names]
+                targets = [each if is_module(each) else whole for each in inner]
+            elif isinstance(node, ast.Import):
+                targets = [each.name for each in node.names]
+            else:
+                continue
+            for target in targets:
+                first, _, rest = target.partition(".")
+                yield module.parts[0], str(module), rest.partition(".")[0] if first == PACKAGE.name else "", target
+
+
+def is_module(name: str) -> bool:
+    place = PACKAGE.parent.joinpath(*name.split("."))
+    return place.is_dir() or place.with_suffix(".py").is_file()
+
+
+def test_a_room_is_entered_by_its_door() -> None:
+    found = list(imports())
+    assert len(found) > 3000
+    entered = {
+        f"{module} imports {target}"
+        for room, module, other, target in found
+        if other not in ("", room) and target.count(".") > 1
+        if not target.removeprefix(f"{PACKAGE.name}.").startswith(OPEN)
+    }
+    assert not entered, "\n".join(sorted(entered))
+
+
+def test_only_one_room_imports_mlir() -> None:
+    assert {room for room, _, _, target in imports() if target.partition(".")[0] in MLIR} <= MAY_IMPORT_MLIR
 
 
 def test_an_unknown_name_is_no_part_of_a_room() -> None:
