@@ -2,7 +2,7 @@
 
 ``python benchmarks/bench_costs.py [--json FILE]`` with the extras ``remote`` and ``remote-test``. Processor time and
 time of waiting for the disk are those that the kernel accounts for, so that other work on the machine is in neither.
-Requests and bytes are those that the product counts (``vhlo_tools.remote.counted``); their kinds are those that a proxy
+Requests and bytes are those that the product counts (``vhlo_tools.files.counted``); their kinds are those that a proxy
 saw between it and moto's S3 server.
 """
 
@@ -45,7 +45,7 @@ import json, sys, time
 sys.path[:0] = sys.argv[4:]
 from process_accounts import Account, accounts_of
 import vhlo_tools as vt
-from vhlo_tools.remote import counted
+from vhlo_tools.files import counted
 first, store, target = sys.argv[1:4]
 list(vt.migrate(first, target))
 before, began = sum(accounts_of().values(), Account()), time.perf_counter()
@@ -134,8 +134,8 @@ def in_a_store(folder: Path, repeats: int) -> list[Cost]:
 
 
 def _upload(folder: Path, url: str) -> None:
-    from vhlo_tools.mapping import map_file
-    from vhlo_tools.remote import place, write_object
+    from vhlo_tools.files import place, write_object
+    from vhlo_tools.files.mapping import map_file
 
     for path in folder.iterdir():
         write_object(place(url + path.name), [map_file(path)])  # type: ignore[arg-type]

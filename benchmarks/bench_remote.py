@@ -29,8 +29,8 @@ VHLO = [sys.executable, "-m", "vhlo_tools.cli.main"]
 COPY = """
 import sys
 from pathlib import Path
-from vhlo_tools.mapping import map_file
-from vhlo_tools.remote import place, write_object
+from vhlo_tools.files.mapping import map_file
+from vhlo_tools.files import place, write_object
 write_object(place(sys.argv[2]), [map_file(Path(sys.argv[1]))])
 """
 

@@ -30,7 +30,7 @@ WRITES: Final = 3_500
 KEYS: Final = 1_000
 #: The limits of a batch of small files, as vhlo_tools.migration.migration has them.
 FILES: Final = 32
-#: Parts of an upload, as vhlo_tools.remote.writing has them: so many of a size, then of twice that.
+#: Parts of an upload, as vhlo_tools.files.objects has them: so many of a size, then of twice that.
 PART: Final = 1 << 23
 EQUAL_PARTS: Final = 1_000
 

@@ -170,6 +170,8 @@ def run_steps(steps: Sequence[Step], since: str | None = None) -> list[Outcome]:
     waiting = list(steps)
     with tempfile.TemporaryDirectory(prefix="vhlo-ci-") as logs, _ended_together() as running:
         while waiting or running:
+            if running.told_to_end:
+                sys.exit(1)
             ended = {each.step.name: each.result for each in outcomes}
             pending = {step.name for step in waiting} | {each.step.name for each in running}
             # One that has no room yet keeps later ones from taking it, but for those that wait for the network.
@@ -247,11 +249,20 @@ class _Running:
         return Outcome(self.step, result, seconds, cpu)
 
 
+class _AllRunning(list["_Running"]):
+    """What runs; a signal is noted, for what an error here interrupted could be a start that is in no list yet."""
+
+    told_to_end = False
+
+    def end(self, *_: object) -> None:
+        self.told_to_end = True
+
+
 @contextmanager
-def _ended_together() -> Iterator[list[_Running]]:
+def _ended_together() -> Iterator[_AllRunning]:
     """Give a list of what runs, which is killed if this process is told to end."""
-    running: list[_Running] = []
-    before = {each: signal.signal(each, lambda *_: sys.exit(1)) for each in (signal.SIGTERM, signal.SIGHUP)}
+    running = _AllRunning()
+    before = {each: signal.signal(each, running.end) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield running
     finally:

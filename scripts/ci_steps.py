@@ -97,7 +97,7 @@ def _rooms(*names: str) -> tuple[str, ...]:
 _CODE: Final = ("vhlo_tools/*", "tests/*", "dialect_specs/*")
 _BYTES: Final = _rooms("artifact", "bytecode", "differencing", "externalization", "retargeting")
 _PROGRAMS: Final = _rooms("bindings", "convert", "execution", "expansion", "integrations", "legalize", "program")
-_STORES: Final = _rooms("executors", "files", "golden", "manifests", "migration", "remote", "stores", "tables")
+_STORES: Final = _rooms("executors", "files", "golden", "manifests", "migration", "stores", "tables")
 _VERSIONS: Final = _rooms("aliasing", "compat", "dialect", "gate", "migration", "reporting", "stores")
 #: What decides about every environment.
 _PROJECT: Final = ("pyproject.toml", "scripts/bootstrap.py")
@@ -194,13 +194,13 @@ STEPS: Final[Sequence[Step]] = (
         step
         for name in ("jax", "torch", "tensorflow")
         for step in _own_environment(
-            name, ("scripts/frontends.py", name), (*_PROGRAMS, *_rooms("formats"), f"tests/frontends/{name}/*")
+            name, ("scripts/frontends.py", name), (*_PROGRAMS, *_rooms("files"), f"tests/frontends/{name}/*")
         )
     ),
     *_own_environment(
         "scale",
         ("scripts/frontends.py", "scale"),
-        (*_STORES, *_rooms("environments", "formats"), "tests/frontends/scale/*"),
+        (*_STORES, *_rooms("environments"), "tests/frontends/scale/*"),
         cores=1,  # It mostly waits.
     ),
     *_own_environment(

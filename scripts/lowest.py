@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: writes bytes alone, what runs other releases, and what takes long for its number of programs.
 TESTS = (
     "tests/test_errors.py",
-    "tests/test_files.py",
+    "tests/files/test_atomic_writes.py",
     "tests/test_version.py",
     "tests/test_without_bindings.py",
     "tests/aliasing",

@@ -134,7 +134,7 @@ _BESIDE_CLICK = frozenset(
     ]
 )
 #: The rooms that every one of them may load, and those of each.
-_ROOMS = {"artifact", "bytecode", "cli", "compat", "dialect", "formats", "manifests", "remote"}
+_ROOMS = {"artifact", "bytecode", "cli", "compat", "dialect", "files", "manifests"}
 _ROOMS_OF_CHECK = {"aliasing", "api", "gate", "reporting", "stores"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vhlo_tools.aliasing import Alias, AliasConfig, Array, Donor, Signature
-from vhlo_tools.aliasing.donor_matching import compiled_aliases
+from vhlo_tools.aliasing.config import compiled_aliases
 from vhlo_tools.aliasing.shapes import Opaque, Shape, Tuple
 
 F4, F8, F16 = (Array("f32", (size,)) for size in (4, 8, 16))

@@ -10,7 +10,7 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.aliasing import Array, Plain, parse_aliases
-from vhlo_tools.aliasing.attribute_values import describe
+from vhlo_tools.aliasing.attributes import describe
 from vhlo_tools.aliasing.shapes import _ELEMENTS
 
 NUMPY = {"i1": "bool", "index": "int64", "complex<f32>": "complex64", "complex<f64>": "complex128"}

@@ -9,8 +9,8 @@ import pytest
 from support.corpus import EXAMPLES, FEATURES, example_programs, features_of_library
 
 import vhlo_tools as vt
+from vhlo_tools.aliasing.config import Alias, Donor
 from vhlo_tools.artifact import inspect_bytes
-from vhlo_tools.artifact.inventory import Alias, Donor
 from vhlo_tools.bindings import Provider
 from vhlo_tools.bindings.xla import hlo_of_text
 from vhlo_tools.bytecode.editing.tables import Tables

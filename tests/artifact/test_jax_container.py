@@ -19,9 +19,9 @@ from support.corpus import EXAMPLES
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer, inspect_bytes
 from vhlo_tools.cli.main import main
-from vhlo_tools.formats import decode_jax_export, read_bytes, read_signature
-from vhlo_tools.formats.jax_export.export_file import replace_modules
-from vhlo_tools.mapping import join, view
+from vhlo_tools.files import decode_jax_export, read_bytes, read_signature
+from vhlo_tools.files.jax_export import replace_modules
+from vhlo_tools.files.mapping import join, view
 
 FILES = sorted((*EXAMPLES.glob("jax_store/*.jax_export"), EXAMPLES / "symbolic_export.jax_export"))
 FUTURE = b"from the future"

@@ -13,7 +13,7 @@ from vhlo_tools.bytecode import Entry, EntryTable
 from vhlo_tools.bytecode.entries import decode_entries, encode_entries, encode_sizes
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import varint
-from vhlo_tools.mapping import FileRange, map_file
+from vhlo_tools.files.mapping import FileRange, map_file
 
 pytestmark = pytest.mark.every_python
 

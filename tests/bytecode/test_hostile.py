@@ -19,7 +19,7 @@ from vhlo_tools.bytecode.properties import Properties, decode_properties
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.dialect import EntryKind, encodings_of
-from vhlo_tools.mapping import join
+from vhlo_tools.files.mapping import join
 
 pytestmark = pytest.mark.every_python
 

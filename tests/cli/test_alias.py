@@ -13,7 +13,7 @@ import vhlo_tools as vt
 from vhlo_tools.aliasing import Alias, Donor
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.cli.main import main
-from vhlo_tools.formats import read_signature
+from vhlo_tools.files import read_signature
 
 PROGRAM = """
 func.func @main(%a: tensor<4xf32> loc("weights"), %b: tensor<4xf32>, %c: tensor<8xf32>)

@@ -16,8 +16,8 @@ from support.processes import run_measured
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.cli.main import main
-from vhlo_tools.formats.jax_export.export_file import replace_modules
-from vhlo_tools.mapping import join
+from vhlo_tools.files.jax_export import replace_modules
+from vhlo_tools.files.mapping import join
 
 LOSS = EXAMPLES / "jax_store" / "loss.jax_export"
 VHLO = [sys.executable, "-m", "vhlo_tools.cli.main"]

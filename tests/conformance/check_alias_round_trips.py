@@ -27,8 +27,7 @@ from vhlo_tools import api
 from vhlo_tools.aliasing import AliasConfig, Array, Form, Signature, encode_aliases, fits
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.dialect import known_versions
-from vhlo_tools.formats.hlo.hlo_text import parse_header
-from vhlo_tools.formats.hlo.module import read_hlo_module
+from vhlo_tools.files.hlo import parse_header, read_hlo_module
 from vhlo_tools.program.hlo_loading import proto_of_text
 from vhlo_tools.program.module_aliases import read_module_aliases
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vhlo_tools.bytecode import decode, encode, encode_entry
 from vhlo_tools.dialect import EntryKind
-from vhlo_tools.formats import Kind, recognise
+from vhlo_tools.files import Kind, recognise
 
 KINDS: tuple[EntryKind, EntryKind] = ("attribute", "type")
 

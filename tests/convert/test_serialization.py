@@ -24,7 +24,7 @@ from vhlo_tools.artifact import inspect_bytes
 from vhlo_tools.bindings import Provider, get_provider
 from vhlo_tools.cli.main import main
 from vhlo_tools.dialect import known_releases
-from vhlo_tools.formats import decode_jax_export
+from vhlo_tools.files import decode_jax_export
 
 pytestmark = pytest.mark.every_python
 

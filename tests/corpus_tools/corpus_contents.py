@@ -8,7 +8,7 @@ from support.walking import walk
 
 from vhlo_tools.bytecode import Block, Entry, File, Operation, UseListOrder, decode
 from vhlo_tools.bytecode.reader import ByteReader
-from vhlo_tools.mapping import view
+from vhlo_tools.files.mapping import view
 
 SECTIONS_SINCE = 2
 

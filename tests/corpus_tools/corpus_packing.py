@@ -9,7 +9,7 @@ from pathlib import Path
 
 from corpus_contents import contents
 
-from vhlo_tools.files import write_atomically
+from vhlo_tools.files.atomic_writes import write_atomically
 
 LARGEST_FILE = 4096
 # What the archive may take up; choosing goes by the compressed size of each file.

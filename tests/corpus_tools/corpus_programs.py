@@ -153,7 +153,7 @@ def example_programs() -> Iterator[Program]:
 
 def artifact_in_export(data: bytes) -> bytes:
     """Return the artifact that a jax.export file holds."""
-    from vhlo_tools.formats import decode_jax_export
+    from vhlo_tools.files import decode_jax_export
 
     return bytes(decode_jax_export(data).module)
 

@@ -9,7 +9,7 @@ from support.corpus import EXAMPLES, example_programs, framework_examples
 from support.release_environments import run_in
 
 from vhlo_tools.artifact import JaxContainer
-from vhlo_tools.formats import read_signature
+from vhlo_tools.files import read_signature
 
 PRODUCER = "jax==0.10.2"
 

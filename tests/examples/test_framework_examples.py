@@ -6,7 +6,7 @@ import numpy as np
 from support.corpus import EXAMPLES, writable_versions
 
 import vhlo_tools as vt
-from vhlo_tools.artifact.inventory import Alias
+from vhlo_tools.aliasing.config import Alias
 
 COUNTER = EXAMPLES / "tensorflow_counter.mlir"
 MLP = EXAMPLES / "keras_mlp.mlirbc"

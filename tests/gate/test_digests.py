@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from vhlo_tools.files.mapping import digest_of, map_file
 from vhlo_tools.gate.digests import digest_at
-from vhlo_tools.mapping import digest_of, map_file
 
 
 def test_a_file_has_the_digest_of_its_bytes(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from support.gate_programs import GOOD, DeadlyExaminer, blocked, fill_with_kinds
 import vhlo_tools as vt
 from vhlo_tools.api import resolve_target
 from vhlo_tools.errors import SettingsError
-from vhlo_tools.formats import Buffer
+from vhlo_tools.files import Buffer
 from vhlo_tools.gate import Baseline, Gate, Listing, Override, Revision, Settings, changes_since, listing
 from vhlo_tools.gate.contents import Content
 from vhlo_tools.gate.distribution import DistributedExaminations

@@ -12,7 +12,7 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools import api
 from vhlo_tools.aliasing import ALIAS_FEATURES, DROPPED
-from vhlo_tools.formats import Kind, identify
+from vhlo_tools.files import Kind, identify
 from vhlo_tools.integrations.jax import export
 
 X = np.arange(4, dtype=np.float32)

@@ -16,6 +16,7 @@ from support.corpus_files import corpus_files
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer, Making
+from vhlo_tools.files import place
 from vhlo_tools.manifests import (
     Manifest,
     check_manifest,
@@ -24,7 +25,6 @@ from vhlo_tools.manifests import (
     write_with_manifest,
 )
 from vhlo_tools.manifests.contents import LARGE, MOST_CONSTANTS
-from vhlo_tools.remote import place
 
 PROGRAM = """
 func.func @main(%a: tensor<512xf32> {tf.aliasing_output = 0 : i32}, %b: tensor<4xf32> {jax.buffer_donor = true})

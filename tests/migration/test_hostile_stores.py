@@ -15,7 +15,7 @@ from support.vhlo_process import kept_workers, warm_python
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
-from vhlo_tools.formats import Kind
+from vhlo_tools.files import Kind
 from vhlo_tools.migration import Journal, MigrationRecord, MigrationSettings
 
 TARGET = vt.Version("1.0.0")

@@ -19,7 +19,7 @@ from support.vhlo_process import warm_python
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.executors import Workers
-from vhlo_tools.formats import JaxExport
+from vhlo_tools.files import JaxExport
 from vhlo_tools.migration import Journal, Migration, MigrationSettings, Tools
 
 ADD = """func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {

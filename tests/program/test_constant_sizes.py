@@ -7,7 +7,7 @@ import pytest
 from support.element_types import TYPES
 
 import vhlo_tools as vt
-from vhlo_tools.mapping import join
+from vhlo_tools.files.mapping import join
 from vhlo_tools.program.constant_sizes import without_values
 
 _COUNT = 1 << 16

@@ -17,9 +17,8 @@ from vhlo_tools.aliasing import Alias, AliasConfig, Donor, Form, encode_aliases,
 from vhlo_tools.artifact import inspect_bytes
 from vhlo_tools.bindings.xla import hlo_of_text, text_of_hlo
 from vhlo_tools.cli.main import main
-from vhlo_tools.formats import Kind, recognise
-from vhlo_tools.formats.hlo.hlo_text import parse_header
-from vhlo_tools.formats.hlo.module import ELEMENT_TYPES, read_hlo_module
+from vhlo_tools.files import Kind, recognise
+from vhlo_tools.files.hlo import ELEMENT_TYPES, parse_header, read_hlo_module
 from vhlo_tools.program.hlo_loading import proto_of_text
 
 pytestmark = pytest.mark.every_python

@@ -11,7 +11,7 @@ from support.raw import RawLibrary
 import vhlo_tools as vt
 from vhlo_tools.api import program_of
 from vhlo_tools.api.frontends import FRONTENDS
-from vhlo_tools.formats import Kind
+from vhlo_tools.files import Kind
 from vhlo_tools.program import LOADERS, load_program
 
 TEXT = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }"

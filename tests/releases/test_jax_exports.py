@@ -10,7 +10,7 @@ from support.release_environments import run_in
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer
-from vhlo_tools.formats import read_signature
+from vhlo_tools.files import read_signature
 
 pytestmark = pytest.mark.long
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -169,12 +168,10 @@ run_steps([Step("endless", ("sh", "-c", "echo $$ > {tmp_path}/pid; sleep 600"), 
         time.sleep(0.05)
     run.send_signal(signal.SIGTERM)
     assert run.wait(60) == 1
-    number = int((tmp_path / "pid").read_text())
-    while True:
-        try:
-            os.kill(number, 0)
-        except ProcessLookupError:
-            break
+    deadline = time.monotonic() + 60
+    # Another process may get the number.
+    command = Path(f"/proc/{int((tmp_path / 'pid').read_text())}/cmdline")
+    while command.exists() and b"sleep" in command.read_bytes():
         assert time.monotonic() < deadline
         time.sleep(0.05)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vhlo_tools.bytecode import decode
 from vhlo_tools.bytecode.reader import ByteReader
-from vhlo_tools.mapping import View, view
+from vhlo_tools.files.mapping import View, view
 
 #: The properties of a module: neither of its optional attributes is there.
 OF_MODULE = [0, 0]

@@ -8,9 +8,9 @@ from pathlib import Path
 import vhlo_tools as vt
 from vhlo_tools.bytecode import Entry, decode, encode_chunks
 from vhlo_tools.bytecode.writer import varint
-from vhlo_tools.files import write_atomically
-from vhlo_tools.formats import read_bytes
-from vhlo_tools.mapping import view
+from vhlo_tools.files import read_bytes
+from vhlo_tools.files.atomic_writes import write_atomically
+from vhlo_tools.files.mapping import view
 
 _BLOCK = 1 << 24
 

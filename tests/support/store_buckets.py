@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from support.faulty_proxy import Faults
-from vhlo_tools.remote import Url
+from vhlo_tools.files import Url
 
 
 @dataclass(frozen=True)

@@ -8,27 +8,52 @@ from typing import TYPE_CHECKING
 from vhlo_tools.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from vhlo_tools.aliasing.alias_attributes import (
+    from vhlo_tools.aliasing.attributes import (
         ARGUMENT_ATTRIBUTES,
         MODULE_ATTRIBUTES,
         AliasAttributes,
+        AliasStore,
+        CallAliases,
+        NamedValue,
+        Other,
+        Plain,
+        ProgramAliases,
+        Unit,
+        declared_in,
+        describe,
         encode_aliases,
         encode_call,
+        entry_name,
         fits,
         read_call,
         read_declared,
+        set_aliases,
     )
-    from vhlo_tools.aliasing.alias_entries import Alias, AliasKind, Donor
-    from vhlo_tools.aliasing.alias_lint import ALIAS_FEATURES, DROPPED, finding_of, lint_aliases
-    from vhlo_tools.aliasing.alias_store import AliasStore, declared_in, entry_name, set_aliases
-    from vhlo_tools.aliasing.attribute_values import Other, Plain, Unit, describe
-    from vhlo_tools.aliasing.call_rules import call_violations
-    from vhlo_tools.aliasing.config import AliasConfig, AliasViolation, Rule, violations
-    from vhlo_tools.aliasing.declared import Declared, Form, Problem
-    from vhlo_tools.aliasing.donor_matching import compiled_aliases
-    from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors, parse_aliases, parse_donors
-    from vhlo_tools.aliasing.preservation import compare_aliases
-    from vhlo_tools.aliasing.program_aliases import CallAliases, NamedValue, ProgramAliases
+    from vhlo_tools.aliasing.config import (
+        Alias,
+        AliasConfig,
+        AliasKind,
+        AliasViolation,
+        Declared,
+        Donor,
+        Form,
+        Problem,
+        Rule,
+        compiled_aliases,
+        format_aliases,
+        format_donors,
+        parse_aliases,
+        parse_donors,
+        violations,
+    )
+    from vhlo_tools.aliasing.rules import (
+        ALIAS_FEATURES,
+        DROPPED,
+        call_violations,
+        compare_aliases,
+        finding_of,
+        lint_aliases,
+    )
     from vhlo_tools.aliasing.shapes import (
         Array,
         Opaque,

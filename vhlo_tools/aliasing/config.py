@@ -1,22 +1,150 @@
-"""Model of input-output aliases and buffer donors of a program.
-
-The model and its rules are those of XLA: ``xla/hlo/ir/hlo_input_output_alias_config.h`` and
-``xla/hlo/ir/hlo_instruction.h`` (buffer donors) in openxla/xla.
-"""
+"""Model of input-output aliases and buffer donors, as in XLA, with their form in the header of HLO text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, get_args
 
-from vhlo_tools.aliasing.alias_entries import Alias, AliasKind, Donor
-from vhlo_tools.aliasing.hlo_form import format_aliases, format_donors
-from vhlo_tools.aliasing.shapes import Array, format_index, subshape
+from vhlo_tools.aliasing.shapes import Array, ShapeIndex, format_index, leaves, subshape
 from vhlo_tools.errors import AliasError
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
-    from vhlo_tools.aliasing.shapes import Shape, ShapeIndex, Signature
+    from vhlo_tools.aliasing.shapes import Shape, Signature
+
+# Aliases and buffer donors, as in XLA
+#
+# Source: ``xla/hlo/ir/hlo_input_output_alias_config.h`` in openxla/xla.
+
+
+# The reader of manifests reads the types of fields when it runs.
+
+#: ``may-alias``: the output is written over the input if the buffer is donated at run time, and copied otherwise;
+#: ``must-alias``: not donating it is an error.
+AliasKind = Literal["may-alias", "must-alias"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Alias:
+    """An output that may be written over an input.
+
+    Attributes:
+        output_index: The index of the output in the result; ``()`` for a program with one result.
+        parameter_number: The number of the parameter.
+        parameter_index: The index of the input in the parameter; ``()`` for a parameter that is not a tuple.
+        kind: Whether the alias is optional or required.
+    """
+
+    output_index: ShapeIndex
+    parameter_number: int
+    parameter_index: ShapeIndex = ()
+    kind: AliasKind = "may-alias"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Donor:
+    """An input that is donated without naming an output.
+
+    Attributes:
+        parameter_number: The number of the parameter.
+        parameter_index: The index of the input in the parameter.
+    """
+
+    parameter_number: int
+    parameter_index: ShapeIndex = ()
+
+
+# Aliases and donors in the header of an HLO text module
+#
+# ``input_output_alias={ {}: (0, {}, may-alias), {1}: (2, {0}, must-alias) }, buffer_donor={ (3, {}) }``. Both the long
+# form of an entry and the short one, ``{}: 0``, are accepted, which the documentation of XLA shows and its parser
+# rejects.
+# Source: ``xla/hlo/parser/hlo_parser.cc`` in openxla/xla, and ``docs/aliasing.md`` there.
+
+
+# Numbers of 64 bits: Python refuses to convert very long ones.
+_NUMBER: Final = r"\d{1,19}"
+_INDEX: Final = rf"\{{\s*(?:{_NUMBER}\s*(?:,\s*{_NUMBER}\s*)*)?\}}"
+_DONOR: Final = re.compile(rf"\(\s*({_NUMBER})\s*,\s*({_INDEX})\s*\)")
+_ALIAS: Final = re.compile(
+    rf"({_INDEX})\s*:\s*(?:({_NUMBER})|\(\s*({_NUMBER})\s*,\s*({_INDEX})\s*(?:,\s*(may-alias|must-alias)\s*)?\))"
+)
+_LONGEST: Final = 1 << 20
+
+
+def parse_aliases(text: str) -> list[Alias]:
+    """Parse the value of ``input_output_alias=``.
+
+    >>> parse_aliases("{ {}: 0 }")
+    [Alias(output_index=(), parameter_number=0, parameter_index=(), kind='may-alias')]
+    """
+    return [
+        Alias(
+            _index(match[1]),
+            int(match[2] or match[3]),
+            _index(match[4] or "{}"),
+            _kind(match[5]),
+        )
+        for match in _entries(text, _ALIAS, "{output index}: (parameter, {parameter index}[, may-alias or must-alias])")
+    ]
+
+
+def parse_donors(text: str) -> list[Donor]:
+    """Parse the value of ``buffer_donor=``."""
+    found = _entries(text, _DONOR, "(parameter, {parameter index})")
+    return [Donor(int(match[1]), _index(match[2])) for match in found]
+
+
+def format_aliases(aliases: Iterable[Alias]) -> str:
+    """Use the long form, which XLA prints and reads."""
+    entries = (
+        f"{format_index(each.output_index)}: "
+        f"({each.parameter_number}, {format_index(each.parameter_index)}, {each.kind})"
+        for each in aliases
+    )
+    return f"{{ {', '.join(entries)} }}"
+
+
+def format_donors(donors: Iterable[Donor]) -> str:
+    entries = (f"({each.parameter_number}, {format_index(each.parameter_index)})" for each in donors)
+    return f"{{ {', '.join(entries)} }}"
+
+
+def _entries(text: str, pattern: re.Pattern[str], expected: str) -> list[re.Match[str]]:
+    body = text.strip()
+    if len(body) > _LONGEST or not (body.startswith("{") and body.endswith("}")):
+        raise AliasError(f"{body[:60]!r} is not a list of aliases or donors: expected {{ {expected}, ... }}")
+    inner, at = body[1:-1], 0
+    found = []
+    while at < len(inner.rstrip()):
+        at += len(inner[at:]) - len(inner[at:].lstrip())
+        match = pattern.match(inner, at)
+        if match is None:
+            raise AliasError(
+                f"{inner[at : at + 60]!r} is not an entry of a list of aliases or donors: expected {expected}"
+            )
+        found.append(match)
+        rest = inner[match.end() :].lstrip()
+        if rest and not rest.startswith(","):
+            raise AliasError(f"expected a comma or the end of the list, found {rest[:60]!r}")
+        at = len(inner) - len(rest) + 1 if rest else len(inner)
+    return found
+
+
+def _index(text: str) -> ShapeIndex:
+    return tuple(int(number) for number in re.findall(r"\d+", text))
+
+
+def _kind(text: str | None) -> AliasKind:
+    return "must-alias" if text == "must-alias" else "may-alias"
+
+
+# Model of input-output aliases and buffer donors of a program
+#
+# The model and its rules are those of XLA: ``xla/hlo/ir/hlo_input_output_alias_config.h`` and
+# ``xla/hlo/ir/hlo_instruction.h`` (buffer donors) in openxla/xla.
+
 
 #: The rules of XLA, by the names under which the lint reports them.
 Rule = Literal[
@@ -291,3 +419,132 @@ def _shown(shape: object) -> str:
 
 def _input(entry: Alias | Donor) -> tuple[int, ShapeIndex]:
     return entry.parameter_number, entry.parameter_index
+
+
+# Matching of the donors of a program with outputs
+#
+# XLA matches them at compilation, larger outputs first. Source:
+# ``xla/hlo/transforms/simplifiers/optimize_input_output_buffer_alias.cc`` in openxla/xla.
+
+
+def compiled_aliases(config: AliasConfig) -> tuple[Alias, ...]:
+    """Return the aliases of the compiled program: its own, and a may-alias for each matched donor.
+
+    A donor matches a remaining output of the same size in bytes. Donors of dynamic size are not matched, and if any
+    remaining output has a dynamic size, no donor is.
+    """
+    held = (
+        (each, subshape(config.signature.parameters[each.parameter_number], each.parameter_index))
+        for each in config.donors
+    )
+    donors = [(shape.bytes, each) for each, shape in held if isinstance(shape, Array) and shape.bytes is not None]
+    outputs: list[tuple[int, ShapeIndex]] = []
+    for index, shape in leaves(config.signature.result):
+        if isinstance(shape, Array) and config.alias_of_output(index) is None:
+            if shape.bytes is None:
+                return config.aliases
+            outputs.append((shape.bytes, index))
+    matched = []
+    donors.sort(key=lambda each: -each[0])
+    outputs.sort(key=lambda each: -each[0])
+    while donors and outputs:
+        (given, donor), (taken, index) = donors[0], outputs[0]
+        if given == taken:
+            matched.append(Alias(index, donor.parameter_number, donor.parameter_index))
+        if given >= taken:
+            donors.pop(0)
+        if given <= taken:
+            outputs.pop(0)
+    return tuple(sorted((*config.aliases, *matched)))
+
+
+# Aliases and donors declared in a program, valid or not, and XLA's interpretation of them
+
+
+#: The form of an alias in MLIR: attributes of arguments, or one attribute of the module.
+Form = Literal["argument", "module"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An alias attribute that declares no alias or donor.
+
+    Attributes:
+        kind: ``ignored`` if XLA silently ignores it; ``malformed`` if XLA rejects it, or misinterprets its type and
+            reads out of bounds, which may crash the process.
+        argument: The number of its argument; ``None`` for the module.
+        message: A description of the problem, in a sentence.
+        remedy: What to do about it.
+    """
+
+    kind: Literal["ignored", "malformed"]
+    argument: int | None
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The aliases and donors declared in a program.
+
+    Attributes:
+        signature: The shapes of its parameters and result.
+        arguments: The aliases and donors in attributes of its arguments, by argument.
+        module: The aliases in the attribute of the module, in their order.
+        problems: Alias attributes that declare nothing.
+    """
+
+    signature: Signature
+    arguments: tuple[Alias | Donor, ...] = ()
+    module: tuple[Alias, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def aliases(self) -> tuple[Alias, ...]:
+        """The effective aliases: those of the module if it has any, instead of all those of arguments."""
+        return self.module or tuple(each for each in self.arguments if isinstance(each, Alias))
+
+    @property
+    def donors(self) -> tuple[Donor, ...]:
+        """The donors."""
+        return tuple(each for each in self.arguments if isinstance(each, Donor))
+
+    @property
+    def replaced(self) -> tuple[Alias, ...]:
+        """The aliases of arguments that have no effect, because the module has others."""
+        counting = {(each.output_index, each.parameter_number, each.parameter_index) for each in self.aliases}
+        own = (each for each in self.arguments if isinstance(each, Alias))
+        return tuple(
+            each for each in own if (each.output_index, each.parameter_number, each.parameter_index) not in counting
+        )
+
+    @property
+    def form(self) -> Form | None:
+        """The form of its aliases; ``None`` if it has none."""
+        if self.module:
+            return "module"
+        return "argument" if self.aliases else None
+
+    def form_of(self, entry: Alias | Donor) -> Form:
+        """Return the form of an effective alias, or of a donor."""
+        return "module" if isinstance(entry, Alias) and self.module else "argument"
+
+    def violations(self) -> list[AliasViolation]:
+        """Return the violations that XLA rejects, at conversion or at compilation."""
+        if not self.module:
+            return violations(self.signature, self.arguments)
+        # XLA first sets up the aliases of arguments, and then replaces them by those of the module.
+        early = violations(self.signature, self.arguments, compiled=False)
+        return [*early, *violations(self.signature, (*self.module, *self.donors))]
+
+    def config(self) -> AliasConfig:
+        """Return the effective aliases and donors.
+
+        Raises:
+            AliasError: If XLA would reject them; the message lists all problems.
+        """
+        wrong = [f"{each.message}: {each.remedy}" for each in self.violations()]
+        wrong += [f"{each.message}: {each.remedy}" for each in self.problems if each.kind == "malformed"]
+        if wrong:
+            raise AliasError("; ".join(dict.fromkeys(wrong)))
+        return AliasConfig(self.signature, self.aliases, self.donors)

@@ -9,7 +9,7 @@ from vhlo_tools.api.conversion import serialize
 from vhlo_tools.api.frontends import as_artifact, export_model
 from vhlo_tools.artifact import JaxContainer, matching_calls
 from vhlo_tools.errors import AliasError
-from vhlo_tools.formats import Kind, identify
+from vhlo_tools.files import Kind, identify
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias, AliasConfig, CallAliases, Declared, Form

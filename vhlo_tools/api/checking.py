@@ -12,17 +12,15 @@ from vhlo_tools.api.library_answers import findings_with_library, reader_finding
 from vhlo_tools.artifact import Artifact, container_findings
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError
+from vhlo_tools.files import digest_of, identify, is_path, place, read_bytes
 from vhlo_tools.findings import Findings
-from vhlo_tools.formats import identify, read_bytes
 from vhlo_tools.manifests import manifest_finding, require_manifest
-from vhlo_tools.mapping import digest_of
-from vhlo_tools.remote import is_path, place
 
 if TYPE_CHECKING:
     from vhlo_tools.api.conversion import ArtifactSource
     from vhlo_tools.compat import AllowRelaxed, Expand, Target
+    from vhlo_tools.files import JaxExport, Source
     from vhlo_tools.findings import Finding
-    from vhlo_tools.formats import JaxExport, Source
     from vhlo_tools.manifests import ManifestChoice
     from vhlo_tools.program import CheckOptions, LoadOptions, Program, ProgramSource
     from vhlo_tools.version import Version

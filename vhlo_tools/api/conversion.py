@@ -14,11 +14,9 @@ from vhlo_tools.errors import (
     ProviderError,
     UnsupportedFeatureError,
 )
+from vhlo_tools.files import Buffer, is_path, join, place, read_bytes
 from vhlo_tools.findings import OPAQUE_PROPERTIES
-from vhlo_tools.formats import Buffer, read_bytes
 from vhlo_tools.manifests import require_manifest
-from vhlo_tools.mapping import join
-from vhlo_tools.remote import is_path, place
 
 if TYPE_CHECKING:
     from vhlo_tools.bindings import Context, Module
@@ -146,7 +144,7 @@ def serialize(
     """
     # Imported here because retargeting needs none of it.
     from vhlo_tools.api.frontends import FRONTENDS, export_model
-    from vhlo_tools.formats import identify
+    from vhlo_tools.files import identify
     from vhlo_tools.manifests import check_source
 
     source = identify(program, name)

@@ -15,8 +15,7 @@ from vhlo_tools.externalization import (
     read_tensors,
     restore,
 )
-from vhlo_tools.formats import read_bytes
-from vhlo_tools.remote import place
+from vhlo_tools.files import place, read_bytes
 
 if TYPE_CHECKING:
     from vhlo_tools.api.conversion import ArtifactSource

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Unpack
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import InvalidInputError, InvalidProgramError
-from vhlo_tools.formats import Kind, identify
+from vhlo_tools.files import Kind, identify
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
-    from vhlo_tools.formats import JaxExport
+    from vhlo_tools.files import JaxExport
     from vhlo_tools.integrations import ExportedModel
     from vhlo_tools.program import ExportOptions, ProgramSource
     from vhlo_tools.version import Version
@@ -142,7 +142,7 @@ def as_container(program: ProgramSource, name: str | None = None) -> JaxExport |
     if source.kind is not Kind.JAX_EXPORT or source.data is None or isinstance(source.given, Artifact):
         return None
     # Imported here because few programs are such files.
-    from vhlo_tools.formats import decode_jax_export
+    from vhlo_tools.files import decode_jax_export
 
     return decode_jax_export(source.data)
 

@@ -10,7 +10,7 @@ from vhlo_tools.api.conversion import serialize
 from vhlo_tools.api.frontends import as_artifact
 from vhlo_tools.api.running import load_executable
 from vhlo_tools.api.verification import draw_inputs
-from vhlo_tools.remote import local_path
+from vhlo_tools.files import local_path
 
 if TYPE_CHECKING:
     from vhlo_tools.api.running import EngineChoice

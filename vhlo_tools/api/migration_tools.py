@@ -13,14 +13,14 @@ from vhlo_tools.api.conversion import retarget, serialize
 from vhlo_tools.api.library_answers import findings_with_library
 from vhlo_tools.api.proofs import Prover
 from vhlo_tools.artifact import JaxContainer
-from vhlo_tools.formats import Kind
+from vhlo_tools.files import Kind
 from vhlo_tools.migration import StoredProgram, Tools
 
 if TYPE_CHECKING:
     from vhlo_tools.api.checking import Checked
     from vhlo_tools.artifact import Artifact
+    from vhlo_tools.files import Buffer
     from vhlo_tools.findings import Finding
-    from vhlo_tools.formats import Buffer
     from vhlo_tools.migration import MigrationSettings, Proof
 
 

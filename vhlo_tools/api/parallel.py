@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from vhlo_tools.api.frontends import as_program
 from vhlo_tools.api.platforms import for_platform
 from vhlo_tools.api.running import ENGINE_CHOICES
-from vhlo_tools.formats import identify
+from vhlo_tools.files import identify
 from vhlo_tools.manifests import check_source
 
 if TYPE_CHECKING:

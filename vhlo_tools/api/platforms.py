@@ -12,7 +12,7 @@ from vhlo_tools.api.frontends import as_container
 from vhlo_tools.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from vhlo_tools.formats import Source
+    from vhlo_tools.files import Source
     from vhlo_tools.program import Program
 
 #: Leaves the number of the platform an input.

@@ -17,7 +17,7 @@ from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
     from vhlo_tools.api.running import EngineChoice
-    from vhlo_tools.formats import Buffer
+    from vhlo_tools.files import Buffer
     from vhlo_tools.migration import StoredProgram
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.verification import Drawing, Tolerance

@@ -13,15 +13,14 @@ from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.differences import diff
 from vhlo_tools.dialect import minimum_version
 from vhlo_tools.errors import UnsupportedFeatureError, VhloToolsError
-from vhlo_tools.formats import is_saved_model
-from vhlo_tools.remote import Url, is_path, place
+from vhlo_tools.files import Url, is_path, is_saved_model, place
 from vhlo_tools.stores import AT_REST
 
 if TYPE_CHECKING:
     from vhlo_tools.api.checking import Checked
+    from vhlo_tools.files import Place
     from vhlo_tools.pages import Page
     from vhlo_tools.program import CheckOptions, ProgramSource
-    from vhlo_tools.remote import Place
     from vhlo_tools.stores import StoreFile
     from vhlo_tools.version import Version
 

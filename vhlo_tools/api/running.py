@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, get_args
 
 from vhlo_tools.api.frontends import as_program
 from vhlo_tools.api.platforms import for_platform
-from vhlo_tools.formats import identify
+from vhlo_tools.files import identify
 from vhlo_tools.manifests import check_source
 
 if TYPE_CHECKING:

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Final
 from vhlo_tools.api.proofs import Prover
 from vhlo_tools.errors import InvalidProgramError, MalformedArtifactError, VhloToolsError
 from vhlo_tools.executors import Workers, in_batches, work_in_order
-from vhlo_tools.formats import read_bytes, recognise
-from vhlo_tools.mapping import digest_of
+from vhlo_tools.files import digest_of, is_url, place, read_bytes, recognise
 from vhlo_tools.migration import StoredProgram
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import is_url, place
 from vhlo_tools.stores import PairRecord, Pairs
 
 if TYPE_CHECKING:

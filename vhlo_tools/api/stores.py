@@ -14,9 +14,9 @@ from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.api.releases import install_releases
 from vhlo_tools.errors import MigrationError
 from vhlo_tools.executors import Workers
+from vhlo_tools.files import is_path, is_url, local_path, place
 from vhlo_tools.migration import Claim, Journal, Migration, MigrationSettings, journal_path
 from vhlo_tools.program import WriteOptions
-from vhlo_tools.remote import is_path, is_url, local_path, place
 from vhlo_tools.stores import AT_REST, WINDOWS, object_url, watch_store
 
 if TYPE_CHECKING:

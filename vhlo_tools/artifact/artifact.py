@@ -8,22 +8,32 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from vhlo_tools.bytecode import MAGIC, decode, encode_chunks
+from vhlo_tools.bytecode import decode, encode_chunks
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, InvalidVersionError, MalformedArtifactError
-from vhlo_tools.files import write_atomically
-from vhlo_tools.formats import ARTIFACT_PRODUCER, Kind, as_bytes, read_bytes, recognise
-from vhlo_tools.mapping import FileRange, join, view
-from vhlo_tools.remote import is_path, place
+from vhlo_tools.files import (
+    ARTIFACT_PRODUCER,
+    MAGIC,
+    FileRange,
+    Kind,
+    as_bytes,
+    is_path,
+    join,
+    place,
+    read_bytes,
+    recognise,
+    view,
+    write_atomically,
+)
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias, AliasConfig, CallAliases, Form, ProgramAliases
     from vhlo_tools.artifact.inventory import Inventory
     from vhlo_tools.artifact.making import Making
-    from vhlo_tools.bytecode import Chunk, File, Section
+    from vhlo_tools.bytecode import File, Section
     from vhlo_tools.compat import Requirements
+    from vhlo_tools.files import Buffer, Chunk
     from vhlo_tools.findings import Finding
-    from vhlo_tools.formats import Buffer
 
 # The dialects that portable serialization itself writes: the module op and locations belong to `builtin`.
 _PORTABLE_DIALECTS = frozenset({"vhlo", "builtin"})
@@ -92,7 +102,7 @@ class Artifact:
             raise MalformedArtifactError(f"a {type(source).__qualname__} is not an artifact: expected a path or bytes")
         if unpack and _kind_or_none(data) is Kind.JAX_EXPORT:
             # Imported here, as are the next, because few commands need it.
-            from vhlo_tools.formats import decode_jax_export
+            from vhlo_tools.files import decode_jax_export
 
             return cls(decode_jax_export(data).module, name=name)
         return cls(data, name=name)

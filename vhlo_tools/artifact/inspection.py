@@ -11,21 +11,12 @@ from vhlo_tools.artifact.artifact import Artifact, names_by_dialect
 from vhlo_tools.artifact.outlining import Line, outline
 from vhlo_tools.bytecode import decode
 from vhlo_tools.errors import AliasError, InvalidProgramError
-from vhlo_tools.formats import (
-    Kind,
-    recognise,
-)
-from vhlo_tools.mapping import view
+from vhlo_tools.files import Kind, recognise, view
 
 if TYPE_CHECKING:
     from vhlo_tools.bytecode import File
     from vhlo_tools.compat import Requirements
-    from vhlo_tools.formats import (
-        Buffer,
-        HloHeader,
-        JaxExport,
-        SavedSignature,
-    )
+    from vhlo_tools.files import Buffer, HloHeader, JaxExport, SavedSignature
 
 
 def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
@@ -35,7 +26,7 @@ def inspect_bytes(data: Buffer, name: str) -> dict[str, Any]:
 
 def inspect_folder(path: Path) -> dict[str, Any]:
     # Imported here, as are the next, because each kind of file needs another reader.
-    from vhlo_tools.formats import is_saved_model, read_saved_model
+    from vhlo_tools.files import is_saved_model, read_saved_model
 
     if not is_saved_model(path):
         raise InvalidProgramError(f"{path} is a folder, but not a SavedModel: expected a file saved_model.pb in it")
@@ -110,7 +101,7 @@ def _of_bytecode(data: Buffer, name: str) -> dict[str, Any]:
 def _of_jax_export(data: Buffer, name: str) -> dict[str, Any]:
     from vhlo_tools.artifact.jax_container import JaxContainer, derivative_names
     from vhlo_tools.artifact.jax_readers import first_writer
-    from vhlo_tools.formats import decode_jax_export
+    from vhlo_tools.files import decode_jax_export
 
     function, *derivatives = decode_jax_export(data).levels()
     names = derivative_names(name)
@@ -124,7 +115,7 @@ def _of_jax_export(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def _of_exported(export: JaxExport, name: str) -> dict[str, Any]:
-    from vhlo_tools.formats import read_signature
+    from vhlo_tools.files import read_signature
 
     signature = read_signature(export)
     return {
@@ -150,13 +141,13 @@ def _of_exported(export: JaxExport, name: str) -> dict[str, Any]:
 
 
 def _of_torch_export(data: Buffer, name: str) -> dict[str, Any]:
-    from vhlo_tools.formats import decode_torch_export
+    from vhlo_tools.files import decode_torch_export
 
     return asdict(decode_torch_export(data))
 
 
 def _of_hlo_text(data: Buffer, name: str) -> dict[str, Any]:
-    from vhlo_tools.formats import read_hlo_text
+    from vhlo_tools.files import read_hlo_text
 
     try:
         return {**_of_hlo(read_hlo_text(bytes(data).decode("utf-8", "backslashreplace"))), **_of_text(data, name)}
@@ -165,7 +156,7 @@ def _of_hlo_text(data: Buffer, name: str) -> dict[str, Any]:
 
 
 def _of_hlo_proto(data: Buffer, name: str) -> dict[str, Any]:
-    from vhlo_tools.formats import find_hlo_module, read_hlo_module
+    from vhlo_tools.files import find_hlo_module, read_hlo_module
 
     module = find_hlo_module(view(data))
     return {} if module is None else _of_hlo(read_hlo_module(module))

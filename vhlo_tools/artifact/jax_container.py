@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Final
 from vhlo_tools.artifact.artifact import Artifact
 from vhlo_tools.artifact.jax_readers import container_findings, reading_jax
 from vhlo_tools.errors import DowngradeError
-from vhlo_tools.files import write_atomically
-from vhlo_tools.formats import as_bytes, decode_jax_export, read_bytes, replace_modules
-from vhlo_tools.mapping import FileRange, join, view
-from vhlo_tools.remote import place
+from vhlo_tools.files import (
+    FileRange,
+    as_bytes,
+    decode_jax_export,
+    join,
+    place,
+    read_bytes,
+    replace_modules,
+    view,
+    write_atomically,
+)
 
 if TYPE_CHECKING:
-    from vhlo_tools.bytecode import Chunk
     from vhlo_tools.dialect import JaxRelease, Release
+    from vhlo_tools.files import Buffer, Chunk, JaxExport
     from vhlo_tools.findings import Finding
-    from vhlo_tools.formats import Buffer, JaxExport
     from vhlo_tools.version import Version
 
 _ALONE: Final = "write the artifact alone, as vhlo serialize and vhlo_tools.serialize do"

@@ -13,8 +13,8 @@ from vhlo_tools.dialect import (
     known_releases,
     newest_version,
 )
+from vhlo_tools.files import parts_of
 from vhlo_tools.findings import Finding
-from vhlo_tools.formats import parts_of
 
 if TYPE_CHECKING:
     from vhlo_tools.dialect import (
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         JaxRelease,
         Release,
     )
-    from vhlo_tools.formats import JaxExport
+    from vhlo_tools.files import JaxExport
     from vhlo_tools.version import Version
 
 _FAILURES: Final = {"load": "refuses the file", "call": "loads the file and fails to call it"}

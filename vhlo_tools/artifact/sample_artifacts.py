@@ -19,7 +19,7 @@ from vhlo_tools.bytecode import (
 )
 from vhlo_tools.dialect import bytecode_version_of, property_slots
 from vhlo_tools.errors import InvalidProgramError
-from vhlo_tools.formats import ARTIFACT_PRODUCER
+from vhlo_tools.files import ARTIFACT_PRODUCER
 
 if TYPE_CHECKING:
     from vhlo_tools.dialect import OpStructure, Structure

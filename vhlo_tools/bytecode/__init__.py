@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from vhlo_tools.bytecode.codec import Value, bits_of, decode_entry, encode_entry, entry_name, references
     from vhlo_tools.bytecode.compilation import is_compiled
     from vhlo_tools.bytecode.container import (
-        MAGIC,
         NEWEST_BYTECODE,
         PROPERTIES_SINCE,
         Chunk,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vhlo_tools.bytecode.container import PROPERTIES_SINCE, Chunk, encode_header, encode_section
+from vhlo_tools.bytecode.container import PROPERTIES_SINCE, encode_header, encode_section
 from vhlo_tools.bytecode.dialects import DialectName, Dialects, encode_dialects
 from vhlo_tools.bytecode.entries import EntryTable, encode_sizes
 from vhlo_tools.bytecode.file import File, decode
@@ -12,7 +12,7 @@ from vhlo_tools.bytecode.ir_encoding import encode_ir
 from vhlo_tools.bytecode.program import Block
 from vhlo_tools.bytecode.properties import encode_properties
 from vhlo_tools.bytecode.strings import encode_strings
-from vhlo_tools.mapping import join, view
+from vhlo_tools.files import Chunk, join, view
 
 
 def new_file(version: int, producer: str, dialects: Sequence[str]) -> File:

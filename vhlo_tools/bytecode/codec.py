@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol
 
-from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.entries import Entry, EntryTable
 from vhlo_tools.bytecode.reader import EntryReader
 from vhlo_tools.bytecode.writer import flagged, svarint, varint
 from vhlo_tools.dialect import Encoding, EntryKind, Field, encodings_of, spellings_of
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.mapping import View, join
+from vhlo_tools.files import Chunk, View, join
 from vhlo_tools.records import dataclass
 
 

@@ -12,11 +12,10 @@ from typing import Final
 from vhlo_tools.bytecode.reader import ByteReader, EntryReader
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.mapping import Chunk, FileRange, View
+from vhlo_tools.files import MAGIC, Chunk, FileRange, View
 from vhlo_tools.records import dataclass
 
 __all__ = [
-    "MAGIC",
     "NEWEST_BYTECODE",
     "PROPERTIES_SINCE",
     "SECTION_NAMES",
@@ -29,7 +28,6 @@ __all__ = [
     "read_section",
 ]
 
-MAGIC: Final = b"ML\xefR"
 NEWEST_BYTECODE: Final = 6
 PROPERTIES_SINCE: Final = 5
 

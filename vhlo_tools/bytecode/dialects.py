@@ -11,10 +11,10 @@ from dataclasses import field
 from itertools import groupby
 from typing import Final
 
-from vhlo_tools.bytecode.container import Chunk, encode_section, read_section
+from vhlo_tools.bytecode.container import encode_section, read_section
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import flagged, varint
-from vhlo_tools.mapping import join
+from vhlo_tools.files import Chunk, join
 from vhlo_tools.records import dataclass
 
 _DIALECT_VERSIONS_SINCE: Final = 1

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final
 
-from vhlo_tools.mapping import View, slices
+from vhlo_tools.files import View, slices
 
 # The beginning of a tensor, which tells most of those apart whose elements are not all equal.
 _HEAD: Final = 1 << 12

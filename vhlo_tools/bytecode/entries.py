@@ -14,11 +14,10 @@ from itertools import accumulate
 from operator import eq
 from typing import Final, NamedTuple
 
-from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import varint, varints
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.mapping import FileRange, View, view
+from vhlo_tools.files import Chunk, FileRange, View, view
 
 #: The limit on the entries of a table, of which each takes as little as two bytes of the file; programs of 300,000 ops
 #: have some 300,000.

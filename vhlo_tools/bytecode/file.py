@@ -15,7 +15,6 @@ from typing import Final
 from vhlo_tools.bytecode.codec import Value, decode_entry, encode_entry
 from vhlo_tools.bytecode.container import (
     PROPERTIES_SINCE,
-    Chunk,
     Container,
     Section,
     decode_container,
@@ -32,7 +31,7 @@ from vhlo_tools.bytecode.resources import ResourceGroup, decode_resources, encod
 from vhlo_tools.bytecode.strings import decode_strings, encode_strings
 from vhlo_tools.dialect import EntryKind, encodings_of
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.mapping import View, join, view
+from vhlo_tools.files import Chunk, View, join, view
 
 # The equivalent attributes of the builtin dialect and of VHLO.
 _STRINGS: Final = ("string", "string_v1")

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.entries import LARGEST_TABLE
 from vhlo_tools.bytecode.reader import ByteReader, EntryReader
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.dialect import PropertySlot
-from vhlo_tools.mapping import join
+from vhlo_tools.files import Chunk, join
 
 # A view takes 184 bytes, more than a copy of most entries.
 _COPIED: Final = 256

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.mapping import Chunk, View, view
+from vhlo_tools.files import Chunk, View, view
 
 # The PrefixVarInts of one byte: those with their lowest bit set.
 _SMALL: Final = bytes(range(1, 256, 2))

@@ -10,7 +10,6 @@ import re
 from typing import Final
 
 from vhlo_tools.bytecode.codec import Value
-from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.bytecode.file import File
 from vhlo_tools.bytecode.printing import Printer
@@ -18,6 +17,7 @@ from vhlo_tools.bytecode.resources import Resource, ResourceKind
 from vhlo_tools.bytecode.writer import varint
 from vhlo_tools.dialect import encodings_of
 from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.files import Chunk
 
 _BITS: Final = re.compile(r"\d+")
 # An index is an integer of 64 bits.

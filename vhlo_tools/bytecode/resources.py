@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import IntEnum
 
-from vhlo_tools.bytecode.container import Chunk
 from vhlo_tools.bytecode.reader import ByteReader
 from vhlo_tools.bytecode.writer import varint
+from vhlo_tools.files import Chunk
 from vhlo_tools.records import dataclass
 
 _PADDING = b"\xcb"

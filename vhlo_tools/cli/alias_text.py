@@ -8,7 +8,7 @@ from typing import Any, Final
 from vhlo_tools.aliasing import Alias, ProgramAliases, Shape, format_index, subshape
 from vhlo_tools.cli.display import Column, show_table
 from vhlo_tools.cli.echo import echo
-from vhlo_tools.formats import JaxSignature
+from vhlo_tools.files import JaxSignature
 
 _OUTPUT: Final = (Column("output", whole=True), Column("parameter", whole=True))
 _CALLER: Final = (Column("argument", whole=True),)

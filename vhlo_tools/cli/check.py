@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from vhlo_tools import api
-from vhlo_tools.caches import NO_CACHE
 from vhlo_tools.cli import options
 from vhlo_tools.cli.display import window_width
 from vhlo_tools.cli.echo import echo, has_colours
 from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.progress import shown_progress
 from vhlo_tools.dialect import explanation_of, known_explanations, known_features
-from vhlo_tools.files import write_atomically
+from vhlo_tools.files import NO_CACHE, write_atomically
 from vhlo_tools.gate import (
     COMMAND_LINE,
     Gate,
@@ -36,7 +35,7 @@ from vhlo_tools.reporting import FORMATS, Summary, render, render_statistics
 if TYPE_CHECKING:
     from vhlo_tools.cli.progress import Progress
     from vhlo_tools.executors import AnyExecutor
-    from vhlo_tools.formats import Buffer
+    from vhlo_tools.files import Buffer
     from vhlo_tools.gate import (
         Baseline,
         Levels,

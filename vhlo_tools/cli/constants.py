@@ -17,8 +17,8 @@ from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import Group
 from vhlo_tools.cli.migrate_text import readable_size
 from vhlo_tools.externalization import Constant
+from vhlo_tools.files import Place, place
 from vhlo_tools.printable import printable
-from vhlo_tools.remote import Place, place
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

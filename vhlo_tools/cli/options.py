@@ -24,20 +24,16 @@ from vhlo_tools.errors import (
     VerificationError,
     VhloToolsError,
 )
+from vhlo_tools.files import Kind, Url, place, read_bytes, recognise, slices
 from vhlo_tools.findings import finding_as_json, findings_lines, group_findings
-from vhlo_tools.formats import Kind, read_bytes, recognise
 from vhlo_tools.manifests import find_manifest, manifest_place, require_manifest
-from vhlo_tools.mapping import slices
-from vhlo_tools.remote import Url, place
 
 if TYPE_CHECKING:
     from vhlo_tools.artifact import JaxContainer, Making
+    from vhlo_tools.files import Buffer, Chunk, Place
     from vhlo_tools.findings import Finding
-    from vhlo_tools.formats import Buffer
     from vhlo_tools.manifests import ManifestChoice
-    from vhlo_tools.mapping import Chunk
     from vhlo_tools.program import ProgramSource
-    from vhlo_tools.remote import Place
 
 __all__ = [
     "SIGNATURE_CHANGE_HELP",
@@ -418,7 +414,7 @@ def check_output(output: str, *, force: bool, binary: bool) -> None:
 
 def _exists(found: Place) -> bool:
     if isinstance(found, Url):
-        from vhlo_tools.remote import stamp_of
+        from vhlo_tools.files import stamp_of
 
         return stamp_of(found) is not None
     return found.is_file()

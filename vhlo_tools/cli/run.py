@@ -24,9 +24,7 @@ from vhlo_tools.cli.handler_option import handler_option, load_handlers
 from vhlo_tools.cli.helping import OptionDecorator, command
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import AliasError
-from vhlo_tools.formats import read_bytes
-from vhlo_tools.mapping import open_regular
-from vhlo_tools.remote import Url, place as place_of
+from vhlo_tools.files import Url, open_regular, place as place_of, read_bytes
 
 if TYPE_CHECKING:
     import numpy as np

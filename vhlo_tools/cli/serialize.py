@@ -11,7 +11,7 @@ from vhlo_tools import api
 from vhlo_tools.artifact import Making
 from vhlo_tools.cli import options
 from vhlo_tools.cli.helping import command
-from vhlo_tools.formats import identify
+from vhlo_tools.files import identify
 
 
 @command()

@@ -13,7 +13,7 @@ from vhlo_tools.cli import options, verify_stores_text
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.progress import Progress, shown_progress
 from vhlo_tools.executors import Workers
-from vhlo_tools.remote import place
+from vhlo_tools.files import place
 from vhlo_tools.stores import VERIFICATION_TABLE, PairRecord, PairSummary, is_store
 from vhlo_tools.tables import parquet_chunks
 

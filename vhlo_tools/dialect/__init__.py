@@ -26,12 +26,7 @@ if TYPE_CHECKING:
     from vhlo_tools.dialect.enums import Enum, EnumCase, find_enum, known_enums
     from vhlo_tools.dialect.explanations import Explanation, explanation_of, known_explanations
     from vhlo_tools.dialect.features import Effect, Expansion, Feature, known_feature, known_features
-    from vhlo_tools.dialect.jax_exports import (
-        JaxExportPart,
-        JaxRelease,
-        known_jax_export_parts,
-        known_jax_releases,
-    )
+    from vhlo_tools.dialect.jax_exports import JaxExportPart, JaxRelease, known_jax_export_parts, known_jax_releases
     from vhlo_tools.dialect.linting import has_release, lint, write_release
     from vhlo_tools.dialect.ops import Constraint, Op, OpStep, OpVersion, Slot, find_op, find_op_version, known_ops
     from vhlo_tools.dialect.promises import Promise, WindowName, known_promises, promised

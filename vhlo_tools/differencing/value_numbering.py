@@ -28,7 +28,7 @@ from vhlo_tools.bytecode import (
 )
 from vhlo_tools.dialect import EntryKind, Field, PropertySlot, foreign_encodings, property_slots
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.mapping import View, slices, view
+from vhlo_tools.files import View, slices, view
 
 _DEEPEST: Final = 100
 # Shorter blobs are keys themselves; longer ones are compared with those of the same length and the same ends.

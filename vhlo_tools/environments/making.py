@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from vhlo_tools.caches import cache_folder
 from vhlo_tools.environments.interpreters import find_interpreters
 from vhlo_tools.environments.release import PackageRelease
 from vhlo_tools.environments.uv import UnfitInterpreterError, clean_environment, last_lines, run_uv
 from vhlo_tools.errors import ReleaseEnvironmentError
+from vhlo_tools.files import cache_folder
 
 _OLDEST_PYTHON: Final = (3, 8)
 _COMPANIONS_FILE: Final = "companions.txt"

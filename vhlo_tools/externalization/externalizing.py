@@ -9,7 +9,6 @@ from typing import Final
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bytecode import (
     BlockArgument,
-    Chunk,
     File,
     Operation,
     Printer,
@@ -27,9 +26,8 @@ from vhlo_tools.externalization.provenance import Moved, Provenance
 from vhlo_tools.externalization.safetensors import write_tensors
 from vhlo_tools.externalization.signature_editing import SignatureEditor, edit_signature
 from vhlo_tools.externalization.tensors import StoredTensor
-from vhlo_tools.files import write_atomically
+from vhlo_tools.files import Chunk, place, write_atomically
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import place
 
 # Ops whose regions may use values from outside in any consumer; compilers expect other regions to use none.
 _OPEN: Final = ("stablehlo.case", "stablehlo.if", "stablehlo.while")

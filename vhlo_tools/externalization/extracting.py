@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.bytecode import Chunk
 from vhlo_tools.errors import InvalidInputError
 from vhlo_tools.externalization.constant_uses import find_constants
 from vhlo_tools.externalization.element_types import numpy_name
 from vhlo_tools.externalization.listing import named_constants
 from vhlo_tools.externalization.safetensors import write_tensors
 from vhlo_tools.externalization.tensors import StoredTensor
-from vhlo_tools.files import write_atomically
+from vhlo_tools.files import Chunk, Place, Url, write_atomically
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import Place, Url
 
 #: A splat of a few bytes can represent a tensor of any size; larger ones than this are not written out.
 LARGEST_SPLAT: Final = 1 << 30

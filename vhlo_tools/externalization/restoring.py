@@ -29,7 +29,7 @@ from vhlo_tools.externalization.provenance import Moved, Provenance
 from vhlo_tools.externalization.safetensors import TensorFile
 from vhlo_tools.externalization.signature_editing import SignatureEditor, edit_signature
 from vhlo_tools.externalization.tensors import Form, StoredTensor, pack
-from vhlo_tools.mapping import View
+from vhlo_tools.files import View
 
 _CONSTANT: Final = "vhlo.constant_v1"
 

@@ -11,12 +11,11 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from vhlo_tools.bytecode import Chunk
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import InvalidInputError
 from vhlo_tools.externalization.element_types import safetensors_name
 from vhlo_tools.externalization.tensors import StoredTensor
-from vhlo_tools.mapping import View, view
+from vhlo_tools.files import Chunk, View, view
 from vhlo_tools.records import dataclass
 
 _ALIGNMENT: Final = 8

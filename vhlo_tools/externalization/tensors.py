@@ -9,9 +9,9 @@ from mmap import ACCESS_READ, mmap
 from tempfile import TemporaryFile
 from typing import Final, Literal
 
-from vhlo_tools.bytecode import Chunk, File, Printer, digest, same_bytes, shortest_form
+from vhlo_tools.bytecode import File, Printer, digest, same_bytes, shortest_form
 from vhlo_tools.externalization.element_types import element_size
-from vhlo_tools.mapping import View, slices, view
+from vhlo_tools.files import Chunk, View, slices, view
 from vhlo_tools.records import dataclass
 
 #: ``whole``: every element; ``splat``: one for all of them; ``packed``: one-bit elements, eight to a byte.

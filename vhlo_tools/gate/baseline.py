@@ -20,11 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import MalformedArtifactError, SettingsError
-from vhlo_tools.files import write_atomically
+from vhlo_tools.files import is_url, open_regular, write_atomically
 from vhlo_tools.gate.digests import digest_at
-from vhlo_tools.mapping import open_regular
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import is_url
 from vhlo_tools.reporting import Identity, identity_of
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import RevisionError
-from vhlo_tools.formats import is_saved_model, read_bytes
+from vhlo_tools.files import is_saved_model, read_bytes
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
-    from vhlo_tools.formats import Buffer
+    from vhlo_tools.files import Buffer
     from vhlo_tools.gate.revision import Entry, Revision
 
 _STANDARD: Final = "-"

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.errors import VhloToolsError
-from vhlo_tools.formats import Buffer, is_saved_model, read_bytes
+from vhlo_tools.files import Buffer, FileRange, Url, digest_of, is_saved_model, is_url, place, read_bytes
 from vhlo_tools.gate.digests import digest_at
 from vhlo_tools.gate.examination import os_message
-from vhlo_tools.mapping import FileRange, digest_of
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import Url, is_url, place
 
 if TYPE_CHECKING:
     from vhlo_tools.stores import ListedFile

@@ -7,9 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from vhlo_tools.formats import is_saved_model, read_bytes
-from vhlo_tools.mapping import digest_of
-from vhlo_tools.remote import Url
+from vhlo_tools.files import Url, digest_of, is_saved_model, read_bytes
 
 
 def digest_at(where: Path | Url) -> bytes:

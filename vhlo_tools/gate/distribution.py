@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vhlo_tools.executors import Workers, in_batches, work_in_order
+from vhlo_tools.files import is_url
 from vhlo_tools.gate.examination import Examination
 from vhlo_tools.gate.examinations import crashed
-from vhlo_tools.remote import is_url
 
 if TYPE_CHECKING:
     from vhlo_tools.executors import AnyExecutor

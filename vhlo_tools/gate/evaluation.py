@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.compat import expansion_policy
 from vhlo_tools.errors import MalformedArtifactError, VhloToolsError
-from vhlo_tools.formats import Kind, recognise
+from vhlo_tools.files import Kind, is_url, open_regular, place, recognise
 from vhlo_tools.gate.examination import Examiner, Task, os_message
 from vhlo_tools.gate.levels import apply_levels
 from vhlo_tools.gate.listing import STANDARD, Listing
 from vhlo_tools.gate.target_names import resolve_named
 from vhlo_tools.manifests import find_manifest, manifest_finding
-from vhlo_tools.mapping import open_regular
-from vhlo_tools.remote import is_url, place
 from vhlo_tools.reporting import Answer, Question, Scope, Verdict
 from vhlo_tools.stores import ListedFile
 
@@ -207,10 +205,10 @@ class Gate:
     def _pairs(
         self, revision: Revision, changes: Sequence[Change], contents: Iterable[Content], scratch: Path
     ) -> Iterator[Request]:
+        from vhlo_tools.files import digest_of
         from vhlo_tools.gate.contents import Content
         from vhlo_tools.gate.digests import digest_at
         from vhlo_tools.gate.examinations import Request
-        from vhlo_tools.mapping import digest_of
 
         for change, content in zip(changes, contents, strict=True):
             name, questions = _name(change.path), tuple(self.questions(change.path))

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 
 from vhlo_tools import api
 from vhlo_tools.errors import VhloToolsError
-from vhlo_tools.formats import Source, is_saved_model, read_bytes, recognise
+from vhlo_tools.files import FileRange, Source, digest_of, is_saved_model, place, read_bytes, recognise
 from vhlo_tools.gate.lfs_pointers import lfs_pointer
 from vhlo_tools.gate.program_facts import count_functions, facts_of
-from vhlo_tools.mapping import FileRange, digest_of
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import place
 
 if TYPE_CHECKING:
+    from vhlo_tools.files import Buffer
     from vhlo_tools.findings import Finding
-    from vhlo_tools.formats import Buffer
     from vhlo_tools.gate.program_facts import ProgramFacts
     from vhlo_tools.program import ProgramSource
     from vhlo_tools.reporting import Question

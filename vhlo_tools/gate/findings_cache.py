@@ -21,11 +21,10 @@ from typing import Any, Final, NamedTuple, Self
 
 import msgspec
 
-from vhlo_tools.files import write_atomically
+from vhlo_tools.files import open_regular, write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.gate.examination import Examination
 from vhlo_tools.gate.program_facts import ProgramFacts
-from vhlo_tools.mapping import open_regular
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import InvalidVersionError, Version

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from vhlo_tools.formats import Buffer
+    from vhlo_tools.files import Buffer
 
 #: Source: docs/spec.md of Git LFS, "The Pointer".
 _POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n(?:ext-.*\n)*oid sha256:([0-9a-f]{64})\n")

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import SettingsError
+from vhlo_tools.files import is_url, open_regular
 from vhlo_tools.gate.keys import KeyPlace, read_table
 from vhlo_tools.gate.settings import Settings
 from vhlo_tools.gate.target_names import check_target
-from vhlo_tools.mapping import open_regular
-from vhlo_tools.remote import is_url
 
 if TYPE_CHECKING:
     from vhlo_tools.gate.target_names import Names

@@ -17,12 +17,12 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from vhlo_tools.errors import RevisionError
+from vhlo_tools.files import slices
 from vhlo_tools.gate.lfs_pointers import lfs_pointer
-from vhlo_tools.mapping import slices
 from vhlo_tools.records import dataclass
 
 if TYPE_CHECKING:
-    from vhlo_tools.formats import Buffer
+    from vhlo_tools.files import Buffer
 
 #: Whatever the configuration of the repository says, nothing of it is run.
 _GIT: Final = ("git", "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")

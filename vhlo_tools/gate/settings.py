@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from vhlo_tools.formats import SET_ASIDE
+from vhlo_tools.files import SET_ASIDE, is_url
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import is_url
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

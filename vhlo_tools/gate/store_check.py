@@ -7,9 +7,9 @@ from datetime import date
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
+from vhlo_tools.files import is_path, place
 from vhlo_tools.gate.evaluation import Gate
 from vhlo_tools.gate.settings import Settings
-from vhlo_tools.remote import is_path, place
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from vhlo_tools.errors import GoldenError
-from vhlo_tools.mapping import open_regular
+from vhlo_tools.files import open_regular
 
 #: The limit on the size of a file of a record.
 LARGEST_FILE: Final = 8 << 30

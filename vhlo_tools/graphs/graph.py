@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from vhlo_tools.compat import OpFeature
-    from vhlo_tools.formats import Buffer
+    from vhlo_tools.files import Buffer
     from vhlo_tools.version import Version
 
 _FUNCTION: Final = "vhlo.func_v"

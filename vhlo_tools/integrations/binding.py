@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.externalization import Form, Moved, Provenance, StoredTensor, TensorFile, element_named, pack, restore
-from vhlo_tools.mapping import View
+from vhlo_tools.files import View
 
 if TYPE_CHECKING:
     import numpy as np

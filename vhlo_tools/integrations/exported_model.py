@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.bytecode import Chunk
 from vhlo_tools.compat import resolve_target
 from vhlo_tools.convert import serialize_program
 from vhlo_tools.externalization import StoredTensor, element_named, write_tensors
-from vhlo_tools.files import write_atomically
+from vhlo_tools.files import Chunk, place, write_atomically
 from vhlo_tools.findings import Finding
 from vhlo_tools.integrations.binding import bind_arguments
 from vhlo_tools.program import load_program
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import place
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:

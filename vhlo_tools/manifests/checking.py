@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Final, Literal, Union
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.errors import ManifestError
+from vhlo_tools.files import is_path, place, read_bytes
 from vhlo_tools.findings import Finding
-from vhlo_tools.formats import read_bytes
 from vhlo_tools.manifests.placing import find_manifest, manifest_place
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import is_path, place
 
 if TYPE_CHECKING:
     from vhlo_tools.artifact import JaxContainer
-    from vhlo_tools.formats import Buffer, Source
+    from vhlo_tools.files import Buffer, Place, Source
     from vhlo_tools.manifests.manifest import Manifest, ManifestDifference
-    from vhlo_tools.remote import Place
 
 #: ``none``: there is no manifest, or none was asked for.
 ManifestState = Literal["none", "matches", "differs"]

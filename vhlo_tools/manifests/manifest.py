@@ -20,13 +20,24 @@ from vhlo_tools.aliasing import Alias, Donor
 from vhlo_tools.artifact import Artifact, JaxContainer, Making
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import ManifestError, VhloToolsError
-from vhlo_tools.files import MANIFEST_HEAD, write_atomically
-from vhlo_tools.formats import Buffer, Kind, as_bytes, read_bytes, recognise
+from vhlo_tools.files import (
+    MANIFEST_HEAD,
+    Buffer,
+    Chunk,
+    FileRange,
+    Kind,
+    as_bytes,
+    is_path,
+    place,
+    read_bytes,
+    recognise,
+    slices,
+    view,
+    write_atomically,
+)
 from vhlo_tools.manifests.contents import ConstantDigest, Signature, contents_of
-from vhlo_tools.mapping import Chunk, FileRange, slices, view
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import is_path, place
 
 #: The version of the structure. A reader refuses any other: what it does not know, it cannot verify.
 SCHEMA: Final = 1

@@ -8,13 +8,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vhlo_tools.files import MANIFEST_SUFFIX, SIGNATURE_SUFFIX, write_atomically
-from vhlo_tools.remote import Url, place
+from vhlo_tools.files import MANIFEST_SUFFIX, SIGNATURE_SUFFIX, Url, place, write_atomically
 
 if TYPE_CHECKING:
+    from vhlo_tools.files import Chunk, Place
     from vhlo_tools.manifests.manifest import Manifest
-    from vhlo_tools.mapping import Chunk
-    from vhlo_tools.remote import Place
 
 
 def manifest_place(path: str | PathLike[str]) -> Place:

@@ -16,18 +16,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.errors import ManifestError, MissingExtraError, SignatureError
-from vhlo_tools.files import write_atomically
-from vhlo_tools.formats import read_bytes
+from vhlo_tools.files import place, read_bytes, write_atomically
 from vhlo_tools.manifests.checking import check_manifest
 from vhlo_tools.manifests.manifest import Manifest
 from vhlo_tools.manifests.placing import manifest_place, signature_place
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import place
 
 if TYPE_CHECKING:
-    from vhlo_tools.formats import Buffer
-    from vhlo_tools.remote import Place
+    from vhlo_tools.files import Buffer, Place
 
 _Path = str | PathLike[str]
 

@@ -21,9 +21,9 @@ from typing import Any, Final
 import msgspec
 
 from vhlo_tools.errors import MigrationError, ObjectChangedError
+from vhlo_tools.files import Stamp, Url, delete_object, read_object, write_object
 from vhlo_tools.migration.journal_file import NAME
 from vhlo_tools.migration.request import MigrationSettings
-from vhlo_tools.remote import Stamp, Url, delete_object, read_object, write_object
 
 _FORMAT: Final = 1
 #: A client renews its claim after so many seconds, and is gone if it has not for so many. Tests set them.

@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 
 from vhlo_tools.documents import read_json
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.formats import Kind
+from vhlo_tools.files import Kind, is_url
 from vhlo_tools.migration.file_record import MigrationRecord
 from vhlo_tools.migration.journal_file import NAME, damaged, discard_unusable, hold, let_go, prepare, reset, unusable
 from vhlo_tools.migration.part_files import remove_parts
@@ -27,7 +27,6 @@ from vhlo_tools.migration.places import Places
 from vhlo_tools.migration.request import MigrationSettings
 from vhlo_tools.migration.store_files import FoundFile
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import is_url
 from vhlo_tools.stores import Stamp, base_of, resolved
 from vhlo_tools.version import Version
 

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Final
 
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.mapping import open_regular
+from vhlo_tools.files import open_regular
 
 #: The name of the journal in the store, or in the folder of the results.
 NAME: Final = ".vhlo-migration"

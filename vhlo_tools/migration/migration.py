@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from vhlo_tools.executors import Workers, in_batches, work_through
-from vhlo_tools.files import MANIFEST_SUFFIX, remove_manifest, write_atomically
-from vhlo_tools.formats import BACKUPS, list_backups
+from vhlo_tools.files import BACKUPS, MANIFEST_SUFFIX, is_url, list_backups, remove_manifest, write_atomically
 from vhlo_tools.migration.file_record import MigrationRecord, Status
 from vhlo_tools.migration.journal import Journal, Task
 from vhlo_tools.migration.part_files import remove_forsaken, remove_parts
 from vhlo_tools.migration.request import MigrationSettings, Tools
 from vhlo_tools.migration.store_files import FoundFile, found_at
 from vhlo_tools.migration.work import CHANGED, PreparedFile, Work, backup_reason
-from vhlo_tools.remote import is_url
 from vhlo_tools.stores import Stamp, hash_at
 
 _FOUND_AT_ONCE: Final = 512

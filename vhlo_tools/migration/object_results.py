@@ -11,12 +11,11 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.formats import Buffer
-from vhlo_tools.mapping import Chunk, slices, view
+from vhlo_tools.files import Buffer, Chunk, slices, view
 from vhlo_tools.stores import Stamp, hash_at, object_url
 
 if TYPE_CHECKING:
-    from vhlo_tools.remote import Stamp as ObjectStamp
+    from vhlo_tools.files import Stamp as ObjectStamp
 
 #: The names in the metadata for the key of the migration, and for the SHA-256 of what was replaced. Azure takes only
 #: what is an identifier of C#.
@@ -39,7 +38,7 @@ class ObjectResult:
 
         On an error nothing is left behind; ``ObjectChangedError`` means that there is another version.
         """
-        from vhlo_tools.remote import write_object
+        from vhlo_tools.files import write_object
 
         written = write_object(
             self._url, self._hashed(), force=force and replaces is None, replaces=replaces, metadata=self._metadata
@@ -66,7 +65,7 @@ class ObjectResult:
 
 def digest_before(url: str, version: ObjectStamp, key: str) -> str | None:
     """Return the SHA-256 of the object's predecessor, if this migration (``key``) has written it."""
-    from vhlo_tools.remote import metadata_of, stamp_of
+    from vhlo_tools.files import metadata_of, stamp_of
 
     if not version.kept:
         # Google's store says nothing of an object with its bytes.
@@ -78,7 +77,7 @@ def digest_before(url: str, version: ObjectStamp, key: str) -> str | None:
 
 def digest_of_source(url: str, key: str) -> str | None:
     """Return the SHA-256 of the object's source, if this migration (``key``) has written it."""
-    from vhlo_tools.remote import stamp_of
+    from vhlo_tools.files import stamp_of
 
     there = stamp_of(object_url(url))
     return digest_before(url, there, key) if there else None

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from vhlo_tools.artifact import Artifact, JaxContainer
 from vhlo_tools.dialect import Release
+from vhlo_tools.files import Buffer, Kind, is_url, plain_path
 from vhlo_tools.findings import Finding
-from vhlo_tools.formats import Buffer, Kind
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import is_url, plain_path
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.remote import Stamp as ObjectStamp
+    from vhlo_tools.files import Stamp as ObjectStamp
 
 
 @dataclass(frozen=True, slots=True)

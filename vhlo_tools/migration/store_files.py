@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.formats import SET_ASIDE, Kind, objects_at
+from vhlo_tools.files import SET_ASIDE, Kind, Url, objects_at, place
 from vhlo_tools.migration.places import Places
 from vhlo_tools.migration.request import MigrationSettings
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import Url, place
 from vhlo_tools.stores import RESULT_SUFFIX, Stamp, base_of, below, files_of, look_at, object_url, resolved, result_at
 from vhlo_tools.version import Version
 

@@ -26,16 +26,21 @@ from vhlo_tools.errors import (
     VerificationError,
     VhloToolsError,
 )
-from vhlo_tools.files import joined, write_chunks
-from vhlo_tools.formats import (
+from vhlo_tools.files import (
     Buffer,
+    Chunk,
     Kind,
     is_saved_model,
+    is_url,
+    join,
+    joined,
     read_bytes,
     recognise,
+    slices,
+    view,
+    write_chunks,
 )
 from vhlo_tools.manifests import Manifest, find_manifest, manifest_finding
-from vhlo_tools.mapping import Chunk, join, slices, view
 from vhlo_tools.migration.file_record import MigrationRecord, Status
 from vhlo_tools.migration.journal import Task
 from vhlo_tools.migration.object_results import (
@@ -50,13 +55,12 @@ from vhlo_tools.migration.part_files import part_path
 from vhlo_tools.migration.request import MigrationSettings, StoredProgram, Tools
 from vhlo_tools.migration.store_files import FoundFile
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import is_url
 from vhlo_tools.stores import Stamp, hash_at, object_url
 from vhlo_tools.system import BINARY, keep_permissions
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
-    from vhlo_tools.remote import Stamp as ObjectStamp
+    from vhlo_tools.files import Stamp as ObjectStamp
 
 CHANGED: Final = "the file was changed by another process during the migration and was not replaced"
 
@@ -343,7 +347,7 @@ def backup_reason(path: str, backup: str) -> str | None:
 
 def _read(source: str, path: str) -> tuple[Kind, Buffer, ObjectStamp | None]:
     if is_url(source):
-        from vhlo_tools.remote import read_object
+        from vhlo_tools.files import read_object
 
         held, version = read_object(object_url(source))
         return recognise(held, path), held, version

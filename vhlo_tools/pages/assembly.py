@@ -18,10 +18,9 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from vhlo_tools.files import write_atomically
+from vhlo_tools.files import place, write_atomically
 from vhlo_tools.pages.layout_engine import ELK, layout_worker
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import place
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -17,7 +17,7 @@ from typing import Any, Final
 from vhlo_tools.bindings import MLIRFailure, Provider, get_provider
 from vhlo_tools.bytecode import ByteReader, decode
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.mapping import view
+from vhlo_tools.files import view
 from vhlo_tools.probing.binary import names_in
 from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version

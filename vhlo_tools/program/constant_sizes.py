@@ -12,8 +12,9 @@ from dataclasses import replace
 from math import prod
 from typing import Final, NamedTuple
 
-from vhlo_tools.bytecode import Chunk, File, Value, bits_of, encode_chunks
+from vhlo_tools.bytecode import File, Value, bits_of, encode_chunks
 from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.files import Chunk
 
 _CONSTANT: Final = "tensor_v1"
 _COMPLEX: Final = "complex_v1"

@@ -9,8 +9,7 @@ from __future__ import annotations
 from vhlo_tools.aliasing import Alias, AliasConfig, Donor, ShapeIndex, Signature, leaves
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider, XlaFailure
 from vhlo_tools.errors import AliasError, InvalidProgramError, MalformedArtifactError
-from vhlo_tools.formats import HloHeader, read_hlo_module, with_long_aliases
-from vhlo_tools.mapping import view
+from vhlo_tools.files import HloHeader, read_hlo_module, view, with_long_aliases
 from vhlo_tools.program.module_aliases import read_module_aliases, write_module_aliases
 from vhlo_tools.program.program import explain_failure
 from vhlo_tools.program.screening import convert_hlo, screen_source

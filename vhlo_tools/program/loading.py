@@ -16,15 +16,7 @@ from vhlo_tools.errors import (
     MalformedArtifactError,
     UnsupportedFeatureError,
 )
-from vhlo_tools.formats import (
-    Buffer,
-    Kind,
-    Source,
-    decode_jax_export,
-    find_hlo_module,
-    identify,
-)
-from vhlo_tools.mapping import view
+from vhlo_tools.files import Buffer, Kind, Source, decode_jax_export, find_hlo_module, identify, view
 from vhlo_tools.program.attribute_encoding import decode_attributes, is_encoded
 from vhlo_tools.program.boolean_constants import in_other_form
 from vhlo_tools.program.hlo_loading import module_of_hlo, proto_of_text

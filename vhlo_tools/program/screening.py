@@ -17,7 +17,6 @@ from typing import Any, Final
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import PARSE_ONCE, TRIAL, MLIRFailure, Provider, isolation, xla
 from vhlo_tools.bytecode import File, decode_entry
-from vhlo_tools.caches import NO_CACHE, DigestSet, cache_folder
 from vhlo_tools.errors import (
     EngineCrashError,
     EngineError,
@@ -25,7 +24,7 @@ from vhlo_tools.errors import (
     InvalidProgramError,
     MalformedArtifactError,
 )
-from vhlo_tools.mapping import join
+from vhlo_tools.files import NO_CACHE, DigestSet, cache_folder, join
 from vhlo_tools.program.constant_sizes import refuse_constants_of_other_sizes, without_values
 from vhlo_tools.program.program import unreadable
 

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from vhlo_tools.remote import is_url
+from vhlo_tools.files import is_url
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding

@@ -8,15 +8,7 @@ if TYPE_CHECKING:
     from vhlo_tools.stores.comparison import VERIFICATION_TABLE, PairRecord, PairStatus, PairSummary
     from vhlo_tools.stores.members import IN_PLACE, ListedFile, files_of, listed_at, look_at
     from vhlo_tools.stores.pairs import Pair, Pairs
-    from vhlo_tools.stores.places import (
-        RESULT_SUFFIX,
-        base_of,
-        below,
-        is_store,
-        relative_to,
-        resolved,
-        result_at,
-    )
+    from vhlo_tools.stores.places import RESULT_SUFFIX, base_of, below, is_store, relative_to, resolved, result_at
     from vhlo_tools.stores.stamps import Stamp, hash_at, object_url
     from vhlo_tools.stores.status import STATUS_TABLE, FileStatus, StatusName
     from vhlo_tools.stores.watch import StoreFile, watch_store

@@ -9,10 +9,20 @@ from pathlib import Path
 from typing import Final
 
 from vhlo_tools.errors import InvalidProgramError, MigrationError, VhloToolsError
-from vhlo_tools.formats import ARTIFACT_PRODUCER, Kind, objects_at, programs_at, read_bytes, recognise
-from vhlo_tools.mapping import open_regular, view
+from vhlo_tools.files import (
+    ARTIFACT_PRODUCER,
+    Kind,
+    Url,
+    is_url,
+    objects_at,
+    open_regular,
+    place,
+    programs_at,
+    read_bytes,
+    recognise,
+    view,
+)
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import Url, is_url, place
 from vhlo_tools.version import Version
 
 #: The kinds that contain artifacts: they are migrated in place, and have windows.
@@ -82,7 +92,7 @@ def look_at(path: str) -> tuple[Kind | None, Version | None]:
 def _head_of(path: str) -> bytes:
     if is_url(path):
         # Imported here because files need none of it.
-        from vhlo_tools.remote import open_object
+        from vhlo_tools.files import open_object
         from vhlo_tools.stores.stamps import object_url
 
         return bytes(view(open_object(object_url(path), head=_HEAD))[:_HEAD])

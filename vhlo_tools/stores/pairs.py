@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from vhlo_tools.errors import MigrationError
-from vhlo_tools.formats import SET_ASIDE
+from vhlo_tools.files import SET_ASIDE, is_url, place
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import is_url, place
 from vhlo_tools.stores.members import IN_PLACE, ListedFile, listed_at, look_at
 from vhlo_tools.stores.places import RESULT_SUFFIX, base_of, is_store, relative_to, resolved, result_name
 

@@ -7,13 +7,12 @@ import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.formats import is_saved_model
-from vhlo_tools.remote import Url, is_url, place
+from vhlo_tools.files import Url, is_saved_model, is_url, place
 from vhlo_tools.stores.members import IN_PLACE
 from vhlo_tools.stores.stamps import object_url
 
 if TYPE_CHECKING:
-    from vhlo_tools.formats import Kind
+    from vhlo_tools.files import Kind
 
 #: The suffix of what a migration writes for a file that it does not replace.
 RESULT_SUFFIX: Final = ".mlirbc"
@@ -52,7 +51,7 @@ def is_store(path: str) -> bool:
     """Whether a path stands for many programs: a folder, a prefix of keys, or a glob that is no file's name."""
     where = place(path)
     if isinstance(where, Url):
-        from vhlo_tools.remote import is_glob, objects_under, stamp_of
+        from vhlo_tools.files import is_glob, objects_under, stamp_of
 
         if where.is_prefix:
             return True
@@ -75,7 +74,7 @@ def base_of(path: str) -> str:
 
 
 def _base_of_objects(path: str) -> str:
-    from vhlo_tools.remote import glob_start, is_glob, stamp_of
+    from vhlo_tools.files import glob_start, is_glob, stamp_of
 
     url = object_url(path)
     if url.is_prefix:

@@ -7,13 +7,11 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from vhlo_tools.formats import read_bytes
-from vhlo_tools.mapping import digest_of
+from vhlo_tools.files import Url, digest_of, is_url, place, read_bytes
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import Url, is_url, place
 
 if TYPE_CHECKING:
-    from vhlo_tools.remote import Stamp as ObjectStamp
+    from vhlo_tools.files import Stamp as ObjectStamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class Stamp:
     @classmethod
     def of(cls, path: str) -> Self:
         if is_url(path):
-            from vhlo_tools.remote import stamp_of
+            from vhlo_tools.files import stamp_of
 
             found = stamp_of(object_url(path))
             if found is None:

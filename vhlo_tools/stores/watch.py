@@ -15,9 +15,8 @@ from vhlo_tools.artifact import Artifact, JaxContainer, first_writer
 from vhlo_tools.dialect import known_versions, newest_version
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.executors import work_through
-from vhlo_tools.formats import SET_ASIDE, Kind, read_bytes, recognise
+from vhlo_tools.files import SET_ASIDE, Kind, place, read_bytes, recognise
 from vhlo_tools.records import dataclass
-from vhlo_tools.remote import place
 from vhlo_tools.stores.members import IN_PLACE, files_of
 from vhlo_tools.stores.windows import (
     ReadingReleases,

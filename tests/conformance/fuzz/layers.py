@@ -24,7 +24,7 @@ from fuzz.seeds import STORE
 from vhlo_tools.artifact import Artifact, inspect_bytes
 from vhlo_tools.differencing import diff_artifacts
 from vhlo_tools.externalization.safetensors import read_tensors
-from vhlo_tools.formats import (
+from vhlo_tools.files import (
     decode_jax_export,
     decode_torch_export,
     find_hlo_module,
@@ -34,11 +34,11 @@ from vhlo_tools.formats import (
     read_signature,
     replace_modules,
 )
+from vhlo_tools.files.mapping import join, view
 from vhlo_tools.gate.baseline import Baseline
 from vhlo_tools.gate.reading import load_settings
 from vhlo_tools.golden.array_files import read_array
 from vhlo_tools.golden.record import read_record
-from vhlo_tools.mapping import join, view
 from vhlo_tools.migration import Journal, MigrationSettings
 
 MUTATORS: Mapping[str, Callable[[random.Random, bytes, bytes], bytes]] = {

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.formats import decode_jax_export, read_signature
+from vhlo_tools.files import decode_jax_export, read_signature
 from vhlo_tools.integrations.jax import JaxProgram, export
 
 X = np.arange(4, dtype=np.float32)

@@ -17,7 +17,7 @@ from support.xla_cpu import run_on_xla
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
 from vhlo_tools.externalization import read_tensors
-from vhlo_tools.formats.saved_model import read_saved_model
+from vhlo_tools.files.saved_model import read_saved_model
 
 X = np.arange(8, dtype=np.float32).reshape(2, 4)
 

@@ -11,7 +11,7 @@ import tensorflow as tf
 from support.exported_models import check_model, close, results_of
 
 import vhlo_tools as vt
-from vhlo_tools.artifact.inventory import Alias
+from vhlo_tools.aliasing.config import Alias
 from vhlo_tools.integrations.tensorflow import export, export_saved_model
 
 VECTOR = tf.TensorSpec([4], tf.float32)

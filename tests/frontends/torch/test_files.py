@@ -18,7 +18,7 @@ from torch import nn
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import inspect_bytes
-from vhlo_tools.formats import Kind, recognise
+from vhlo_tools.files import Kind, recognise
 
 
 class Classifier(nn.Module):

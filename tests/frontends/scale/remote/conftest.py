@@ -15,7 +15,7 @@ from support.faulty_proxy import Faults, proxied
 from support.store_buckets import Bucket
 from support.store_servers import BUCKET, SERVERS, started
 
-from vhlo_tools.remote import Url, forget_connections, place
+from vhlo_tools.files import Url, forget_connections, place
 
 KINDS = ("s3", "azure", "gcs", "memory")
 #: The variables that would lead somewhere else.

@@ -13,8 +13,7 @@ from support.store_buckets import Bucket
 import vhlo_tools as vt
 from vhlo_tools.artifact import JaxContainer
 from vhlo_tools.cli.main import main
-from vhlo_tools.formats import programs_at
-from vhlo_tools.remote import Url, counted, open_object, stamp_of, write_object
+from vhlo_tools.files import Url, counted, open_object, programs_at, stamp_of, write_object
 
 MEGABYTE = 1 << 20
 SAXPY = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -139,7 +138,7 @@ def test_a_listing_goes_page_by_page(s3: Bucket, monkeypatch: pytest.MonkeyPatch
     import boto3
 
     # Of a thousand each, which would take seconds to fill.
-    monkeypatch.setattr("vhlo_tools.remote.s3_store._PAGE", 100)
+    monkeypatch.setattr("vhlo_tools.files.s3_store._PAGE", 100)
     client = boto3.client("s3")
     try:
         for number in range(205):

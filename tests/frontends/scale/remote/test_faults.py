@@ -13,8 +13,8 @@ from support.store_servers import SERVERS, free_port
 
 from vhlo_tools.cli.main import main
 from vhlo_tools.errors import StoreError
-from vhlo_tools.mapping import slices
-from vhlo_tools.remote import counted, objects_under, open_object, place, read_object, stamp_of, write_object
+from vhlo_tools.files import counted, objects_under, open_object, place, read_object, stamp_of, write_object
+from vhlo_tools.files.mapping import slices
 
 MEGABYTE = 1 << 20
 

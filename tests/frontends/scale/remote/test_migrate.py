@@ -17,10 +17,10 @@ from support.store_servers import SERVERS
 import vhlo_tools as vt
 from vhlo_tools.api.migration_tools import MIGRATION_TOOLS
 from vhlo_tools.cli.main import main
+from vhlo_tools.files import Url, metadata_of, objects_under, open_object, stamp_of, write_object
 from vhlo_tools.migration import Journal
 from vhlo_tools.migration.store_files import found_at
 from vhlo_tools.migration.work import Work
-from vhlo_tools.remote import Url, metadata_of, objects_under, open_object, stamp_of, write_object
 
 FROM, TARGET = "1.9.0", "1.1.0"
 #: Stores whose servers honour the conditions of writes.

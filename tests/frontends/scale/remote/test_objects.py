@@ -10,9 +10,9 @@ import pytest
 from support.store_buckets import Bucket
 
 from vhlo_tools.errors import InvalidUrlError, ObjectChangedError, StoreError
-from vhlo_tools.files import write_atomically
-from vhlo_tools.mapping import FileRange, join, slices
-from vhlo_tools.remote import counted, delete_object, objects_under, open_object, read_object, stamp_of, write_object
+from vhlo_tools.files import counted, delete_object, objects_under, open_object, read_object, stamp_of, write_object
+from vhlo_tools.files.atomic_writes import write_atomically
+from vhlo_tools.files.mapping import FileRange, join, slices
 
 KEYS = (
     "plain.mlirbc",

@@ -10,16 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.store_buckets import Bucket
 
-from vhlo_tools.remote import open_object, write_object
+from vhlo_tools.files import open_object, write_object
 
 READ = """
 import sys
-from vhlo_tools.remote import open_object, place
+from vhlo_tools.files import open_object, place
 assert bytes(open_object(place(sys.argv[1]))) == b"bytes"
 """
 FORK = """
 import multiprocessing, os, sys
-from vhlo_tools.remote import open_object, place
+from vhlo_tools.files import open_object, place
 url = place(sys.argv[1])
 assert bytes(open_object(url)) == b"bytes"
 child = os.fork()
@@ -33,7 +33,7 @@ assert bytes(open_object(url)) == b"bytes"
 """
 SPAWN = """
 import multiprocessing, sys
-from vhlo_tools.remote import open_object, place
+from vhlo_tools.files import open_object, place
 if __name__ == "__main__":
     url = place(sys.argv[1])
     assert bytes(open_object(url)) == b"bytes"

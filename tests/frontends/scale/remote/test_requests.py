@@ -10,7 +10,7 @@ from support.store_buckets import Bucket
 
 import vhlo_tools as vt
 from vhlo_tools.errors import ObjectChangedError
-from vhlo_tools.remote import counted, delete_object, objects_under, open_object, read_object, write_object
+from vhlo_tools.files import counted, delete_object, objects_under, open_object, read_object, write_object
 
 FROM, TARGET = "1.9.0", "1.1.0"
 

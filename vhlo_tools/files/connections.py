@@ -1,0 +1,393 @@
+"""Connections to object stores: their protocol, their failures as messages of one line, and counts of traffic."""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import field
+from importlib import import_module
+from io import BytesIO
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from vhlo_tools.errors import MissingExtraError, StoreError
+from vhlo_tools.records import dataclass
+from vhlo_tools.system import after_fork
+from vhlo_tools.version import VhloToolsError
+
+if TYPE_CHECKING:
+    from vhlo_tools.files.urls import StoreKind, Url
+
+# Counts of requests and bytes between this process and stores
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Requests and bytes of objects; requests that a library repeated count once."""
+
+    requests: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+
+_COUNT_LOCK = Lock()
+_COUNTING: list[Traffic] = []
+
+
+@contextmanager
+def counted() -> Iterator[Traffic]:
+    """Yield a counter of the requests of all threads of this process, until the block is left.
+
+    >>> from vhlo_tools.remote import counted
+    >>> with counted() as traffic:
+    ...     pass
+    >>> traffic
+    Traffic(requests=0, bytes_read=0, bytes_written=0)
+    """
+    traffic = Traffic()
+    with _COUNT_LOCK:
+        _COUNTING.append(traffic)
+    try:
+        yield traffic
+    finally:
+        with _COUNT_LOCK:
+            # By identity: two counters may be equal.
+            _COUNTING[:] = [each for each in _COUNTING if each is not traffic]
+
+
+def _renew_count_lock() -> None:
+    global _COUNT_LOCK
+    # Another thread of the parent may have held it.
+    _COUNT_LOCK = Lock()
+
+
+after_fork(_renew_count_lock)
+
+
+def count(*, read: int = 0, written: int = 0) -> None:
+    with _COUNT_LOCK:
+        for each in _COUNTING:
+            each.requests += 1
+            each.bytes_read += read
+            each.bytes_written += written
+
+
+# Bodies of requests, as aiohttp takes large ones
+
+
+class Body(BytesIO):
+    """Bytes as a file, which aiohttp sends in pieces and would close; a repeated request sends it again."""
+
+    def close(self) -> None:
+        """Keep it open."""
+
+
+# Protocol of stores, and descriptions of objects
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """One version of an object."""
+
+    size: int
+    token: str  # for conditional requests: an ETag, or a generation
+    version_id: str | None = None  # name of this version after it is replaced, if the store keeps versions
+    modified: float | None = None  # in seconds since 1970, if the store says so
+    #: Properties that a write keeps, as the library of the store takes them: media type, metadata.
+    kept: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An object in a listing, whose stamp lacks the kept properties."""
+
+    url: Url
+    stamp: Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The condition that must hold at the moment in which an object appears."""
+
+    token: str | None = None  # of the version that is replaced; None if there must be no object
+    always: bool = False  # whether nothing need hold
+
+
+#: The seconds that closing connections may take.
+CLOSING: Final = 2
+
+#: There must be no object of that key.
+NEW = Condition()
+#: An object is replaced, if there is one.
+ANY = Condition(always=True)
+
+
+class Upload(Protocol):
+    """An object that is being written in parts, and appears with :meth:`finish`."""
+
+    def add(self, part: bytes) -> None:
+        """Write the next part; parts may be on their way at the same time."""
+
+    def finish(self) -> Stamp:
+        """Let the object appear, if the condition holds."""
+
+    def abort(self) -> None:
+        """Remove the written parts; the store keeps nothing."""
+
+
+class Store(Protocol):
+    """Objects of one account, or of one process for ``memory``; threads may share a store.
+
+    Methods raise :class:`FileNotFoundError` for a missing object, :class:`~vhlo_tools.files.connections.ConditionError`
+    if a condition does not hold, and :class:`~vhlo_tools.errors.StoreError` for everything else.
+    """
+
+    def stamp(self, url: Url) -> Stamp:
+        """Return the present version of an object."""
+
+    def read(self, url: Url, start: int, size: int, token: str | None) -> tuple[bytes, Stamp]:
+        """Return up to ``size`` bytes at an offset, of the version with ``token`` if it is given."""
+
+    def pages(self, prefix: Url) -> Iterator[list[Listed]]:
+        """Yield the objects whose keys begin with the key of ``prefix``, page by page in the order of the store."""
+
+    def put(self, url: Url, data: bytes, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> Stamp:
+        """Write an object in one request; it has ``metadata`` and the kept properties of ``old``."""
+
+    def upload(self, url: Url, condition: Condition, metadata: Mapping[str, str], old: Stamp | None) -> Upload:
+        """Begin to write an object in parts."""
+
+    def delete(self, url: Url, condition: Condition = ANY) -> None:
+        """Delete an object, if it is there."""
+
+    def close(self) -> None:
+        """Close the connections; the store is not used afterwards."""
+
+    @property
+    def is_conditional(self) -> bool | None:
+        """Whether the store is known to honour the conditions of writes; ``None`` if it has to be tried."""
+
+
+# Errors of stores as messages of one line: what was found, and what to do
+#
+# The libraries of stores raise errors of dozens of classes. Each store gives class, status and code of an error; one
+# table maps these to a message. Messages contain neither secrets nor signed URLs, only the user's own URL and a code.
+
+
+class ConditionError(VhloToolsError):
+    """The condition of a request does not hold; only its caller knows what that means."""
+
+
+class EmptyRangeError(VhloToolsError):
+    """A range of bytes begins behind the end of an object, as every range of an empty one does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The relevant part of an error of a store's library."""
+
+    kind: StoreKind
+    status: int | None  # of the HTTP response, if there was one
+    code: str  # the store's own code, or the name of the class of the error
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """A message for some failures."""
+
+    text: str  # ``{bucket}`` is the bucket, ``{who}`` the command that shows the current user
+    codes: frozenset[str]  # codes of the stores, and names of classes of errors
+    statuses: frozenset[int] = frozenset()  # relevant if the code belongs to no reason
+
+
+def _reason(text: str, codes: str = "", *statuses: int) -> _Reason:
+    return _Reason(text, frozenset(codes.split()), frozenset(statuses))
+
+
+#: The commands that show with which credentials one works.
+_WHO: Final[dict[StoreKind, str]] = {
+    "s3": "aws sts get-caller-identity",
+    "gcs": "gcloud auth list",
+    "azure": "az account show",
+    "memory": "",
+}
+
+_MISSING: Final = frozenset({"NoSuchKey", "NoSuchVersion", "BlobNotFound", "FileNotFoundError", "ResourceNotFound"})
+#: The codes and statuses of conditions that do not hold.
+_CONDITIONS: Final = frozenset(
+    {
+        "PreconditionFailed",
+        "ConditionalRequestConflict",
+        "ConditionNotMet",
+        "BlobAlreadyExists",
+        "FileExistsError",
+        "TargetConditionNotMet",
+    }
+)
+
+_REFUSED: Final = frozenset({304, 412})
+_BEHIND: Final = 416
+
+_REASONS: Final = (
+    _reason(
+        "the credentials have expired: renew them; `{who}` shows what is used",
+        "ExpiredToken ExpiredTokenException TokenRefreshRequired RequestExpired UnauthorizedSSOTokenError "
+        "TokenRetrievalError "
+        "SSOTokenLoadError SSOError RefreshError ReauthFailError LoginRefreshRequired LoginTokenLoadError",
+    ),
+    _reason(
+        "no credentials were found: sign in, or set them in the environment; `{who}` shows what is used",
+        "NoCredentialsError PartialCredentialsError CredentialRetrievalError ProfileNotFound DefaultCredentialsError "
+        "CredentialUnavailableError NoAuthenticationInformation NoCredentials",
+    ),
+    _reason(
+        "the store does not accept the credentials: `{who}` shows what is used",
+        "InvalidAccessKeyId SignatureDoesNotMatch InvalidToken InvalidClientTokenId UnrecognizedClientException "
+        "AuthenticationFailed InvalidAuthenticationInfo ClientAuthenticationError InvalidSecurity",
+        401,
+    ),
+    _reason(
+        "the clock of this machine differs too much from that of the store: set it",
+        "RequestTimeTooSkewed ClockSkewDetected",
+    ),
+    _reason(
+        "there is no bucket or container {bucket}: check its name and the account",
+        "NoSuchBucket ContainerNotFound BucketNotFound",
+    ),
+    _reason(
+        "{bucket} is in another region than the one that was asked: set AWS_REGION to its region",
+        "PermanentRedirect TemporaryRedirect AuthorizationHeaderMalformed IllegalLocationConstraintException Redirect "
+        # What botocore ends in that follows redirects without a region.
+        "RecursionError",
+        301,
+        307,
+    ),
+    _reason(
+        "no region or endpoint is set: set AWS_REGION, or AWS_ENDPOINT_URL_S3 for a store elsewhere", "NoRegionError"
+    ),
+    _reason(
+        "access is denied: the credentials lack a permission for it, or for listing {bucket}; `{who}` shows what is "
+        "used",
+        "AccessDenied AllAccessDisabled AccountProblem AuthorizationFailure AuthorizationPermissionMismatch "
+        "PermissionError "
+        "InsufficientAccountPermissions PublicAccessNotPermitted Forbidden",
+        403,
+    ),
+    _reason(
+        "it is archived and cannot be read as it is: restore it first",
+        "InvalidObjectState BlobArchived BlobBeingRehydrated",
+    ),
+    _reason(
+        "the store takes no more requests for now, in spite of waiting and repeating: try it again later",
+        "SlowDown Throttling ThrottlingException RequestLimitExceeded ServerBusy TooManyRequests "
+        "BandwidthLimitExceeded",
+        429,
+        503,
+    ),
+    _reason(
+        "the store did not answer in time, in spite of repeating: try it again; check the network",
+        "ReadTimeoutError ConnectTimeoutError FSTimeoutError TimeoutError RequestTimeout OperationTimedOut "
+        "ServerTimeoutError "
+        "ServiceResponseTimeoutError ServiceRequestTimeoutError SocketTimeoutError ConnectionTimeoutError",
+        408,
+        504,
+    ),
+    _reason(
+        "the store cannot be reached: check the network, the name of the bucket, and the endpoint if one is set",
+        "EndpointConnectionError ConnectionClosedError ConnectionError ServiceRequestError ServiceResponseError "
+        "SSLError "
+        "ClientConnectorError ClientConnectorDNSError ClientOSError ServerDisconnectedError TransportError "
+        "HTTPClientError "
+        "ClientConnectorCertificateError ProxyConnectionError ProxyError IncompleteReadError ClientPayloadError "
+        "ResponseStreamingError IncompleteRead",
+    ),
+    _reason(
+        "the store failed, in spite of repeating: try it again later", "InternalError ResponseParserError", 500, 502
+    ),
+    _reason("the store does not support this request", "NotImplemented", 501),
+    _reason(
+        "the name is not one that the store takes", "KeyTooLongError InvalidBucketName ParamValidationError InvalidUri"
+    ),
+)
+_OTHER: Final = _reason("the store refused the request")
+
+
+def as_error(failure: Failure, url: Url) -> Exception:
+    if failure.code in _CONDITIONS or failure.status in _REFUSED:
+        return ConditionError(f"{url}: the condition does not hold")
+    if failure.status == _BEHIND:
+        return EmptyRangeError(f"{url}: the range begins behind the end")
+    reason = next((each for each in _REASONS if failure.code in each.codes), None)
+    if reason is None and (failure.code in _MISSING or failure.status == 404):
+        # gcsfs does not say which of them is missing.
+        what = "object, or no such bucket" if failure.kind == "gcs" else "object"
+        return FileNotFoundError(errno.ENOENT, f"there is no such {what}", str(url))
+    reason = reason or next((each for each in _REASONS if failure.status in each.statuses), _OTHER)
+    text = reason.text.format(bucket=url.bucket, who=_WHO[failure.kind])
+    said = ", ".join(str(each) for each in (failure.code, failure.status) if each)
+    return StoreError(f"{url}: {text} ({said})")
+
+
+# Connections to stores, one for each account and process, made on first use
+
+
+#: The module of each kind, its class, and the package that it needs.
+_STORES: Final[dict[StoreKind, tuple[str, str, str]]] = {
+    "s3": ("s3_store", "S3Store", "s3fs"),
+    "gcs": ("gcs_store", "GcsStore", "gcsfs"),
+    "azure": ("azure_store", "AzureStore", "adlfs"),
+    "memory": ("memory_store", "MemoryStore", "fsspec"),
+}
+
+_LOCK = Lock()
+# A forked process inherits connections that it must not use: they are kept by process.
+_OPEN: dict[tuple[int, StoreKind, str], Store] = {}
+
+
+def store_of(url: Url) -> Store:
+    """Credentials and endpoints are those of the environment and of fsspec's configuration at the first use."""
+    key = (os.getpid(), url.kind, url.account)
+    found = _OPEN.get(key)
+    if found is None:
+        with _LOCK:
+            found = _OPEN.get(key)
+            if found is None:
+                found = _OPEN[key] = _connect(url)
+    return found
+
+
+def forget_connections() -> None:
+    """Connect anew at the next use, with the settings and the credentials of then."""
+    with _LOCK:
+        mine = [key for key in _OPEN if key[0] == os.getpid()]
+        closing = [_OPEN.pop(key) for key in mine]
+    for store in closing:
+        # Of a connection that does not close in time, the process closes what is left.
+        with suppress(Exception):
+            store.close()
+
+
+def _connect(url: Url) -> Store:
+    module, name, package = _STORES[url.kind]
+    try:
+        made: Store = getattr(import_module(f"vhlo_tools.remote.{module}"), name)(url)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"{url}: {package} is needed for {url.scheme}:// and cannot be imported ({error}): pip install "
+            "'vhlo-tools[remote]'"
+        ) from error
+    return made
+
+
+def _renew_lock() -> None:
+    global _LOCK
+    # Another thread of the parent may have held it. Connections of the parent stay as they are: closing them here would
+    # wait for a thread that only the parent has.
+    _LOCK = Lock()
+
+
+after_fork(_renew_lock)
+atexit.register(forget_connections)

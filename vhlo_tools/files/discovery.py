@@ -1,0 +1,323 @@
+"""Discovery of programs: the files or objects that a path on a command line names, without backups of migrations."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import translate
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from vhlo_tools.files.atomic_writes import MANIFEST_SUFFIX, SIGNATURE_SUFFIX
+from vhlo_tools.files.mapping import kind_of_file, map_file, open_regular, view
+from vhlo_tools.files.recognition import MAGIC, is_saved_model
+from vhlo_tools.files.urls import Url, is_url, place
+from vhlo_tools.printable import printable
+from vhlo_tools.records import dataclass
+from vhlo_tools.system import BINARY, NO_BLOCKING, NO_LINKS, read_at
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from vhlo_tools.files.connections import Listed
+    from vhlo_tools.files.mapping import View
+
+# Backups of a migration, which discovery skips: old files beside their replacements
+#
+# A migration lists the backups that it makes in the file :data:`BACKUPS` of their folder, one name per line, and
+# appends only. A list may come with a store that nobody trusts. It must not hide a program that somebody loads by its
+# own name, so a listed file is a backup only if its original is beside it (:meth:`Backups.__contains__`).
+
+
+BACKUPS: Final = ".vhlo-backups"
+#: Suffixes of names of programs.
+PROGRAM_SUFFIXES: Final = (".mlir", ".mlirbc", ".jax_export")
+
+#: What a line cannot hold as it is; any other byte of a name stands for itself.
+_ESCAPED: Final = re.compile(rb"[%\x00-\x1f\x7f]")
+_ESCAPE: Final = re.compile(rb"%([0-9A-F]{2})")
+_LINE: Final = re.compile(rb"(?:[^%]|%[0-9A-F]{2})+")
+#: Ends a line that was cut short: not an escape, so that the line is no name.
+_CUT: Final = b"%\n"
+#: The largest list that is read, in bytes: millions of names. No list of ours is larger by mistake.
+_MOST: Final = 1 << 28
+# A link could lead anywhere, and opening a FIFO would wait.
+_SAFELY: Final = NO_LINKS | NO_BLOCKING | BINARY
+
+
+@dataclass(frozen=True, slots=True)
+class Backups:
+    folder: str
+    listed: frozenset[str]
+    is_program: Callable[[str], bool]  # whether a file is a program, by its name or its content
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a file is a backup: it is listed, and named as a program beside it with a suffix.
+
+        The name of a program has another beginning, or another ending: ``net.mlirbc`` is no backup of ``net.mlir``.
+        """
+        if name not in self.listed:
+            return False
+        ending = _ending(name)
+        # As text: a folder may have very many backups.
+        path = os.path.join(self.folder, name)  # noqa: PTH118
+        return any(
+            ending in ("", _ending(original)) and os.path.isfile(original) and self.is_program(original)  # noqa: PTH113
+            for original in (path[:-length] for length in range(1, len(name)))
+        )
+
+
+def backups_in(folder: str, is_program: Callable[[str], bool]) -> Backups:
+    """Return none if the list cannot be read, so that all files count."""
+    # What follows the last line end is a line that was cut short.
+    lines = _content(Path(folder) / BACKUPS).split(b"\n")[:-1]
+    names = (_name(line) for line in lines if _LINE.fullmatch(line))
+    return Backups(folder, frozenset(names), is_program)
+
+
+def list_backups(folder: str, names: Iterable[str]) -> None:
+    """Append names to the list of backups in a folder, and wait until they are on disk.
+
+    Called before the backups are made: a name without a file does no harm. Other processes may append too.
+    """
+    path = os.path.join(folder, BACKUPS)  # noqa: PTH118
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _SAFELY, 0o666)
+    try:
+        found = os.fstat(handle)
+        if (kind := kind_of_file(found.st_mode)) is not None:
+            raise OSError(errno.EINVAL, f"it is {kind}", path)
+        is_whole = not found.st_size or read_at(handle, 1, found.st_size - 1) == b"\n"
+        # One write, which no other process can come between.
+        lines = (b"" if is_whole else _CUT) + b"".join(map(_line, names))
+        if os.write(handle, lines) < len(lines):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _content(path: Path) -> bytes:
+    """Return nothing if the list cannot be read or is no regular file of a possible size."""
+    try:
+        handle = os.open(path, os.O_RDONLY | _SAFELY)
+    except OSError:
+        return b""
+    try:
+        found = os.fstat(handle)
+        if kind_of_file(found.st_mode) is not None or found.st_size > _MOST:
+            return b""
+        with open(handle, "rb", closefd=False) as file:
+            return file.read(_MOST)
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
+
+
+def _ending(name: str) -> str:
+    return next((suffix for suffix in PROGRAM_SUFFIXES if name.endswith(suffix)), "")
+
+
+def _line(name: str) -> bytes:
+    return _ESCAPED.sub(lambda found: b"%%%02X" % found[0][0], os.fsencode(name)) + b"\n"
+
+
+def _name(line: bytes) -> str:
+    return os.fsdecode(_ESCAPE.sub(lambda found: bytes([int(found[1], 16)]), line))
+
+
+# Discovery of programs: the files or objects that a path on a command line selects
+
+
+#: Files that stand beside programs in a store, and are none: backups of old files and temporary files of a migration,
+#: manifests, and their signatures. Backups with other suffixes are left out by their list
+#: (vhlo_tools/files/discovery.py).
+SET_ASIDE: Final = ("*.orig", ".vhlo-*", f"*{MANIFEST_SUFFIX}", f"*{SIGNATURE_SUFFIX}")
+
+#: The heads of objects that are read at the same time, and how much of each.
+_READING: Final = 16
+_HEAD: Final = 1 << 12
+
+#: The plausible offsets of the first table of a FlatBuffer, with which it begins; jax.export writes a small one.
+_ROOT: Final = range(4, 1 << 12)
+
+
+def programs_at(path: str, exclude: tuple[str, ...] = (), *, ordered: bool = True) -> Iterator[str]:
+    """Yield the files or objects that a file, folder, glob or URL selects, as paths or URLs; without listed backups.
+
+    A named file is selected whatever its content. ``exclude`` are globs, by name or by path relative to the start.
+    Unless ``ordered``, a folder is not collected in memory; objects never are, and come in the order of their keys.
+    """
+    where = place(path)
+    if isinstance(where, Url):
+        yield from (str(each.url) for each in objects_at(where, exclude))
+        return
+    if is_url(path):
+        path = str(where)  # of a file
+    if Path(path).is_file() or is_saved_model(path):
+        yield path
+    elif Path(path).is_dir():
+        yield from _programs_in(path, exclude, ordered=ordered)
+    else:
+        # Unlike Path.glob, these functions accept absolute patterns.
+        found = sorted(glob.glob(path, recursive=True)) if ordered else glob.iglob(path, recursive=True)  # noqa: PTH207
+        backups: Backups | None = None
+        for each in found:
+            if Path(each).is_file() and not _is_excluded(each, exclude):
+                folder, name = os.path.split(each)
+                if backups is None or backups.folder != folder:
+                    backups = backups_in(folder, _is_program)
+                if name not in backups:
+                    yield each
+
+
+def _programs_in(top: str, exclude: tuple[str, ...], *, ordered: bool) -> Iterator[str]:
+    """Yield programs of a folder before those of its subfolders; links to folders are not followed.
+
+    A folder that cannot be read is yielded itself: opening it says why.
+    """
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        below: list[str] = []
+        inside, shown = os.path.relpath(folder, top), str(Path(folder))  # of which the second has no leading "./"
+        try:
+            entries = os.scandir(folder)
+        except OSError:
+            yield folder
+            continue
+        with entries:
+            backups = backups_in(folder, _is_program)
+            for entry in sorted(entries, key=lambda each: each.name) if ordered else entries:
+                if exclude and _is_excluded(_joined(inside, entry.name), exclude):
+                    continue
+                kind = _kind_of(entry)
+                if kind == "a folder":
+                    if not entry.is_symlink():
+                        below.append(entry.path)
+                elif kind is not None:
+                    _say_skipped(entry.path, kind)
+                elif entry.name not in backups and _is_program(entry.path):
+                    yield _joined(shown, entry.name)
+        waiting.extend(reversed(below))
+
+
+def _joined(folder: str, name: str) -> str:
+    return name if folder == os.curdir else os.path.join(folder, name)  # noqa: PTH118 - for each file of a store
+
+
+def _say_skipped(path: str, kind: str) -> None:
+    # Imported here because few folders have such entries.
+    import logging
+
+    logging.getLogger("vhlo_tools").warning("vhlo: skipped %s: it is %s", printable(path), kind)
+
+
+def _kind_of(entry: os.DirEntry[str]) -> str | None:
+    """Return the kind of an entry, with links followed; ``None`` for a file, and for a link to nothing."""
+    try:
+        return kind_of_file(entry.stat().st_mode)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return "a loop of links"
+        # Of a path that is too long, only its folder knows.
+        return "a folder" if entry.is_dir(follow_symlinks=False) else None
+
+
+def _is_excluded(path: str, exclude: tuple[str, ...]) -> bool:
+    excludes = _matcher(exclude)
+    return bool(excludes(path) or excludes(os.path.basename(path)))  # noqa: PTH119 - for each file of a store
+
+
+@lru_cache
+def _matcher(patterns: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
+    """No globs match nothing."""
+    return re.compile("|".join(map(translate, patterns)) if patterns else r"(?!)").match
+
+
+def _is_program(path: str) -> bool:
+    """Judge by the suffix, or by the content, which alone may be inconclusive."""
+    return path.endswith(PROGRAM_SUFFIXES) or _holds_program(path)
+
+
+def _holds_program(path: str) -> bool:
+    try:
+        if not Path(path).is_file():
+            return False
+        with open_regular(Path(path)) as file:
+            head = file.read(4)
+        return head == MAGIC or (_may_be_jax_export(head) and _is_jax_export(map_file(Path(path))))
+    except OSError as error:
+        # Opening it says so; another file that cannot be read may be anything.
+        return error.errno == errno.ENAMETOOLONG
+
+
+def _is_jax_export(data: View) -> bool:
+    # Imported here because few files begin as such a file does.
+    from vhlo_tools.files.jax_export import is_jax_export
+
+    return is_jax_export(data)
+
+
+def _may_be_jax_export(head: bytes) -> bool:
+    return len(head) == 4 and int.from_bytes(head, "little") in _ROOT
+
+
+def objects_at(url: Url, exclude: tuple[str, ...] = ()) -> Iterator[Listed]:
+    """Yield the programs that a URL selects, each with its version at that moment."""
+    from vhlo_tools.files.connections import Listed
+    from vhlo_tools.files.objects import glob_start, is_glob, matcher, objects_under, stamp_of
+
+    if (stamp := stamp_of(url)) is not None:
+        yield Listed(url, stamp)
+    elif is_glob(url):
+        chosen, start = matcher(url), glob_start(url)
+        for page in objects_under(start):
+            yield from (
+                each for each in page if chosen.fullmatch(each.url.key) and not _is_excluded(str(each.url), exclude)
+            )
+    else:
+        yield from _objects_in(url if url.is_prefix else url.with_key(f"{url.key}/"), exclude)
+
+
+def _objects_in(top: Url, exclude: tuple[str, ...]) -> Iterator[Listed]:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from vhlo_tools.files.objects import objects_under
+
+    pool: ThreadPoolExecutor | None = None
+    try:
+        for page in objects_under(top):
+            chosen = [each for each in page if not _is_below_excluded(each.url.key[len(top.key) :], exclude)]
+            unknown = [each for each in chosen if not each.url.name.endswith(PROGRAM_SUFFIXES)]
+            if unknown and pool is None:
+                pool = ThreadPoolExecutor(_READING, thread_name_prefix="vhlo-list")
+            found = dict(zip(unknown, pool.map(_object_holds_program, unknown), strict=True)) if pool else {}
+            yield from (each for each in chosen if found.get(each, True))
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _is_below_excluded(path: str, exclude: tuple[str, ...]) -> bool:
+    """Whether an object or one of the folders around it is to be omitted."""
+    ends = (at for at, sign in enumerate(path) if sign == "/")
+    return bool(exclude) and any(_is_excluded(path[:end], exclude) for end in (*ends, len(path)))
+
+
+def _object_holds_program(found: Listed) -> bool:
+    from vhlo_tools.files.objects import open_object
+
+    if not found.stamp.size:
+        return False
+    try:
+        data: View = view(open_object(found.url, head=_HEAD))
+    except OSError:
+        # As for a file that cannot be read, and for one that is gone.
+        return False
+    head = bytes(data[:4])
+    return head == MAGIC or (_may_be_jax_export(head) and _is_jax_export(data))

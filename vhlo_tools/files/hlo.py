@@ -1,0 +1,418 @@
+"""HLO modules: recognition of protocol buffers, and the name, signature and aliases of buffers and of text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from vhlo_tools.aliasing import (
+    Alias,
+    Array,
+    Donor,
+    Opaque,
+    Signature,
+    Tuple,
+    format_aliases,
+    parse_aliases,
+    parse_donors,
+)
+from vhlo_tools.errors import AliasError, MalformedArtifactError
+from vhlo_tools.files.protobuf import Message
+from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.aliasing import Shape
+    from vhlo_tools.files.mapping import View
+
+# Header of an HLO module: the common part of its text and its protocol buffer
+
+
+@dataclass(frozen=True, slots=True)
+class HloHeader:
+    """The header of an HLO module."""
+
+    name: str
+    aliases: tuple[Alias, ...]
+    donors: tuple[Donor, ...]  # donated inputs that are not bound to an output
+    signature: Signature | None  # None if the module does not contain the shapes
+
+
+# XLA shardings in old jax.export files, as text
+#
+# They are messages ``OpSharding`` of Protocol Buffers (``xla/xla_data.proto`` in openxla/xla), and are printed as by
+# ``HloSharding::ToString``.
+
+
+_REPLICATED, _MAXIMAL, _OTHER = 0, 1, 3
+_WORDS: Final = {0: "replicated", 4: "manual", 5: "unknown", 6: "unreduced"}
+# Field numbers.
+_KIND, _TILES, _DEVICES, _ON_LAST, _LAST, _SHAPE, _ORDER = 1, 3, 4, 6, 8, 9, 10
+_MOST_SHOWN: Final = 64
+
+
+def hlo_sharding_text(message: View) -> str:
+    """Return a sharding as XLA prints it, or its size if its kind is unknown."""
+    try:
+        fields = _fields(message)
+        text = _text(fields)
+    except MalformedArtifactError:
+        text = None
+    return text or f"an HLO sharding of {len(message)} bytes"
+
+
+def _text(fields: dict[int, list[int]]) -> str | None:
+    kind = fields.get(_KIND, [_REPLICATED])[-1]
+    if kind in _WORDS:
+        return f"{{{_WORDS[kind]}}}"
+    devices = fields.get(_DEVICES, [])
+    if kind == _MAXIMAL and len(devices) == 1:
+        return f"{{maximal device={devices[0]}}}"
+    if kind != _OTHER or _TILES not in fields:
+        return None
+    text = f"devices=[{_joined(fields[_TILES])}]"
+    if _SHAPE in fields:
+        shape, order = fields[_SHAPE], fields.get(_ORDER, [])
+        text += f"<=[{_joined(shape)}]" + (f"T({_joined(order)})" if len(order) > 1 else "")
+    else:
+        text += _joined(devices)
+    if fields.get(_ON_LAST, [0])[-1]:
+        text += " last_tile_dim_replicate"
+    elif _LAST in fields:
+        text += f" last_tile_dims={{{', '.join(_WORDS.get(each, 'unknown') for each in fields[_LAST])}}}"
+    return f"{{{text}}}"
+
+
+def _joined(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers[:_MOST_SHOWN])) + (",..." if len(numbers) > _MOST_SHOWN else "")
+
+
+def _fields(message: View) -> dict[int, list[int]]:
+    """Return numbers by field, packed or not; those in nested messages are omitted."""
+    fields: dict[int, list[int]] = {}
+    for number, value in Message(message, "sharding").fields():
+        if isinstance(value, int):
+            fields.setdefault(number, []).append(value)
+        elif number in (_TILES, _DEVICES, _LAST, _SHAPE, _ORDER):
+            fields.setdefault(number, []).extend(value.numbers())
+    return fields
+
+
+# The first line of HLO text: the name, signature and aliases of a module
+#
+# ``HloModule NAME, input_output_alias={...}, buffer_donor={...}, entry_computation_layout={(f32[4]{0})->f32[4]{0}}``,
+# with more attributes in any order. Source: ``xla/hlo/parser/hlo_parser.cc`` in openxla/xla.
+
+
+_ALIASES: Final = "input_output_alias"
+_DONORS: Final = "buffer_donor"
+_LAYOUT: Final = "entry_computation_layout"
+_HEAD: Final = re.compile(r"\s*HloModule\s+([^\s,]+)")
+_ENTRY: Final = re.compile(r"^[ \t]*ENTRY\b[^\n]*\n", re.MULTILINE)
+_INSTRUCTION: Final = re.compile(r"\s*(ROOT\s+)?%?[\w.-]+\s*=")
+_PARAMETER: Final = re.compile(r"\s*parameter\(\s*(\d{1,9})\s*\)")
+_DEEPEST: Final = 100
+#: `<=` and a number of 64 bits: Python refuses to convert very long numbers.
+_LONGEST_SIZE: Final = 21
+
+
+def read_hlo_text(text: str) -> HloHeader:
+    """Return the header, without XLA.
+
+    The signature is that of ``entry_computation_layout`` or, where that is missing, of the instructions of the entry
+    computation; ``None`` if these have an unknown form.
+    """
+    header = parse_header(text.lstrip().partition("\n")[0])
+    return header if header.signature else replace(header, signature=_entry_signature(text))
+
+
+def parse_header(line: str) -> HloHeader:
+    match = _HEAD.match(line)
+    if match is None:
+        raise AliasError(f"{line[:60]!r} is not the first line of HLO text: expected HloModule NAME, ...")
+    aliases, donors, layout = (_attribute(line, name) for name in (_ALIASES, _DONORS, _LAYOUT))
+    return HloHeader(
+        name=match[1],
+        aliases=tuple(parse_aliases(aliases[2])) if aliases else (),
+        donors=tuple(parse_donors(donors[2])) if donors else (),
+        signature=_signature(layout[2]) if layout else None,
+    )
+
+
+def with_long_aliases(text: str) -> str:
+    """Write aliases in the long form, the only one that XLA's own parser reads."""
+    end = text.find("\n")
+    line = text if end < 0 else text[:end]
+    found = _attribute(line, _ALIASES)
+    if found is None:
+        return text
+    start, stop, body = found
+    return f"{text[:start]}{format_aliases(parse_aliases(body))}{text[stop:]}"
+
+
+def _attribute(line: str, name: str) -> tuple[int, int, str] | None:
+    """Return the start and the end of the value of an attribute in braces, and the value."""
+    match = re.search(rf"[,\s]{name}\s*=\s*(?=\{{)", line)
+    if match is None:
+        return None
+    depth = 0
+    for at in range(match.end(), len(line)):
+        depth += (line[at] == "{") - (line[at] == "}")
+        if depth == 0:
+            return match.end(), at + 1, line[match.end() : at + 1]
+    raise AliasError(f"the braces of {name} are not closed in the first line of the HLO text")
+
+
+def _signature(text: str) -> Signature:
+    """Parse a signature, as in ``{(f32[4]{0}, s32[])->(f32[4]{0})}``."""
+    reader = _Shapes(text[1:-1])
+    parameters = reader.shape(0)
+    reader.expect("->")
+    result = reader.shape(0)
+    if not isinstance(parameters, Tuple):
+        raise reader.malformed()
+    return Signature(parameters.elements, result)
+
+
+def _entry_signature(text: str) -> Signature | None:
+    """Return the signature of the entry computation by its instructions."""
+    entry = _ENTRY.search(text)
+    if entry is None:
+        return None
+    parameters: dict[int, Shape] = {}
+    result: Shape | None = None
+    for line in _lines(text, entry.end()):
+        if (instruction := _INSTRUCTION.match(line)) is None:
+            continue
+        reader = _Shapes(line, instruction.end())
+        try:
+            shape = reader.shape(0)
+        except AliasError:
+            return None
+        if parameter := reader.match(_PARAMETER):
+            parameters[int(parameter[1])] = shape
+        if instruction[1]:
+            result = shape
+    if result is None or sorted(parameters) != list(range(len(parameters))):
+        return None
+    return Signature(tuple(parameters[number] for number in range(len(parameters))), result)
+
+
+def _lines(text: str, start: int) -> Iterator[str]:
+    """Yield the lines of the computation whose first line ends at ``start``."""
+    while start < len(text):
+        stop = text.find("\n", start)
+        line = text[start : stop if stop >= 0 else len(text)]
+        if line.strip() == "}":
+            return
+        yield line
+        start += len(line) + 1
+
+
+class _Shapes:
+    """Reader of consecutive shapes."""
+
+    # A layout may hold a shape with a layout of its own: `f32[2]{0:P(u8[8]{0})}`.
+    _ARRAY: Final = re.compile(r"([a-z]\w*)\[([^\]]*)\](\{(?:[^{}]|\{[^{}]*\})*\})?")
+    _COMMENT: Final = re.compile(r"\s*(/\*[^*]*\*/\s*)*")
+
+    def __init__(self, text: str, start: int = 0) -> None:
+        self._text = text
+        self._at = start
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        return pattern.match(self._text, self._at)
+
+    def malformed(self) -> AliasError:
+        return AliasError(f"expected an HLO shape, found {self._text[self._at : self._at + 60]!r}")
+
+    def expect(self, sign: str) -> None:
+        if not self._skip(sign):
+            raise self.malformed()
+
+    def shape(self, depth: int) -> Shape:
+        if depth > _DEEPEST:
+            raise AliasError(f"shapes nest deeper than {_DEEPEST}")
+        if self._skip("("):
+            elements: list[Shape] = []
+            while not self._skip(")"):
+                if elements:
+                    self.expect(",")
+                elements.append(self.shape(depth + 1))
+            return Tuple(tuple(elements))
+        self._skip("")
+        match = self._ARRAY.match(self._text, self._at)
+        if match is None:
+            raise self.malformed()
+        # `<=8` and `?` are dynamic sizes.
+        sizes = [size.strip() for size in match[2].split(",") if size.strip()]
+        if any(len(size) > _LONGEST_SIZE for size in sizes):
+            raise self.malformed()
+        self._at = match.end()
+        if match[1] in ("token", "opaque"):
+            return Opaque(f"{match[1]}[]")
+        static = (int(size) if size.isdecimal() else None for size in sizes)
+        bounds = (int(size[2:]) if size[:2] == "<=" and size[2:].isdecimal() else None for size in sizes)
+        return Array.of_hlo(match[1], tuple(static), tuple(bounds))
+
+    def _skip(self, sign: str) -> bool:
+        """Skip white space, comments such as ``/*index=5*/``, and ``sign`` if it comes next."""
+        space = self._COMMENT.match(self._text, self._at)
+        at = space.end() if space else self._at
+        if self._text.startswith(sign, at):
+            self._at = at + len(sign)
+            return True
+        return False
+
+
+# Recognition of HLO protocol buffers, and extraction of the module
+#
+# A file is an ``HloModuleProto``, or an ``HloProto`` that contains one. The field numbers are those of
+# ``xla/service/hlo.proto`` in openxla/xla, and never change.
+
+
+_NAME: Final = 1
+_ENTRY_FIELD: Final = 2
+_COMPUTATION: Final = 3
+_INSTRUCTION_FIELD: Final = 2
+_OPCODE: Final = 2
+_LONGEST_NAME: Final = 1 << 16
+
+
+def is_hlo_proto(data: View) -> bool:
+    """Judge by the beginning: names, and a computation with an instruction."""
+    return find_hlo_module(data) is not None
+
+
+def find_hlo_module(data: View) -> View | None:
+    try:
+        whole = Message(data, "HLO")
+        if _is_module(whole):
+            return data
+        number, value = next(whole.fields())
+        if number == _NAME and isinstance(value, Message) and _is_module(value):
+            return value.data
+    except (MalformedArtifactError, StopIteration):
+        pass
+    return None
+
+
+def _is_module(message: Message) -> bool:
+    fields = message.fields()
+    for wanted in (_NAME, _ENTRY_FIELD):
+        number, value = next(fields, (0, 0))
+        if number != wanted or not _is_name(value):
+            return False
+    number, computation = next(fields, (0, 0))
+    if number != _COMPUTATION or not isinstance(computation, Message):
+        return False
+    for number, value in computation.fields():
+        if number == _NAME and not _is_name(value):
+            return False
+        if number == _INSTRUCTION_FIELD and isinstance(value, Message):
+            return any(number == _OPCODE and _is_name(opcode) for number, opcode in value.fields())
+    return False
+
+
+def _is_name(value: int | Message) -> bool:
+    if not isinstance(value, Message) or len(value.data) > _LONGEST_NAME:
+        return False
+    try:
+        return bytes(value.data).decode("utf-8").isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+# Reader of the name, signature and aliases of an HLO protocol buffer
+#
+# The field numbers are those of ``xla/service/hlo.proto`` and ``xla/xla_data.proto`` in openxla/xla, and never change.
+
+
+_PROGRAM_SHAPE: Final = 4
+_ALIASES_FIELD: Final = 8
+_DONORS_FIELD: Final = 18
+_MUST_ALIAS: Final = 2
+_LARGEST: Final = (1 << 63) - 1
+
+#: The enum ``PrimitiveType``, in the syntax of HLO text.
+ELEMENT_TYPES: Final = dict(
+    enumerate(
+        (
+            *("pred", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64", "f16", "f32", "f64", "tuple", "opaque"),
+            *("c64", "bf16", "token", "c128", "f8e5m2", "f8e4m3fn", "s4", "u4", "f8e4m3b11fnuz", "f8e5m2fnuz"),
+            *("f8e4m3fnuz", "s2", "u2", "f8e4m3", "f8e3m4", "s1", "u1", "f4e2m1fn", "f8e8m0fnu"),
+        ),
+        start=1,
+    )
+)
+
+
+def read_hlo_module(data: View) -> HloHeader:
+    """Return the same facts as the first line of the module's text."""
+    module = Message(data, "HLO")
+    name, signature = "", None
+    aliases: list[Alias] = []
+    donors: list[Donor] = []
+    for number, value in module.fields():
+        if number == _NAME:
+            name = module.message(value).text()
+        elif number == _PROGRAM_SHAPE:
+            signature = _proto_signature(module.message(value))
+        elif number == _ALIASES_FIELD:
+            aliases += map(_alias, _messages(module.message(value)))
+        elif number == _DONORS_FIELD:
+            donors += map(_donor, _messages(module.message(value)))
+    return HloHeader(name, tuple(aliases), tuple(donors), signature)
+
+
+def _messages(message: Message) -> Iterator[Message]:
+    """Yield the values of field 1 of a message, one for each entry."""
+    for number, value in message.fields():
+        if number == 1:
+            yield message.message(value)
+
+
+def _alias(entry: Message) -> Alias:
+    output, parameter, index, kind = (_numbers(entry, number) for number in (1, 2, 3, 4))
+    must = kind[-1:] == (_MUST_ALIAS,)
+    return Alias(output, parameter[-1] if parameter else 0, index, "must-alias" if must else "may-alias")
+
+
+def _donor(entry: Message) -> Donor:
+    parameter, index = (_numbers(entry, number) for number in (1, 2))
+    return Donor(parameter[-1] if parameter else 0, index)
+
+
+def _numbers(message: Message, wanted: int) -> tuple[int, ...]:
+    """Return the numbers in a repeated field, packed or not."""
+    found: list[int] = []
+    for number, value in message.fields():
+        if number == wanted:
+            found += [value] if isinstance(value, int) else value.numbers()
+    return tuple(found)
+
+
+def _proto_signature(program: Message) -> Signature:
+    shapes: dict[int, list[Shape]] = {1: [], 2: [Opaque()]}
+    for number, value in program.fields():
+        if number in shapes:
+            shapes[number].append(_shape(program.message(value), 0))
+    return Signature(tuple(shapes[1]), shapes[2][-1])
+
+
+def _shape(message: Message, depth: int) -> Shape:
+    if depth > _DEEPEST:
+        raise message.malformed(f"has shapes that nest deeper than {_DEEPEST}", 0)
+    kind = ELEMENT_TYPES.get(sum(_numbers(message, 2)[-1:]), "")
+    if kind == "tuple":
+        parts = [message.message(value) for number, value in message.fields() if number == 4]
+        return Tuple(tuple(_shape(each, depth + 1) for each in parts))
+    if kind in ("token", "opaque"):
+        return Opaque(f"{kind}[]")
+    sizes, dynamic = _numbers(message, 3), _numbers(message, 6)
+    is_dynamic = [any(dynamic[at : at + 1]) for at in range(len(sizes))]
+    static = (None if each else size for size, each in zip(sizes, is_dynamic, strict=True))
+    # Of a dynamic dimension the size is its bound; an unbounded one has a negative number.
+    bounds = (size if each and size <= _LARGEST else None for size, each in zip(sizes, is_dynamic, strict=True))
+    return Array.of_hlo(kind or "unknown", tuple(static), tuple(bounds))

@@ -1,0 +1,242 @@
+"""Recognition of the kind of a file by its contents, never by its name; of a folder, by the file in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import StrEnum
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.files.mapping import FileRange, View, map_file, open_regular, view as as_view
+from vhlo_tools.files.urls import Url, is_path, is_url, place
+from vhlo_tools.records import dataclass
+
+if TYPE_CHECKING:
+    from vhlo_tools.files.urls import Place
+
+# Access to the bytes of files and objects: small ones are read at once, large ones on access
+
+
+Buffer = bytes | bytearray | View
+
+# Below this, one read costs less than several.
+_READ_BELOW = 1 << 24
+
+
+def read_bytes(path: Place) -> Buffer:
+    """Access to a large file raises if the file has been cut short, or the object replaced, in the meantime."""
+    if isinstance(path, Url):
+        from vhlo_tools.files.objects import open_object
+
+        return open_object(path)
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < _READ_BELOW:
+            return file.read()
+    return map_file(path)
+
+
+def as_bytes(data: Buffer) -> Buffer:
+    """Convert views with gaps, other formats or other ranks to single bytes."""
+    if not isinstance(data, memoryview) or (data.contiguous and data.format == "B" and data.ndim == 1):
+        return data
+    return data.cast("B") if data.contiguous else data.tobytes()
+
+
+# Recognition of the kind of a file by its contents, never by its name; of a folder, by the file in it
+
+
+#: The magic number of MLIR bytecode (``mlir/docs/BytecodeFormat.md``).
+MAGIC: Final = b"ML\xefR"
+
+#: The prefix of the producer of a portable artifact, before its version (``stablehlo/dialect/Serialization.cpp``).
+ARTIFACT_PRODUCER: Final = b"StableHLO_v"
+
+#: The file that makes a folder a SavedModel of TensorFlow.
+SAVED_MODEL_FILE: Final = "saved_model.pb"
+
+_TEXT_SAMPLE = 4096
+
+
+class Kind(StrEnum):
+    """The kinds of input."""
+
+    PORTABLE_ARTIFACT = "portable-artifact"
+    MLIR_BYTECODE = "mlir-bytecode"
+    JAX_EXPORT = "jax-export"
+    MLIR_TEXT = "mlir-text"
+    HLO_TEXT = "hlo-text"
+    HLO_PROTO = "hlo-proto"
+    TORCH_EXPORT = "torch-export"
+    #: A folder; all others except the next are the contents of a file.
+    SAVED_MODEL = "saved-model"
+    #: A Python object of the class ``jax.stages.Lowered``.
+    JAX_LOWERED = "jax-lowered"
+
+
+def recognise(data: Buffer, name: str = "the input") -> Kind:
+    if len(data) == 0:
+        raise InvalidProgramError(f"{name} is empty: expected {_EXPECTED}")
+    view = as_view(data)
+    for kind, matches in _SIGNS.items():
+        if matches(view):
+            if kind is Kind.MLIR_TEXT and not (bytes(view[:_TEXT_SAMPLE]).strip() or bytes(view).strip()):
+                raise InvalidProgramError(f"{name} contains only white space: expected {_EXPECTED}")
+            return kind
+    raise InvalidProgramError(
+        f"{name} has no known program format: it starts with {bytes(view[:8])!r}, expected {_EXPECTED}"
+    )
+
+
+def is_saved_model(path: str | PathLike[str]) -> bool:
+    try:
+        return os.path.isfile(os.path.join(path, SAVED_MODEL_FILE))  # noqa: PTH113, PTH118 - a Path of a long text raises
+    except ValueError:
+        return False
+
+
+_EXPECTED = "a portable artifact, MLIR bytecode or text, HLO, a jax.export file or a torch.export file"
+
+
+def _is_artifact(data: View) -> bool:
+    # The version of the format is a varint of one to nine bytes between the magic and the producer.
+    head = bytes(data[: len(MAGIC) + 9 + len(ARTIFACT_PRODUCER)])
+    return head.startswith(MAGIC) and ARTIFACT_PRODUCER in head[len(MAGIC) + 1 :]
+
+
+def _is_bytecode(data: View) -> bool:
+    return bytes(data[: len(MAGIC)]) == MAGIC
+
+
+def _is_text(data: View) -> bool:
+    sample = bytes(data[:_TEXT_SAMPLE])
+    if b"\0" in sample:
+        return False
+    try:
+        sample.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # The sample may end within a character.
+        return len(data) > _TEXT_SAMPLE and error.start > _TEXT_SAMPLE - 4
+    return True
+
+
+def _is_hlo_text(data: View) -> bool:
+    return bytes(data[:_TEXT_SAMPLE]).lstrip().startswith(b"HloModule ") and _is_text(data)
+
+
+def _is_torch_export(data: View) -> bool:
+    # Imported here, as are the next, because most files are artifacts, and known before.
+    from vhlo_tools.files.torch_export import is_torch_export
+
+    return is_torch_export(data)
+
+
+def _is_jax_export(data: View) -> bool:
+    from vhlo_tools.files.jax_export import is_jax_export
+
+    return is_jax_export(data)
+
+
+def _is_hlo_proto(data: View) -> bool:
+    from vhlo_tools.files.hlo import is_hlo_proto
+
+    return is_hlo_proto(data)
+
+
+# In the order of the checks: the first match decides.
+_SIGNS: Final[dict[Kind, Callable[[View], bool]]] = {
+    Kind.PORTABLE_ARTIFACT: _is_artifact,
+    Kind.MLIR_BYTECODE: _is_bytecode,
+    Kind.TORCH_EXPORT: _is_torch_export,
+    Kind.JAX_EXPORT: _is_jax_export,
+    Kind.HLO_PROTO: _is_hlo_proto,
+    Kind.HLO_TEXT: _is_hlo_text,
+    Kind.MLIR_TEXT: _is_text,
+}
+
+
+# Identification of a program given by a caller, once: its kind, its bytes, and its name in messages
+#
+# Objects are identified by the names of their classes, so that no framework is imported.
+
+
+# Characters that occur in programs, but not in file names.
+_TEXT_SIGNS: Final = "\n\0{("
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A program as given by a caller.
+
+    Attributes:
+        given: The argument of the caller.
+        kind: Its kind; ``None`` for an object of another kind, such as an MLIR module.
+        name: Its name in messages: its path, if it has one.
+        data: Its bytes, if it has any.
+        is_text: Whether it was given as text, which the caller wrote or read.
+    """
+
+    given: object
+    kind: Kind | None
+    name: str | None
+    data: Buffer | None = None
+    is_text: bool = False
+
+
+# The objects that are programs: the package of their class, its name, and their kind.
+_OBJECTS: Final = (
+    ("vhlo_tools", "Artifact", Kind.PORTABLE_ARTIFACT),
+    ("jax", "Lowered", Kind.JAX_LOWERED),
+    ("torch.export", "ExportedProgram", Kind.TORCH_EXPORT),
+)
+
+
+def identify(given: object, name: str | None = None) -> Source:
+    """Identify a program, and read its file if it is a path; a :class:`Source` is returned unchanged."""
+    if isinstance(given, Source):
+        return given
+    if isinstance(given, str) and _is_program_text(given):
+        data = given.encode("utf-8", "surrogatepass")
+        name = name or "the text"
+        return Source(given, recognise(data, name), name, data, is_text=True)
+    if is_path(given):
+        called, where = name or str(given), place(given)
+        if isinstance(where, Path) and is_saved_model(where):
+            return Source(given, Kind.SAVED_MODEL, called)
+        read = read_bytes(where)
+        return Source(given, recognise(read, called), called, read)
+    if isinstance(given, bytes | bytearray | memoryview | FileRange):
+        held = as_bytes(given)
+        return Source(given, recognise(held, name or "the input"), name, held)
+    return _identify_object(given, name)
+
+
+def _identify_object(given: Any, name: str | None) -> Source:
+    if _is_of(given, "jax", "Exported"):
+        return Source(
+            given, Kind.PORTABLE_ARTIFACT, name or f"the export of {given.fun_name}", given.mlir_module_serialized
+        )
+    if _is_of(given, "jaxlib", "HloModule") or _is_of(given, "jaxlib", "XlaComputation"):
+        return Source(given, Kind.HLO_PROTO, name or "the computation", bytes(given.as_serialized_hlo_module_proto()))
+    kind = next((kind for package, class_name, kind in _OBJECTS if _is_of(given, package, class_name)), None)
+    return Source(given, kind, name)
+
+
+def _is_of(given: object, package: str, name: str) -> bool:
+    """Whether an object is of a class with this name, from a package."""
+    return any(cls.__name__ == name and f"{cls.__module__}.".startswith(f"{package}.") for cls in type(given).__mro__)
+
+
+def _is_program_text(given: str) -> bool:
+    """Whether a string is a program and not a path: blank or with characters of programs, and not a file."""
+    if is_url(given) and "\n" not in given:
+        return False
+    if given.strip() and not any(sign in given for sign in _TEXT_SIGNS):
+        return False
+    try:
+        return not os.path.isfile(given)  # noqa: PTH113 - a Path of a long text raises
+    except ValueError:
+        return True
