@@ -8,8 +8,11 @@ from __future__ import annotations
 import ast
 import atexit
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 from functools import cache
 from pathlib import Path
 
@@ -254,6 +257,25 @@ def test_releases_need_locks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 def test_signals_are_those_that_there_are() -> None:
     assert {each.name for each in system.signals("SIGINT", "SIGNOTHING")} == {"SIGINT"}
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="Ctrl-C cannot be held back")
+def test_an_interrupt_is_held_back_whichever_thread_takes_it() -> None:
+    passed = False
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with system.interrupts_held():
+            other = threading.Thread(target=os.kill, args=(os.getpid(), signal.SIGINT))
+            other.start()
+            other.join()
+            time.sleep(0.1)
+            passed = True
+        pytest.fail("the interrupt was lost")
+    except KeyboardInterrupt:
+        assert passed
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_files_are_opened_by_bytes() -> None:

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Final
 
 #: Of a file that is opened by :func:`os.open`: its bytes are not taken for lines of text, as Windows does, and it is
@@ -44,10 +45,18 @@ def interrupts_held() -> Iterator[None]:
         yield
         return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    caught: list[tuple[int, FrameType | None]] = []
+    # Python interrupts the main thread for a signal that any other thread takes.
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, lambda *signalled: caught.append(signalled)) if is_main else None
     try:
         yield
     finally:
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if caught and callable(handler):
+            handler(*caught[0])
 
 
 def read_at(handle: int, size: int, offset: int) -> bytes:
