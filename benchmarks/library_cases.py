@@ -21,8 +21,8 @@ from vhlo_tools.api import prepare_check
 from vhlo_tools.artifact import inspect_bytes
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.bytecode import File, decode, encode
-from vhlo_tools.dialect import known_versions, minimum_version
 from vhlo_tools.files import read_bytes
+from vhlo_tools.spec import known_versions, minimum_version
 
 
 def module_with_constant(raw: RawLibrary, size: int) -> Any:

@@ -3,7 +3,7 @@
 What pages contain and npm has, for an sdist and a checkout too: ``scripts/page_assets.py``.
 
 The parsed files of ``dialect_specs/``, as a module. Without it, an installed command would parse them on every run:
-``vhlo_tools/dialect/snapshot.py`` says more.
+``vhlo_tools/spec/data.py`` says more.
 
 And, where the environment has ``VHLO_TOOLS_COMPILE=1``, the modules that ``pyproject.toml`` lists, compiled by mypyc.
 They stand beside their sources, which Python then passes over: ``docs/developing.md`` says more.
@@ -51,11 +51,11 @@ class BuildHook(BuildHookInterface[Any]):  # type: ignore[misc]  # a package of 
         made = Path(self._folder.name)
         # The package needs no other for this; the environment of a build has none.
         sys.path.insert(0, str(root))
-        from vhlo_tools.dialect.snapshot import SHIPPED, files_below, snapshot_source
+        from vhlo_tools.spec.data import SHIPPED, files_below, snapshot_source
 
         snapshot = made / f"{SHIPPED}.py"
         snapshot.write_text(snapshot_source(files_below(root / "dialect_specs")), encoding="utf-8")
-        build_data["force_include"][str(snapshot)] = f"vhlo_tools/dialect/{SHIPPED}.py"
+        build_data["force_include"][str(snapshot)] = f"vhlo_tools/spec/{SHIPPED}.py"
         if _is_compiling():
             for built in _compiled(root, made / "compiled", self.config["compiled"]):
                 build_data["force_include"][str(built)] = built.relative_to(made / "compiled").as_posix()

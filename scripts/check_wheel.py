@@ -24,7 +24,7 @@ PYTHONS = ((3, 11), (3, 12), (3, 13))
 #: What the package requires that runs wherever Python does; the rest are numpy, ml_dtypes and jaxlib.
 PURE = ("click", "msgspec", "packaging", "pathspec", "rich")
 LIST_SPECS = """
-from vhlo_tools.dialect.data import dialect_specs
+from vhlo_tools.spec.data import dialect_specs
 
 def files(folder, prefix=""):
     for entry in folder.iterdir():
@@ -41,8 +41,8 @@ print(*sorted(files(dialect_specs())), sep="\\n")
 READ_SNAPSHOT = """
 import sys
 sys.dont_write_bytecode = True
-from vhlo_tools.dialect import snapshot
-from vhlo_tools.dialect.data import dialect_specs
+from vhlo_tools.spec import data as snapshot
+from vhlo_tools.spec.data import dialect_specs
 
 snapshot.kept_place = lambda: None
 print(len(snapshot.read_tables(dialect_specs())))

@@ -98,7 +98,7 @@ _CODE: Final = ("vhlo_tools/*", "tests/*", "dialect_specs/*")
 _BYTES: Final = _rooms("artifact", "bytecode", "differencing", "externalization", "retargeting")
 _PROGRAMS: Final = _rooms("bindings", "convert", "execution", "expansion", "integrations", "legalize", "program")
 _STORES: Final = _rooms("executors", "files", "golden", "manifests", "migration", "stores", "tables")
-_VERSIONS: Final = _rooms("aliasing", "compat", "dialect", "gate", "migration", "reporting", "stores")
+_VERSIONS: Final = _rooms("aliasing", "compat", "gate", "spec", "spec_tools", "migration", "reporting", "stores")
 #: What decides about every environment.
 _PROJECT: Final = ("pyproject.toml", "scripts/bootstrap.py")
 
@@ -181,7 +181,7 @@ STEPS: Final[Sequence[Step]] = (
     *_own_environment(
         "lowest versions",
         ("scripts/lowest.py",),
-        (*_PROGRAMS, *_rooms("aliasing", "cli", "compat", "dialect", "upstream")),
+        (*_PROGRAMS, *_rooms("aliasing", "cli", "compat", "spec", "spec_tools", "upstream")),
     ),
     Step(
         "compiled modules",

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.corpus import ROOT
 from support.expansion_confirmations import cases, confirm
 
-from vhlo_tools.dialect import ExpansionConfirmation, known_confirmations, known_feature, known_features
+from vhlo_tools.spec import ExpansionConfirmation, known_confirmations, known_feature, known_features
 
 DATA = ROOT / "dialect_specs" / "vhlo" / "expansions_confirmed.toml"
 HEAD = """\

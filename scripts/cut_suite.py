@@ -2,7 +2,7 @@
 
 A jaxlib of tomorrow has versions of StableHLO that our data do not. That day is had today by taking the newest versions
 out of the data and leaving the library as it is: a copy of the checkout, with what is not committed yet, gets the
-specification as it was at VERSION (``vhlo_tools.dialect.cut``), and its tests run there with this interpreter. What
+specification as it was at VERSION (``vhlo_tools.spec_tools.cut``), and its tests run there with this interpreter. What
 runs are the folders of :data:`CORE`, with ``--quick`` the files of :data:`QUICK`, or the paths among the arguments;
 tests marked ``whole_data`` are left out. The exit code is that of pytest.
 """
@@ -19,8 +19,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from vhlo_tools.dialect import cut, newest_version
 from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.spec import newest_version
+from vhlo_tools.spec_tools import cut
 from vhlo_tools.version import Version
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -61,7 +62,6 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "confirmation": "releases in environments, whose versions the data must have",
     "conformance": "long comparisons of the whole data with the library",
     "corpus_tools": "makes the archive",
-    "dialect": "tests the newest data themselves, version by version",
     "docs": "examples show the newest versions",
     "environments": "makes environments, and knows no version",
     "examples": "what made the examples",
@@ -71,10 +71,11 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "frontends": "frameworks, in environments of their own",
     "integrations": "needs frameworks for what a version changes",
     "mutation": "tests of tests",
-    "probing": "compares the whole data with the library",
     "programs": "no tests",
     "releases": "releases in environments",
     "scripts": "what a person runs, on the whole data",
+    "spec": "tests the newest data themselves, version by version",
+    "spec_tools": "tools for the newest data, which they compare with the library",
     "site": "pages that are generated from the whole data",
     "tables": "files of results, which know no version",
 }

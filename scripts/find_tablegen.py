@@ -30,8 +30,8 @@ PARTS: Final = {
 def installed() -> Path | None:
     """Return the folder of the installed program, if there is one with MLIR's files."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    from vhlo_tools.dialect.checkout import find_tablegen
     from vhlo_tools.errors import InvalidSpecificationError
+    from vhlo_tools.spec_tools import find_tablegen
 
     try:
         return find_tablegen().program.parent

@@ -1,8 +1,8 @@
 """Try ``vhlo spec import`` on the past: from the data of one version of StableHLO to those of the next.
 
 For each pair of revisions of a clone of openxla/stablehlo, in their order, the specification is cut at the version of
-the older one (``vhlo_tools.dialect.cut``), what the newer one has is drafted into the copy, and the result is compared
-with the specification cut at the version of the newer one. The clone may be bare.
+the older one (``vhlo_tools.spec_tools.cut``), what the newer one has is drafted into the copy, and the result is
+compared with the specification cut at the version of the newer one. The clone may be bare.
 
     python scripts/import_history.py ../stablehlo
     python scripts/import_history.py ../stablehlo v1.9.0 v1.10.0
@@ -22,10 +22,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from vhlo_tools.dialect import Survey, compare, cut, draft, load_specification, survey_checkout, write_edits
-from vhlo_tools.dialect.released import baseline_of
-from vhlo_tools.dialect.survey import facts_of
 from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.spec import load_specification
+from vhlo_tools.spec_tools import Survey, compare, cut, draft, facts_of, survey_checkout, write_edits
+from vhlo_tools.spec_tools.linting import baseline_of
 
 SPECS = Path(__file__).resolve().parent.parent / "dialect_specs"
 #: Five versions of the past; 1.20.0 is not tagged.

@@ -18,9 +18,9 @@ from packaging.specifiers import SpecifierSet
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import other_dialects
-from vhlo_tools.dialect import known_jax_releases, known_versions, newest_version
 from vhlo_tools.environments import PackageRelease, ReleaseProcess, environment, oldest_python
 from vhlo_tools.files import decode_jax_export, parts_of
+from vhlo_tools.spec import known_jax_releases, known_versions, newest_version
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 CORPUS: Final = ROOT / "tests" / "artifacts" / "corpus.zip"

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from vhlo_tools.dialect import Effect, Feature, known_confirmations, known_features, minimum_version
+from vhlo_tools.spec import Effect, Feature, known_confirmations, known_features, minimum_version
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "expansions.md"
 COLUMNS = (

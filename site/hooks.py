@@ -19,7 +19,7 @@ from mkdocs.structure.pages import Page as SitePage
 from repository_pages import DOCS, repository_pages, rewrite_links
 from specification_pages import navigation as specification_navigation, specification_pages
 
-from vhlo_tools.dialect import known_specification
+from vhlo_tools.spec import known_specification
 
 __all__ = ["on_config", "on_files", "on_page_content", "on_page_markdown", "on_post_page"]
 

@@ -9,17 +9,8 @@ from typing import Any, Final
 from lifelines import Life, Row, drawing
 from pages import Page, code, codes, slug, table
 
-from vhlo_tools.dialect import (
-    Expansion,
-    Feature,
-    Op,
-    Specification,
-    describe,
-    diff,
-    known_confirmations,
-    known_promises,
-    known_releases,
-)
+from vhlo_tools.spec import Expansion, Feature, Op, Specification, known_confirmations, known_promises, known_releases
+from vhlo_tools.spec_tools import describe, diff
 from vhlo_tools.version import Version
 
 __all__ = ["FOLDER", "navigation", "specification_pages"]

@@ -82,7 +82,7 @@ def test_public_names_are_listed_and_nothing_else_is_there() -> None:
         "from vhlo_tools.cli.main import main; main(['check', {artifact!r}, '--target', '1.0.0', '--isolated'])",
         "from vhlo_tools.cli.main import main; main(['diff', {artifact!r}, {artifact!r}])",
         "from vhlo_tools.cli.main import main; main(['constants', 'list', {artifact!r}])",
-        "from vhlo_tools.dialect import downgrade, upgrade",
+        "from vhlo_tools.spec import downgrade, upgrade",
         "from vhlo_tools.cli.main import main; main(['targets', 'jaxlib==0.4.31', '4w'])",
         "import vhlo_tools as vt; vt.open_artifact({artifact!r}).dialects",
         "from vhlo_tools.integrations import jax; assert len(jax.retarget({export!r}, '1.16.0')) > 0",
@@ -134,7 +134,7 @@ _BESIDE_CLICK = frozenset(
     ]
 )
 #: The rooms that every one of them may load, and those of each.
-_ROOMS = {"artifact", "bytecode", "cli", "compat", "dialect", "files", "manifests"}
+_ROOMS = {"artifact", "bytecode", "cli", "compat", "spec", "files", "manifests"}
 _ROOMS_OF_CHECK = {"aliasing", "api", "gate", "reporting", "stores"}
 
 

@@ -24,7 +24,8 @@ from support.specs_folder import OURS, ROOT, run_in_checkout
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.dialect import cut, known_features, known_versions
+from vhlo_tools.spec import known_features, known_versions
+from vhlo_tools.spec_tools import cut
 
 pytestmark = [
     pytest.mark.whole_data("the specification is cut here, and must know what it is cut from"),

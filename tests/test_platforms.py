@@ -209,7 +209,7 @@ def test_no_module_needs_more_to_be_imported(on: str, tmp_path: Path) -> None:
         if not {"inside", "frontends"} & set(path.parts)
     ]
     # What serves in a child process is imported where there are such processes, and frameworks where they are.
-    apart: tuple[str, ...] = ("vhlo_tools.integrations.", "vhlo_tools.dialect.shipped")
+    apart: tuple[str, ...] = ("vhlo_tools.integrations.", "vhlo_tools.spec.shipped")
     if on == "windows":
         apart += tuple(f"vhlo_tools.bindings.isolation.{name}" for name in ("process", "server", "sandbox"))
     wanted = [name for name in names if not name.startswith(apart)]

@@ -59,7 +59,7 @@ def collected(tmp_path: Path) -> Any:
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        (["vhlo_tools/bytecode/reader.py"], {"bytecode", "compat", "aliasing", "api", "cli"}),
+        (["vhlo_tools/bytecode/primitives.py"], {"bytecode", "compat", "aliasing", "api", "cli"}),
         (["vhlo_tools/errors.py"], {"errors", "compat", "aliasing", "api", "cli"}),
         (["vhlo_tools/api/running.py", "vhlo_tools/compat/targets.py"], {"compat", "api", "cli"}),
         (["vhlo_tools/cli/main.py"], {"cli"}),

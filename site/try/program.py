@@ -11,8 +11,8 @@ from typing import Any
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, JaxContainer, inspect_bytes, outline
-from vhlo_tools.dialect import known_releases, known_versions
 from vhlo_tools.files import Kind, recognise
+from vhlo_tools.spec import known_releases, known_versions
 
 _FILES: list[tuple[str, bytes]] = []
 

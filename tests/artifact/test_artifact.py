@@ -7,7 +7,7 @@ from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import inspect_bytes, other_dialects
-from vhlo_tools.bytecode.editing.tables import Tables
+from vhlo_tools.bytecode.editing import Tables
 
 pytestmark = pytest.mark.every_python
 

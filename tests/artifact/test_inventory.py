@@ -13,8 +13,8 @@ from vhlo_tools.aliasing.config import Alias, Donor
 from vhlo_tools.artifact import inspect_bytes
 from vhlo_tools.bindings import Provider
 from vhlo_tools.bindings.xla import hlo_of_text
-from vhlo_tools.bytecode.editing.tables import Tables
-from vhlo_tools.bytecode.printing import Printer
+from vhlo_tools.bytecode import Printer
+from vhlo_tools.bytecode.editing import Tables
 
 PROGRAMS = (*example_programs(), *(FEATURES / f"{feature.id}.mlir" for feature in features_of_library()))
 

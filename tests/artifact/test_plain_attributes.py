@@ -10,7 +10,7 @@ import vhlo_tools as vt
 from vhlo_tools.aliasing import Array, Opaque, Other, Plain, Shape, Tuple, Unit
 from vhlo_tools.artifact.plain_attributes import PlainReader, PlainWriter
 from vhlo_tools.bytecode import File
-from vhlo_tools.bytecode.editing.tables import Tables
+from vhlo_tools.bytecode.editing import Tables
 
 Made = Callable[[Tables], int]
 

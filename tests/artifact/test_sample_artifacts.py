@@ -10,15 +10,8 @@ from support.vhlo_library import CURRENT, OP_VERSIONS, Vhlo
 import vhlo_tools as vt
 from vhlo_tools.artifact.sample_artifacts import sample_artifact
 from vhlo_tools.bindings import Provider
-from vhlo_tools.dialect import (
-    EntryKind,
-    Op,
-    OpVersion,
-    bytecode_version_of,
-    known_specification,
-    known_versions,
-)
-from vhlo_tools.dialect.samples import sample, sample_holding, sample_structure
+from vhlo_tools.spec import EntryKind, Op, OpVersion, bytecode_version_of, known_specification, known_versions
+from vhlo_tools.spec_tools.samples import sample, sample_holding, sample_structure
 
 pytestmark = pytest.mark.every_python
 

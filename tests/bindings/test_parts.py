@@ -11,7 +11,7 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import NARROW_ELEMENTS, PARTS, Provider, explain_unknown, get_provider, missing_part
-from vhlo_tools.dialect import first_release, known_feature, known_versions, newest_version
+from vhlo_tools.spec import first_release, known_feature, known_versions, newest_version
 
 pytestmark = pytest.mark.every_python
 

@@ -10,9 +10,8 @@ from support.corpus_files import corpus_files
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.artifact.inventory import take_inventory
-from vhlo_tools.bytecode import decode, encode, entry_name, strip_locations
-from vhlo_tools.bytecode.printing import print_program
-from vhlo_tools.dialect import find_op_version
+from vhlo_tools.bytecode import decode, encode, entry_name, print_program, strip_locations
+from vhlo_tools.spec import find_op_version
 
 pytestmark = pytest.mark.every_python
 

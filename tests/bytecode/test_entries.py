@@ -11,8 +11,7 @@ import pytest
 from vhlo_tools import MalformedArtifactError
 from vhlo_tools.bytecode import Entry, EntryTable
 from vhlo_tools.bytecode.entries import decode_entries, encode_entries, encode_sizes
-from vhlo_tools.bytecode.reader import ByteReader
-from vhlo_tools.bytecode.writer import varint
+from vhlo_tools.bytecode.primitives import ByteReader, varint
 from vhlo_tools.files.mapping import FileRange, map_file
 
 pytestmark = pytest.mark.every_python

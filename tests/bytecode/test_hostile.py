@@ -11,15 +11,12 @@ from support.corpus import EXAMPLES
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact, inspect_bytes
-from vhlo_tools.bytecode import Block, Entry, File, Operation, Region, Value, decode, encode
+from vhlo_tools.bytecode import Block, Entry, File, Operation, Region, Value, decode, encode, inherent_attributes
 from vhlo_tools.bytecode.container import encode_section
-from vhlo_tools.bytecode.entries import LARGEST_TABLE, decode_entries
-from vhlo_tools.bytecode.printing import inherent_attributes
-from vhlo_tools.bytecode.properties import Properties, decode_properties
-from vhlo_tools.bytecode.reader import ByteReader
-from vhlo_tools.bytecode.writer import varint
-from vhlo_tools.dialect import EntryKind, encodings_of
+from vhlo_tools.bytecode.entries import LARGEST_TABLE, Properties, decode_entries, decode_properties
+from vhlo_tools.bytecode.primitives import ByteReader, varint
 from vhlo_tools.files.mapping import join
+from vhlo_tools.spec import EntryKind, encodings_of
 
 pytestmark = pytest.mark.every_python
 

@@ -11,7 +11,7 @@ from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import decode, encode
-from vhlo_tools.dialect import Feature
+from vhlo_tools.spec import Feature
 
 pytestmark = pytest.mark.every_python
 

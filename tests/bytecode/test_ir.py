@@ -9,9 +9,8 @@ import pytest
 
 from vhlo_tools import MalformedArtifactError
 from vhlo_tools.bytecode import Block, BlockArgument, Operation, Region, UseListOrder
-from vhlo_tools.bytecode.ir_decoding import TableSizes, decode_ir
-from vhlo_tools.bytecode.ir_encoding import encode_ir
-from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.ir import TableSizes, decode_ir, encode_ir
+from vhlo_tools.bytecode.primitives import ByteReader
 
 pytestmark = pytest.mark.every_python
 

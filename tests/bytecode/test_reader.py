@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from vhlo_tools import MalformedArtifactError
-from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.primitives import ByteReader
 
 pytestmark = pytest.mark.every_python
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from vhlo_tools import MalformedArtifactError
-from vhlo_tools.bytecode.reader import ByteReader
-from vhlo_tools.bytecode.resources import Resource, ResourceGroup, ResourceKind, decode_resources, encode_resources
+from vhlo_tools.bytecode.container import Resource, ResourceGroup, ResourceKind, decode_resources, encode_resources
+from vhlo_tools.bytecode.primitives import ByteReader
 
 pytestmark = pytest.mark.every_python
 

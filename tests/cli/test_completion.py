@@ -20,7 +20,7 @@ from support.vhlo_process import vhlo, warm_python
 from vhlo_tools.cli.completers import COMPLETERS, NOTHING
 from vhlo_tools.cli.completion_shells import SHELLS, words_before
 from vhlo_tools.cli.main import cli, main
-from vhlo_tools.dialect import known_features, known_jax_releases, known_releases, known_versions
+from vhlo_tools.spec import known_features, known_jax_releases, known_releases, known_versions
 
 #: Returns the values that are offered at the end of a line, each with its type and help.
 Ask = Callable[[str], dict[str, tuple[str, str]]]

@@ -16,7 +16,7 @@ SIZE = 34 << 20
 # Another process cuts the file short before a command reads it for the nth time.
 CUTTING = """
 import os, sys
-from vhlo_tools import mapping
+from vhlo_tools.files import mapping
 from vhlo_tools.cli.main import main
 
 path, number, *arguments = sys.argv[1:]

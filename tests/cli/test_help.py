@@ -28,7 +28,7 @@ ELSEWHERE = {
     "completion": "tests/cli/test_completion.py installs it",
     "manifest sign": "needs a key: tests/frontends/scale signs",
     "matrix": "asks the package index",
-    "spec import": "needs a checkout: tests/dialect/test_checkout.py has one",
+    "spec import": "needs a checkout: tests/spec_tools/test_checkout.py has one",
     "spec new-version": "writes into the specification: tests/cli/test_spec.py does",
     "store report": "needs pyarrow: tests/frontends/scale has it",
 }

@@ -10,7 +10,7 @@ import pytest
 from support.specs_folder import OURS, copy_of, edit
 
 from vhlo_tools.cli.main import main
-from vhlo_tools.dialect import known_enums, known_features, known_ops, known_specification, known_versions
+from vhlo_tools.spec import known_enums, known_features, known_ops, known_specification, known_versions
 
 MY_OP = str(OURS.parent / "examples" / "specs" / "my_op")
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from vhlo_tools.cli.main import main
-from vhlo_tools.dialect import known_releases
+from vhlo_tools.spec import known_releases
 
 
 def test_targets(capsys: pytest.CaptureFixture[str]) -> None:

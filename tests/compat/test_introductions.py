@@ -6,9 +6,8 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import File
-from vhlo_tools.bytecode.editing.tables import Tables
-from vhlo_tools.compat.introductions import Introductions
-from vhlo_tools.compat.structures import Structures
+from vhlo_tools.bytecode.editing import Tables
+from vhlo_tools.compat.uses import Introductions, Structures
 
 FUTURE = vt.Version("99.0.0")
 

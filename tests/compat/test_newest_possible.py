@@ -11,8 +11,8 @@ from support.corpus_files import corpus_files
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.compat.survey import Survey
-from vhlo_tools.dialect import known_versions
 from vhlo_tools.errors import MalformedArtifactError
+from vhlo_tools.spec import known_versions
 from vhlo_tools.version import Version
 
 FUTURE = Version("99.0.0")

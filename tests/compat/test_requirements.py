@@ -12,12 +12,12 @@ import vhlo_tools as vt
 from vhlo_tools.bindings import MLIRFailure, Provider, get_provider
 from vhlo_tools.bindings.diagnostics import captured
 from vhlo_tools.bytecode import Operation, encode
-from vhlo_tools.bytecode.editing.tables import Tables
+from vhlo_tools.bytecode.editing import Tables
 from vhlo_tools.bytecode.entries import Entry
 from vhlo_tools.compat import Requirements
-from vhlo_tools.dialect import Feature, newest_version
 from vhlo_tools.findings import NEWER_THAN_DATA
 from vhlo_tools.program import load_program
+from vhlo_tools.spec import Feature, newest_version
 
 DATA_END = f"the data of vhlo_tools end at {newest_version()}"
 COMPARISON = """func.func @main(%a: tensor<4xf32>) -> tensor<4xi1> {

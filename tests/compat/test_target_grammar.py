@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 import vhlo_tools as vt
 from vhlo_tools.compat import Library, Target, newest_released_by, resolve_target
-from vhlo_tools.dialect import Release, known_releases
+from vhlo_tools.spec import Release, known_releases
 from vhlo_tools.version import Version
 
 LIBRARY = Library(

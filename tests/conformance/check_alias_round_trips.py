@@ -26,10 +26,10 @@ import vhlo_tools as vt
 from vhlo_tools import api
 from vhlo_tools.aliasing import AliasConfig, Array, Form, Signature, encode_aliases, fits
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.dialect import known_versions
 from vhlo_tools.files.hlo import parse_header, read_hlo_module
 from vhlo_tools.program.hlo_loading import proto_of_text
 from vhlo_tools.program.module_aliases import read_module_aliases
+from vhlo_tools.spec import known_versions
 
 BATCH: Final = 10
 ELEMENTS: Final = ("f32", "f32", "s32", "s32", "u8", "f64", "pred", "s4", "c64")

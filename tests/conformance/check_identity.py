@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from vhlo_tools.bytecode import decode, encode, encode_entry
-from vhlo_tools.dialect import EntryKind
 from vhlo_tools.files import Kind, recognise
+from vhlo_tools.spec import EntryKind
 
 KINDS: tuple[EntryKind, EntryKind] = ("attribute", "type")
 

@@ -26,8 +26,8 @@ from support.release_environments import run_in  # noqa: E402
 
 from vhlo_tools.artifact import JaxContainer, container_findings  # noqa: E402
 from vhlo_tools.compat import resolve_target  # noqa: E402
-from vhlo_tools.dialect import known_jax_releases, newest_version  # noqa: E402
 from vhlo_tools.errors import VhloToolsError  # noqa: E402
+from vhlo_tools.spec import known_jax_releases, newest_version  # noqa: E402
 
 SESSION = ROOT / "tests" / "releases" / "jax_session.py"
 RELEASES = [each.release for each in known_jax_releases()]

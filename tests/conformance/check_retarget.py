@@ -20,9 +20,9 @@ from typing import Literal
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.dialect import known_versions, newest_version
 from vhlo_tools.files import Kind, recognise
 from vhlo_tools.findings import OPAQUE_PROPERTIES
+from vhlo_tools.spec import known_versions, newest_version
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE = ROOT / "tests" / "artifacts" / "corpus.zip"

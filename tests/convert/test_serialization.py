@@ -23,8 +23,8 @@ import vhlo_tools as vt
 from vhlo_tools.artifact import inspect_bytes
 from vhlo_tools.bindings import Provider, get_provider
 from vhlo_tools.cli.main import main
-from vhlo_tools.dialect import known_releases
 from vhlo_tools.files import decode_jax_export
+from vhlo_tools.spec import known_releases
 
 pytestmark = pytest.mark.every_python
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from support.walking import walk
 
 from vhlo_tools.bytecode import Block, Entry, File, Operation, UseListOrder, decode
-from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.primitives import ByteReader
 from vhlo_tools.files.mapping import view
 
 SECTIONS_SINCE = 2

@@ -30,7 +30,7 @@ from corpus_programs import Program, all_programs, model_programs
 from support.release_environments import run_in
 
 from vhlo_tools.bytecode import decode_container
-from vhlo_tools.dialect import known_releases
+from vhlo_tools.spec import known_releases
 from vhlo_tools.version import Version
 
 HERE = Path(__file__).parent

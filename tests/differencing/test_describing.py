@@ -9,7 +9,7 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import File
-from vhlo_tools.bytecode.editing.tables import Tables
+from vhlo_tools.bytecode.editing import Tables
 from vhlo_tools.differencing.describing import Describer, shortened
 from vhlo_tools.differencing.value_numbering import FileNumbering, ValueNumbering
 

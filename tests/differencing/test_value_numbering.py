@@ -6,9 +6,9 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import Entry, File, decode, encode
-from vhlo_tools.bytecode.dialects import DialectName
-from vhlo_tools.bytecode.editing.tables import Tables
-from vhlo_tools.bytecode.writer import varint
+from vhlo_tools.bytecode.container import DialectName
+from vhlo_tools.bytecode.editing import Tables
+from vhlo_tools.bytecode.primitives import varint
 from vhlo_tools.differencing.value_numbering import FileNumbering, ValueNumbering
 
 PROGRAM = "func.func @main() { return }"

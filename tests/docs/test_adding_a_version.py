@@ -10,8 +10,8 @@ from subprocess import CompletedProcess
 import pytest
 from support.specs_folder import ROOT, checkout_of, run_in_checkout
 
-from vhlo_tools.dialect import known_specification
-from vhlo_tools.dialect.specification import load_specification
+from vhlo_tools.spec import known_specification
+from vhlo_tools.spec.specification import load_specification
 from vhlo_tools.version import Version
 
 PAGE = (ROOT / "docs" / "adding-a-version.md").read_text()

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.dialect.specification import load_specification
-from vhlo_tools.dialect.version_steps import OpStructure, downgrade, upgrade
+from vhlo_tools.spec.specification import load_specification
+from vhlo_tools.spec.version_steps import OpStructure, downgrade, upgrade
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 README = (ROOT / "examples" / "specs" / "README.md").read_text()

@@ -8,7 +8,6 @@ from typing import get_args
 import pytest
 
 from vhlo_tools.bindings import Provider
-from vhlo_tools.dialect import known_ops
 from vhlo_tools.execution import CONTROL_FLOW, OP_TRAITS, DomainKind, ops_where
 from vhlo_tools.execution.devices.grid import GROUPS
 from vhlo_tools.execution.op_traits import Rewriting
@@ -21,6 +20,7 @@ from vhlo_tools.execution.stepping.host_ops import HOST_OPS
 from vhlo_tools.execution.stepping.planning import STEPS
 from vhlo_tools.execution.xla.workarounds import WORKAROUNDS
 from vhlo_tools.rewriting import Pattern
+from vhlo_tools.spec import known_ops
 from vhlo_tools.verification.domains import INDEX_RULES
 
 pytestmark = pytest.mark.every_python

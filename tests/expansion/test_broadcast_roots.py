@@ -12,7 +12,7 @@ from support.grouped_programs import CHANNEL, ELEMENTS, GRIDS, dense, drawn, fun
 from support.vhlo_library import CURRENT
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import known_feature
+from vhlo_tools.spec import known_feature
 
 FEATURE = "collective_broadcast_dynamic_root"
 HAS_ROOTS = known_feature(FEATURE).introduced <= CURRENT

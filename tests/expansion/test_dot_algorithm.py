@@ -17,7 +17,7 @@ from support.expansions import ENGINES, check_same, expanded
 from support.vhlo_library import CURRENT
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import known_feature
+from vhlo_tools.spec import known_feature
 
 FEATURE = "dot_algorithm"
 F8 = "dot_algorithm_f8E4M3FN"

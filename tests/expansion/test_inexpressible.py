@@ -7,7 +7,7 @@ from support.corpus import FEATURES, around, features_of_library
 
 import vhlo_tools as vt
 from vhlo_tools.cli.check_text import explanation
-from vhlo_tools.dialect import Feature, known_features
+from vhlo_tools.spec import Feature, known_features
 
 _INEXPRESSIBLE = [feature for feature in features_of_library() if feature.inexpressible]
 

@@ -13,7 +13,7 @@ from support.both_engines import function
 from support.expansions import ENGINES, check_same, check_same_on_devices, expanded
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import known_features
+from vhlo_tools.spec import known_features
 
 _KINDS: dict[str, Any] = {
     "f4E2M1FN": ml_dtypes.float4_e2m1fn,

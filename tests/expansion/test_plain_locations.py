@@ -6,7 +6,7 @@ import pytest
 from support.expansions import version_before
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import known_feature
+from vhlo_tools.spec import known_feature
 
 #: Locations of an op and of an argument, and what is written of them.
 LOCATIONS = {

@@ -8,7 +8,7 @@ import pytest
 from support.expansions import check_same, expanded, version_before
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import known_feature
+from vhlo_tools.spec import known_feature
 
 OPS = [
     (op, feature) for feature in ("exponential_result_accuracy", "result_accuracy") for op in known_feature(feature).ops

@@ -8,7 +8,7 @@ from support.expansions import check_same, expanded
 from support.vhlo_library import CURRENT
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import known_feature
+from vhlo_tools.spec import known_feature
 
 _FEATURE = "custom_call_result_tilings"
 # A library that is older than the feature takes it for an attribute of another tool.

@@ -13,7 +13,7 @@ from support.grouped_programs import CHANNEL, GLOBAL, dense, drawn, function, re
 from support.vhlo_library import CURRENT
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import known_feature
+from vhlo_tools.spec import known_feature
 
 FEATURE = "collective_reduce"
 HAS_OP = known_feature(FEATURE).introduced <= CURRENT

@@ -14,7 +14,7 @@ from support.vhlo_process import kept_workers
 
 import vhlo_tools as vt
 from vhlo_tools.cli.main import main
-from vhlo_tools.dialect import known_features
+from vhlo_tools.spec import known_features
 
 _TYPES: dict[str, Any] = {
     "i2": ml_dtypes.int2,

@@ -20,9 +20,9 @@ from support.vhlo_process import kept_workers
 import vhlo_tools as vt
 from vhlo_tools.bindings import Provider
 from vhlo_tools.cli.main import main
-from vhlo_tools.dialect import known_features
 from vhlo_tools.expansion import expand_module
 from vhlo_tools.integrations import jax as vhlo_jax
+from vhlo_tools.spec import known_features
 
 TAN = """func.func @main(%a: tensor<4xf32> {tf.aliasing_output = 0 : i32}) -> tensor<4xf32> {
   %0 = stablehlo.tan %a {a.b = "c"} : tensor<4xf32>

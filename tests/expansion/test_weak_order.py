@@ -10,7 +10,7 @@ from support.expansions import check_same, expanded
 from support.vhlo_library import CURRENT
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import known_feature
+from vhlo_tools.spec import known_feature
 
 FEATURE = "weak_order_comparison"
 IS_THERE = known_feature(FEATURE).introduced <= CURRENT

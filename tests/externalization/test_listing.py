@@ -15,7 +15,7 @@ from support.weights_files import read_header
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import encode
-from vhlo_tools.bytecode.paths import Places
+from vhlo_tools.bytecode.traversal import Places
 from vhlo_tools.externalization import extracting
 from vhlo_tools.externalization.constant_uses import find_constants
 

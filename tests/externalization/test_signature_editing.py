@@ -10,7 +10,7 @@ from support.walking import walk
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import File, Operation
-from vhlo_tools.bytecode.editing.tables import Tables
+from vhlo_tools.bytecode.editing import Tables
 
 PROGRAM = """func.func @main(%a: tensor<2xf32> {my.x = 1 : i32}) -> tensor<2xf32> attributes {my.y = 2 : i32} {
   %0 = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>

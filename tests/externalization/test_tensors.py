@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.bytecode import File
-from vhlo_tools.bytecode.editing.tables import Tables
-from vhlo_tools.bytecode.printing import Printer
+from vhlo_tools.bytecode import File, Printer
+from vhlo_tools.bytecode.editing import Tables
 from vhlo_tools.externalization.tensors import StoredTensor, pack, read_tensor
 
 

@@ -32,7 +32,7 @@ from support.reproductions import (
 )
 from upstream_findings import main
 
-from vhlo_tools.dialect import known_releases
+from vhlo_tools.spec import known_releases
 
 #: What is run by the tests.
 FINDINGS = [each for each in known_findings().values() if not each.by_hand]

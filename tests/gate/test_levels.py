@@ -6,10 +6,10 @@ from typing import get_args
 
 import pytest
 
-from vhlo_tools.dialect import known_explanations, known_features
 from vhlo_tools.findings import Finding, FindingKind, Level
 from vhlo_tools.gate import Levels
 from vhlo_tools.gate.levels import apply_levels, level_of, problem_with
+from vhlo_tools.spec import known_explanations, known_features
 
 
 def finding(feature: str = "dot_algorithm", kind: FindingKind = "attribute", level: Level = "error") -> Finding:

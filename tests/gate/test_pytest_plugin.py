@@ -193,7 +193,7 @@ def test_levels_and_the_baseline_of_the_settings_hold(with_settings: list[dict[s
 def test_loading_the_plugin_loads_nothing_else() -> None:
     code = f"import sys, pytest; before = set(sys.modules); import {PLUGIN}; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["vhlo_tools", "vhlo_tools.lazy", PLUGIN]
+    assert done.stdout.split() == ["vhlo_tools", "vhlo_tools.exports", "vhlo_tools.lazy", PLUGIN]
 
 
 def test_pytest_finds_the_plugin_where_the_package_is_installed() -> None:

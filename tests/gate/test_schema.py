@@ -14,11 +14,11 @@ from support.corpus import ROOT
 from support.gate_programs import check, check_json, write
 from support.settings_files import has_schema
 
-from vhlo_tools.dialect import known_explanations, known_features
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.gate import Settings, read_settings, settings_schema
 from vhlo_tools.gate.levels import KINDS, LEVELS
 from vhlo_tools.reporting import FORMATS
+from vhlo_tools.spec import known_explanations, known_features
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ def test_recognising_one_imports_no_jax() -> None:
     import subprocess
 
     code = (
-        "import sys; from vhlo_tools.formats import identify\n"
+        "import sys; from vhlo_tools.files import identify\n"
         "Lowered = type('Lowered', (), {'__module__': 'jax._src.stages'}); other = type('Lowered', (), {})\n"
         "print(identify(Lowered()).kind, identify(other()).kind, 'jax' in sys.modules)"
     )

@@ -30,8 +30,8 @@ def test_modules_beside_those_of_a_part_are_in_another_part() -> None:
 
 def test_the_tests_named_after_a_module_come_first() -> None:
     part = Part("aliasing", ("vhlo_tools/aliasing",), ("tests/aliasing",))
-    first, *others = part.test_files("vhlo_tools/aliasing/rules.py")
-    assert first == "tests/aliasing/test_alias_lint.py"
+    first, *others = part.test_files("vhlo_tools/aliasing/shapes.py")
+    assert first == "tests/aliasing/test_shapes.py"
     assert others == sorted(others)
 
 

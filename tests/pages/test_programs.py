@@ -15,8 +15,8 @@ from support.page_data import contents_of
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.dialect import known_feature, known_releases, known_versions, minimum_version
 from vhlo_tools.pages import assembled, program_contents
+from vhlo_tools.spec import known_feature, known_releases, known_versions, minimum_version
 
 VERSIONS = [str(each.version) for each in known_versions()]
 

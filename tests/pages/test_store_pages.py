@@ -13,8 +13,8 @@ from support.corpus_files import corpus_files
 from support.page_data import contents_of
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import known_releases
 from vhlo_tools.pages import assembled, results_contents
+from vhlo_tools.spec import known_releases
 
 TODAY = date(2026, 11, 1)
 

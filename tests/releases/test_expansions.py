@@ -9,7 +9,7 @@ from support.corpus import features_of_library
 from support.expansion_confirmations import OLD_RELEASES, Case, cases, confirm, newest_without
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import known_confirmations, known_feature
+from vhlo_tools.spec import known_confirmations, known_feature
 
 pytestmark = pytest.mark.long
 

@@ -11,7 +11,7 @@ from support.raw import RawLibrary
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.dialect import known_versions
+from vhlo_tools.spec import known_versions
 
 EXAMPLES = Path(sys.argv[1]) / "examples"
 

@@ -6,8 +6,8 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import Entry, File, decode
-from vhlo_tools.bytecode.editing.tables import Tables
-from vhlo_tools.bytecode.writer import varint
+from vhlo_tools.bytecode.editing import Tables
+from vhlo_tools.bytecode.primitives import varint
 from vhlo_tools.retargeting.locations import locate_arguments, make_locations_plain, with_plain_locations
 
 pytestmark = pytest.mark.every_python

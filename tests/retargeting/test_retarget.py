@@ -14,7 +14,7 @@ from support.walking import walk
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.dialect import Feature, known_versions, newest_version
+from vhlo_tools.spec import Feature, known_versions, newest_version
 
 pytestmark = pytest.mark.every_python
 

@@ -40,7 +40,10 @@ def test_what_always_runs_runs_always() -> None:
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        ("vhlo_tools/bytecode/reader.py", {"compiled modules", "newest Python", "data that end at 1.16", "long tests"}),
+        (
+            "vhlo_tools/bytecode/primitives.py",
+            {"compiled modules", "newest Python", "data that end at 1.16", "long tests"},
+        ),
         ("vhlo_tools/execution/xla/workarounds.py", {"jax", "torch", "tensorflow", "lowest versions"}),
         ("vhlo_tools/tables.py", {"scale"}),
         ("vhlo_tools/tables/writing.py", {"scale"}),

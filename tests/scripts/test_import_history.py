@@ -10,8 +10,8 @@ from pathlib import Path
 import import_history
 import pytest
 
-from vhlo_tools.dialect import find_tablegen
 from vhlo_tools.errors import InvalidSpecificationError
+from vhlo_tools.spec_tools import find_tablegen
 
 STABLEHLO = os.environ.get("VHLO_TOOLS_STABLEHLO", "")
 

@@ -12,7 +12,7 @@ from specification_pages import navigation as specification_navigation, specific
 
 import vhlo_tools
 from vhlo_tools.cli.help_texts import HELP
-from vhlo_tools.dialect import known_releases, known_specification
+from vhlo_tools.spec import known_releases, known_specification
 
 SPECS = known_specification()
 COMMANDS = {page.uri: page.text for page in command_pages()}
@@ -89,7 +89,7 @@ def test_every_entry_and_every_release_is_somewhere() -> None:
 
 @pytest.mark.parametrize("feature", SPECS.features, ids=lambda feature: feature.id)
 def test_every_feature_has_its_remedy_and_its_expansions(feature: object) -> None:
-    from vhlo_tools.dialect import Feature
+    from vhlo_tools.spec import Feature
 
     assert isinstance(feature, Feature)
     page = SPECIFICATION["specification/features.md"]

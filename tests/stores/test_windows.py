@@ -7,7 +7,7 @@ from datetime import date, timedelta
 import pytest
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import newest_version
+from vhlo_tools.spec import newest_version
 from vhlo_tools.stores.windows import ReadingReleases, ends_of, horizon_end, readers_since, written_on
 
 TODAY = date(2026, 1, 31)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vhlo_tools.bytecode import decode
-from vhlo_tools.bytecode.reader import ByteReader
+from vhlo_tools.bytecode.primitives import ByteReader
 from vhlo_tools.files.mapping import View, view
 
 #: The properties of a module: neither of its optional attributes is there.

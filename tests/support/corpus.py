@@ -7,7 +7,7 @@ from pathlib import Path
 from zlib import crc32
 
 from vhlo_tools.bindings import get_provider
-from vhlo_tools.dialect import Feature, known_features, known_versions
+from vhlo_tools.spec import Feature, known_features, known_versions
 from vhlo_tools.version import Version
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
-from vhlo_tools.probing import questions
-from vhlo_tools.probing.questions import bytecode_of, registered_ops
+from vhlo_tools.spec_tools import probing as questions
+from vhlo_tools.spec_tools.probing import bytecode_of, registered_ops
 
 _NAMES = ("abs_v1", "add_v1", "f32_v1", "f64_v1")
 

@@ -20,7 +20,7 @@ import vhlo_tools as vt
 from support.corpus import ROOT
 from support.expansions import version_before
 from support.release_runs import ReleaseRun, run_by_release, run_sharded_by_release
-from vhlo_tools.dialect import Effect, ExpansionConfirmation, Feature, Release, known_features, known_releases
+from vhlo_tools.spec import Effect, ExpansionConfirmation, Feature, Release, known_features, known_releases
 
 PROGRAMS = ROOT / "tests" / "programs" / "expansion"
 #: The oldest release in `releases.toml`, and the first one of StableHLO 0.19.

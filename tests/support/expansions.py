@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 import vhlo_tools as vt
-from vhlo_tools.dialect import known_feature, known_versions
 from vhlo_tools.findings import Finding
+from vhlo_tools.spec import known_feature, known_versions
 from vhlo_tools.verification import Tolerance, compare
 
 Engine = Literal["reference", "xla"]

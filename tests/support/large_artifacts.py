@@ -7,7 +7,7 @@ from pathlib import Path
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import Entry, decode, encode_chunks
-from vhlo_tools.bytecode.writer import varint
+from vhlo_tools.bytecode.primitives import varint
 from vhlo_tools.files import read_bytes
 from vhlo_tools.files.atomic_writes import write_atomically
 from vhlo_tools.files.mapping import view

@@ -8,7 +8,7 @@ what is said there instead is tested in ``tests/bindings/test_parts.py``, for ev
 from __future__ import annotations
 
 from vhlo_tools.bindings import PARTS, get_provider, missing_part
-from vhlo_tools.dialect import known_feature
+from vhlo_tools.spec import known_feature
 from vhlo_tools.version import Version
 
 STABLEHLO = "StableHLO "

@@ -21,8 +21,8 @@ from typing import Any
 import vhlo_tools as vt
 from vhlo_tools.cli.inspect import _lines
 from vhlo_tools.cli.main import main as run_command
-from vhlo_tools.dialect import known_versions
 from vhlo_tools.findings import Finding, finding_as_json
+from vhlo_tools.spec import known_versions
 
 #: A target of each kind.
 KINDS = ("current", "WEEK_4", "WEEK_12", "MAX", "12w", "1.9.0", "jaxlib==0.8.1")

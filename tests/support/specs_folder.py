@@ -15,7 +15,7 @@ OURS = ROOT / "dialect_specs"
 def checkout_of(folder: Path) -> Path:
     """Make ``folder`` a copy of this checkout: of the specification, and of the tests of it; the rest is linked."""
     shutil.copytree(OURS, folder / "dialect_specs")
-    shutil.copytree(ROOT / "tests" / "dialect", folder / "tests" / "dialect")
+    shutil.copytree(ROOT / "tests" / "spec", folder / "tests" / "spec")
     for file in [*(ROOT / "tests").glob("*.py"), ROOT / "pyproject.toml"]:
         shutil.copy(file, folder / file.relative_to(ROOT))
     for name in ("vhlo_tools", "scripts", "tests/programs", "tests/support"):

@@ -9,8 +9,8 @@ from typing import Any
 from support.corpus import writable_versions
 from support.vhlo_text import OpText
 from vhlo_tools.bindings import MLIRFailure, Provider, get_provider
-from vhlo_tools.dialect import known_ops
-from vhlo_tools.probing.binary import names_in
+from vhlo_tools.spec import known_ops
+from vhlo_tools.spec_tools.probing import names_in
 from vhlo_tools.version import Version
 
 CURRENT = get_provider().library.current

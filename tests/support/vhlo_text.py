@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from vhlo_tools.dialect import Op, OpVersion, Slot, find_op, find_op_version, known_default
-from vhlo_tools.dialect.defaults import Structure
+from vhlo_tools.spec import Op, OpVersion, Slot, find_op, find_op_version, known_default
+from vhlo_tools.spec.ops import Structure
 
 #: Of four dimensions, so that the padding of a convolution has two spatial ones.
 TENSOR = "!vhlo.tensor_v1<1x2x3x4x!vhlo.f32_v1>"

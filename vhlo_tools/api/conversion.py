@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from vhlo_tools.artifact import Artifact, Making, given_options
 from vhlo_tools.compat import expansion_policy, resolve_target as resolve
-from vhlo_tools.dialect import is_newer_than_data
 from vhlo_tools.errors import (
     AliasError,
     ProviderError,
@@ -17,6 +16,7 @@ from vhlo_tools.errors import (
 from vhlo_tools.files import Buffer, is_path, join, place, read_bytes
 from vhlo_tools.findings import OPAQUE_PROPERTIES
 from vhlo_tools.manifests import require_manifest
+from vhlo_tools.spec import is_newer_than_data
 
 if TYPE_CHECKING:
     from vhlo_tools.bindings import Context, Module
@@ -48,7 +48,7 @@ def resolve_target(target: str, *, as_of: date | None = None, provider: str | No
     """Return the StableHLO version that a target stands for.
 
     Args:
-        target: A target in the target grammar (see :mod:`vhlo_tools.compat.target_grammar`).
+        target: A target in the target grammar (see :mod:`vhlo_tools.compat.targets`).
         as_of: The day from which windows count back, by default today.
         provider: The bindings that define ``current``, ``WEEK_4`` and similar targets.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vhlo_tools.dialect import is_newer_than_data, newest_version
 from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.findings import NEWER_THAN_DATA, Finding
+from vhlo_tools.spec import is_newer_than_data, newest_version
 
 if TYPE_CHECKING:
     from vhlo_tools.artifact import Artifact

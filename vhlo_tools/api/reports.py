@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from vhlo_tools.api.checking import prepare_check
 from vhlo_tools.api.conversion import resolve_target
 from vhlo_tools.api.differences import diff
-from vhlo_tools.dialect import minimum_version
 from vhlo_tools.errors import UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.files import Url, is_path, is_saved_model, place
+from vhlo_tools.spec import minimum_version
 from vhlo_tools.stores import AT_REST
 
 if TYPE_CHECKING:

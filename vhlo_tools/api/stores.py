@@ -22,7 +22,8 @@ from vhlo_tools.stores import AT_REST, WINDOWS, object_url, watch_store
 if TYPE_CHECKING:
     from vhlo_tools.executors import AnyExecutor
     from vhlo_tools.migration import MigrationRecord
-    from vhlo_tools.stores import StoreFile, WindowName
+    from vhlo_tools.spec import WindowName
+    from vhlo_tools.stores import StoreFile
     from vhlo_tools.version import Version
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]

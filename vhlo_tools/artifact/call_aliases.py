@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.aliasing import CallAliases, Signature
 from vhlo_tools.bytecode import attributes_of
-from vhlo_tools.dialect import find_op_version, newest_version
 from vhlo_tools.errors import AliasError
 from vhlo_tools.findings import Finding
+from vhlo_tools.spec import find_op_version, newest_version
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Alias

@@ -15,7 +15,7 @@ from vhlo_tools.records import dataclass
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Declared
     from vhlo_tools.bytecode import File, Head, Operation, Value
-    from vhlo_tools.dialect import EntryKind
+    from vhlo_tools.spec import EntryKind
 
 __all__ = ["Alias", "Constants", "Donor", "Function", "Inventory", "take_inventory"]
 

@@ -24,9 +24,9 @@ from vhlo_tools.files import (
 )
 
 if TYPE_CHECKING:
-    from vhlo_tools.dialect import JaxRelease, Release
     from vhlo_tools.files import Buffer, Chunk, JaxExport
     from vhlo_tools.findings import Finding
+    from vhlo_tools.spec import JaxRelease, Release
     from vhlo_tools.version import Version
 
 _ALONE: Final = "write the artifact alone, as vhlo serialize and vhlo_tools.serialize do"

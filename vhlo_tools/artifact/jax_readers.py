@@ -7,22 +7,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.artifact.artifact import Artifact
-from vhlo_tools.dialect import (
-    known_jax_export_parts,
-    known_jax_releases,
-    known_releases,
-    newest_version,
-)
 from vhlo_tools.files import parts_of
 from vhlo_tools.findings import Finding
+from vhlo_tools.spec import known_jax_export_parts, known_jax_releases, known_releases, newest_version
 
 if TYPE_CHECKING:
-    from vhlo_tools.dialect import (
-        JaxExportPart,
-        JaxRelease,
-        Release,
-    )
     from vhlo_tools.files import JaxExport
+    from vhlo_tools.spec import JaxExportPart, JaxRelease, Release
     from vhlo_tools.version import Version
 
 _FAILURES: Final = {"load": "refuses the file", "call": "loads the file and fails to call it"}

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from vhlo_tools.aliasing import format_index
-from vhlo_tools.dialect import first_release, known_releases, newest_version
 from vhlo_tools.files import Kind
+from vhlo_tools.spec import first_release, known_releases, newest_version
 from vhlo_tools.version import Version
 
 #: So many of a list are named; of the others there is the number.

@@ -11,7 +11,7 @@ from vhlo_tools.bytecode import Printer
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import Plain, Shape
     from vhlo_tools.bytecode import File, Tables, Value
-    from vhlo_tools.dialect import EntryKind
+    from vhlo_tools.spec import EntryKind
 
 #: The dialect of attributes: those of a module are builtin, all others of VHLO.
 Dialect = Literal["builtin", "vhlo"]

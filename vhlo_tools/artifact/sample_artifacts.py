@@ -17,12 +17,12 @@ from vhlo_tools.bytecode import (
     encode,
     new_file,
 )
-from vhlo_tools.dialect import bytecode_version_of, property_slots
 from vhlo_tools.errors import InvalidProgramError
 from vhlo_tools.files import ARTIFACT_PRODUCER
+from vhlo_tools.spec import bytecode_version_of, property_slots
 
 if TYPE_CHECKING:
-    from vhlo_tools.dialect import OpStructure, Structure
+    from vhlo_tools.spec import OpStructure, Structure
     from vhlo_tools.version import Version
 
 _DIALECTS: Final = ("builtin", "vhlo")

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.bindings import isolation
 from vhlo_tools.bindings.iree_server import COMPILER, MISSING, RUNTIME, ArrayType
-from vhlo_tools.dialect import known_releases
 from vhlo_tools.errors import EngineCrashError, MissingExtraError
+from vhlo_tools.spec import known_releases
 from vhlo_tools.system import after_fork
 from vhlo_tools.version import Version
 

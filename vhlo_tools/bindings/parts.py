@@ -69,7 +69,7 @@ def explain_unknown(provider: Provider, said: str) -> str | None:
         return f"{op}: {missing}"
     if op and op.partition(".")[0] not in ("stablehlo", "vhlo"):
         return None
-    from vhlo_tools.dialect import first_release, newest_version
+    from vhlo_tools.spec import first_release, newest_version
 
     library, newest = provider.library, newest_version()
     release = first_release(provider.distribution, newest)

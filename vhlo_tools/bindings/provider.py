@@ -265,7 +265,7 @@ class Provider:
     def bytecode(self, operation: ModuleOp, target: Version) -> list[bytes]:
         """Return MLIR bytecode of the version that corresponds to ``target``, in chunks."""
         # Imported here for the same reason as in `library`.
-        from vhlo_tools.dialect import bytecode_version_of
+        from vhlo_tools.spec import bytecode_version_of
 
         pieces = _Pieces()
         operation.operation.write_bytecode(pieces, desired_version=bytecode_version_of(target))

@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol
 
 from vhlo_tools.bytecode.entries import Entry, EntryTable
-from vhlo_tools.bytecode.reader import EntryReader
-from vhlo_tools.bytecode.writer import flagged, svarint, varint
-from vhlo_tools.dialect import Encoding, EntryKind, Field, encodings_of, spellings_of
+from vhlo_tools.bytecode.primitives import EntryReader, flagged, svarint, varint
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import Chunk, View, join
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import Encoding, EntryKind, Field, encodings_of, spellings_of
 
 
 class EntryTables(Protocol):

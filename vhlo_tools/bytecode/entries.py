@@ -1,30 +1,55 @@
-"""Attribute and type tables: two sections, one with the encodings and one with their sizes.
-
-Source: «Attribute/Type Sections» in ``mlir/docs/BytecodeFormat.md``. Entries are only delimited here;
-:mod:`vhlo_tools.bytecode.codec` decodes them.
-"""
+"""Tables of a file: strings, attributes and types, and the properties of ops."""
 
 from __future__ import annotations
 
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 from operator import eq
 from typing import Final, NamedTuple
 
-from vhlo_tools.bytecode.reader import ByteReader
-from vhlo_tools.bytecode.writer import varint, varints
+from vhlo_tools.bytecode.primitives import ByteReader, EntryReader, varint, varints
 from vhlo_tools.errors import MalformedArtifactError
-from vhlo_tools.files import Chunk, FileRange, View, view
+from vhlo_tools.files import Chunk, FileRange, View, join, view
+from vhlo_tools.spec import PropertySlot
+
+# String section: every string of the file, once
+#
+# Source: «String Section» in ``mlir/docs/BytecodeFormat.md``. The lengths come first, in reverse order and including
+# the zero byte at the end of each string.
+
+
+def decode_strings(reader: ByteReader) -> list[bytes]:
+    lengths = reader.varints(reader.count("strings"))
+    if sum(lengths) != reader.remaining:
+        raise reader.malformed(f"the strings announce {sum(lengths)} bytes, but {reader.remaining} remain")
+    strings = []
+    for length in reversed(lengths):
+        at = reader.position
+        text = bytes(reader.take(length))
+        if not text.endswith(b"\0"):
+            raise reader.malformed("a string does not end with a zero byte", at)
+        strings.append(text[:-1])
+    return strings
+
+
+def encode_strings(strings: Sequence[bytes]) -> bytes:
+    lengths = b"".join(varint(len(text) + 1) for text in reversed(strings))
+    return b"".join([varint(len(strings)), lengths, *(text + b"\0" for text in strings)])
+
+
+# Attribute and type tables: two sections, one with the encodings and one with their sizes
+#
+# Source: «Attribute/Type Sections» in ``mlir/docs/BytecodeFormat.md``. Entries are only delimited here;
+# :mod:`vhlo_tools.bytecode.codec` decodes them.
+
 
 #: The limit on the entries of a table, of which each takes as little as two bytes of the file; programs of 300,000 ops
 #: have some 300,000.
 LARGEST_TABLE: Final = 1 << 22
 
-# A view takes 184 bytes, more than a copy of most entries.
-_COPIED: Final = 256
 # A section of a large file of up to this size is read at once.
 _READ_AT_ONCE: Final = 1 << 24
 # The first bytes of entries are read at once where the entries are of this size on average, and one by one where they
@@ -312,3 +337,59 @@ def encode_sizes(attributes: EntryTable, types: EntryTable) -> bytes:
 
 def encode_entries(attributes: EntryTable, types: EntryTable) -> list[Chunk]:
     return [*attributes.encode(), *types.encode()]
+
+
+# Properties section: the inherent attributes of ops, shared between ops with equal attributes
+#
+# Source: ``BytecodeReader.cpp``, class PropertiesSectionReader. An entry is bytes, whose format depends on the op.
+
+
+# A view takes 184 bytes, more than a copy of most entries.
+_COPIED: Final = 256
+
+
+class Properties(NamedTuple):
+    """The inherent attributes of an op."""
+
+    data: Chunk
+    offset: int = -1  # in the file; -1 if new
+
+    def reader(self) -> ByteReader:
+        """Return a cursor that reports offsets in the file."""
+        return EntryReader(self.data, self.offset, "properties")
+
+
+def decode_properties(reader: ByteReader) -> list[Properties]:
+    entries = []
+    at = reader.position
+    number = reader.count("properties")
+    if number > LARGEST_TABLE:
+        raise reader.malformed(f"the file has {number} properties; the limit is {LARGEST_TABLE}", at)
+    for _ in range(number):
+        size = reader.varint()
+        offset = reader.position
+        data = reader.take(size)
+        entries.append(Properties(data if size > _COPIED else bytes(data), offset))
+    if reader.remaining:
+        raise reader.malformed(f"{reader.remaining} bytes follow the last entry")
+    return entries
+
+
+def attributes_in(properties: Properties, slots: Iterable[PropertySlot], attributes: int) -> dict[str, int]:
+    """Return the attributes in ``properties`` by name, as indices into a table of size ``attributes``."""
+    reader = properties.reader()
+    found: dict[str, int] = {}
+    for slot in slots:
+        if not slot.optional:
+            found[slot.name] = reader.index(attributes, "attributes")
+            continue
+        index, present = reader.flagged_index(attributes, "attributes")
+        if present:
+            found[slot.name] = index
+    if reader.remaining:
+        raise reader.malformed(f"{reader.remaining} bytes follow the properties of an op")
+    return found
+
+
+def encode_properties(entries: Sequence[Properties]) -> bytes:
+    return join([varint(len(entries)), *(piece for each in entries for piece in (varint(len(each.data)), each.data))])

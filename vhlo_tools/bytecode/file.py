@@ -1,8 +1,4 @@
-"""A bytecode file: opened lazily, decoded part by part on demand, and encoded again.
-
-:func:`decode` reads the container; each part is decoded on first access. :func:`encode` builds the file from the parts;
-parts that were never accessed are passed on unchanged, so that a large constant is never copied.
-"""
+"""A bytecode file: opened lazily, decoded part by part on demand, and encoded again."""
 
 from __future__ import annotations
 
@@ -10,28 +6,56 @@ import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from importlib.machinery import EXTENSION_SUFFIXES
+from importlib.util import find_spec
 from typing import Final
 
 from vhlo_tools.bytecode.codec import Value, decode_entry, encode_entry
 from vhlo_tools.bytecode.container import (
     PROPERTIES_SINCE,
     Container,
+    Dialects,
+    ResourceGroup,
     Section,
     decode_container,
+    decode_dialects,
+    decode_resources,
+    encode_dialects,
     encode_header,
+    encode_resources,
     encode_section,
 )
-from vhlo_tools.bytecode.dialects import Dialects, decode_dialects, encode_dialects
-from vhlo_tools.bytecode.entries import Entry, EntryTable, decode_entries, encode_entries, encode_sizes
-from vhlo_tools.bytecode.ir_decoding import TableSizes, decode_ir
-from vhlo_tools.bytecode.ir_encoding import encode_ir
+from vhlo_tools.bytecode.entries import (
+    Entry,
+    EntryTable,
+    Properties,
+    decode_entries,
+    decode_properties,
+    decode_strings,
+    encode_entries,
+    encode_properties,
+    encode_sizes,
+    encode_strings,
+)
+from vhlo_tools.bytecode.ir import TableSizes, decode_ir, encode_ir
 from vhlo_tools.bytecode.program import Block
-from vhlo_tools.bytecode.properties import Properties, decode_properties, encode_properties
-from vhlo_tools.bytecode.resources import ResourceGroup, decode_resources, encode_resources
-from vhlo_tools.bytecode.strings import decode_strings, encode_strings
-from vhlo_tools.dialect import EntryKind, encodings_of
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import Chunk, View, join, view
+from vhlo_tools.spec import EntryKind, encodings_of
+
+# Detect whether the bytecode modules are compiled (``docs/developing.md``)
+
+
+def is_compiled() -> bool:
+    found = find_spec("vhlo_tools.bytecode.ir")
+    return found is not None and (found.origin or "").endswith(tuple(EXTENSION_SUFFIXES))
+
+
+# A bytecode file: opened lazily, decoded part by part on demand, and encoded again
+#
+# :func:`decode` reads the container; each part is decoded on first access. :func:`encode` builds the file from the
+# parts; parts that were never accessed are passed on unchanged, so that a large constant is never copied.
+
 
 # The equivalent attributes of the builtin dialect and of VHLO.
 _STRINGS: Final = ("string", "string_v1")

@@ -11,9 +11,9 @@ from typing import Final
 from vhlo_tools.bytecode.codec import Value, references
 from vhlo_tools.bytecode.entries import Entry, EntryTable
 from vhlo_tools.bytecode.file import File
-from vhlo_tools.bytecode.ir_format import OPTIONAL_LOCATIONS_SINCE
+from vhlo_tools.bytecode.ir import OPTIONAL_LOCATIONS_SINCE
 from vhlo_tools.bytecode.program import blocks_in, heads_in
-from vhlo_tools.dialect import EntryKind, encodings_of
+from vhlo_tools.spec import EntryKind, encodings_of
 
 _KNOWN_DIALECTS: Final = frozenset({"builtin", "vhlo"})
 

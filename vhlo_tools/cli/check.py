@@ -19,7 +19,6 @@ from vhlo_tools.cli.display import window_width
 from vhlo_tools.cli.echo import echo, has_colours
 from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.progress import shown_progress
-from vhlo_tools.dialect import explanation_of, known_explanations, known_features
 from vhlo_tools.files import NO_CACHE, write_atomically
 from vhlo_tools.gate import (
     COMMAND_LINE,
@@ -31,6 +30,7 @@ from vhlo_tools.gate import (
 )
 from vhlo_tools.records import dataclass
 from vhlo_tools.reporting import FORMATS, Summary, render, render_statistics
+from vhlo_tools.spec import explanation_of, known_explanations, known_features
 
 if TYPE_CHECKING:
     from vhlo_tools.cli.progress import Progress

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vhlo_tools.compat import expansion_flag
-from vhlo_tools.dialect import Explanation, Feature
 from vhlo_tools.reporting import wrapped
+from vhlo_tools.spec import Explanation, Feature
 
 
 def general(name: str, explained: Explanation) -> Iterator[str]:

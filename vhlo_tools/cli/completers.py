@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from vhlo_tools.dialect import (
+from vhlo_tools.errors import VhloToolsError
+from vhlo_tools.spec import (
     known_explanations,
     known_features,
     known_jax_releases,
@@ -23,7 +24,6 @@ from vhlo_tools.dialect import (
     known_specification,
     known_versions,
 )
-from vhlo_tools.errors import VhloToolsError
 
 #: The type of an item that is not complete: no space follows it.
 PARTIAL: Final = "partial"

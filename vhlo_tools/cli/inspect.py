@@ -14,11 +14,11 @@ from vhlo_tools.cli import options
 from vhlo_tools.cli.display import show_facts
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import command
-from vhlo_tools.dialect import newest_version
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import place
 from vhlo_tools.manifests import ManifestCheck, check_manifest
 from vhlo_tools.printable import printable
+from vhlo_tools.spec import newest_version
 
 _COUNTS = ("ops", "types", "attributes")
 _VALUES = ("arguments", "results")

@@ -13,9 +13,9 @@ from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import Group
 from vhlo_tools.cli.spec_sources import import_checkout, probe
 from vhlo_tools.cli.specs_option import specs_option
-from vhlo_tools.dialect import (
+from vhlo_tools.spec import Specification
+from vhlo_tools.spec_tools import (
     NewEntry,
-    Specification,
     describe,
     diff as changes_between,
     has_release,
@@ -152,7 +152,7 @@ def lint(
     "--tests",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The folder of the tests: by default tests/dialect beside the specification, otherwise tests in it.",
+    help="The folder of the tests: by default tests/spec beside the specification, otherwise tests in it.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the changes as a diff, and write nothing.")
 @specs_option

@@ -11,16 +11,8 @@ from vhlo_tools.cli import options, spec_text
 from vhlo_tools.cli.echo import echo
 from vhlo_tools.cli.helping import command
 from vhlo_tools.cli.specs_option import specs_option
-from vhlo_tools.dialect import (
-    Plan,
-    Specification,
-    Survey,
-    compare,
-    draft,
-    find_tablegen,
-    survey_checkout,
-    write_edits,
-)
+from vhlo_tools.spec import Specification
+from vhlo_tools.spec_tools import Plan, Survey, compare, draft, find_tablegen, survey_checkout, write_edits
 
 _WRITE_HELP = (
     "Add what is missing and newer to the folder of the specification, and list what is left to do by hand. Nothing is "
@@ -73,7 +65,7 @@ def probe(context: click.Context, specs: Specification, provider: str | None, wr
     them. Exits with 1 if anything differs or could not be asked.
     """
     # Imported here, as bindings are in every command: others need none.
-    from vhlo_tools.probing import survey_library
+    from vhlo_tools.spec_tools import survey_library
 
     _report(context, specs, survey_library(specs, provider), write=write, output_format=output_format)
 

@@ -8,18 +8,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from vhlo_tools.dialect import (
-    RULES,
-    Change,
-    Comparison,
-    Difference,
-    Plan,
-    Specification,
-    SpecificationEntry,
-    Survey,
-    Violation,
-    life_text,
-)
+from vhlo_tools.spec import Specification, SpecificationEntry, life_text
+from vhlo_tools.spec_tools import RULES, Change, Comparison, Difference, Plan, Survey, Violation
 from vhlo_tools.version import Version
 
 _WIDTH = 80

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from vhlo_tools.dialect import known_specification, load_specification
+from vhlo_tools.spec import known_specification, load_specification
 
 
 def specs_option(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from vhlo_tools import api
 from vhlo_tools.cli import options
 from vhlo_tools.cli.helping import command
 from vhlo_tools.compat import newest_released_by
-from vhlo_tools.dialect import known_releases, known_versions
+from vhlo_tools.spec import known_releases, known_versions
 from vhlo_tools.version import Version
 
 # The windows shown for a date, in addition to the newest version.

@@ -11,10 +11,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.compat.allowed_expansions import NO_EXPANSIONS, expansion_flag
-from vhlo_tools.compat.custom_calls import custom_call_notes
 from vhlo_tools.compat.survey import Survey
-from vhlo_tools.dialect import (
+from vhlo_tools.compat.targets import NO_EXPANSIONS, expansion_flag
+from vhlo_tools.compat.uses import custom_call_notes
+from vhlo_tools.findings import NEWER_THAN_DATA, Finding
+from vhlo_tools.records import dataclass
+from vhlo_tools.spec import (
     find_op_version,
     is_newer_than_data,
     known_features,
@@ -22,18 +24,13 @@ from vhlo_tools.dialect import (
     minimum_version,
     newest_version,
 )
-from vhlo_tools.findings import NEWER_THAN_DATA, Finding
-from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.bytecode import File, Head, Operation
-    from vhlo_tools.compat.allowed_expansions import ExpansionPolicy
+    from vhlo_tools.compat.targets import ExpansionPolicy
     from vhlo_tools.compat.uses import Use
-    from vhlo_tools.dialect import (
-        Expansion,
-        Feature,
-    )
+    from vhlo_tools.spec import Expansion, Feature
 
 _ORDER: Final = {"error": 0, "warning": 1, "note": 2}
 

@@ -23,11 +23,10 @@ from vhlo_tools.bytecode import (
     program_name,
     visit,
 )
-from vhlo_tools.compat.introductions import Introductions, Name
-from vhlo_tools.compat.op_facts import OpFacts, facts_of
-from vhlo_tools.compat.op_uses import Found, OpUses
-from vhlo_tools.compat.uses import Use, in_order, use_of
-from vhlo_tools.dialect import (
+from vhlo_tools.compat.uses import Found, Introductions, Name, OpFacts, OpUses, Use, facts_of, in_order, use_of
+from vhlo_tools.findings import SourceLocation
+from vhlo_tools.records import dataclass
+from vhlo_tools.spec import (
     Constraint,
     Op,
     OpVersion,
@@ -37,8 +36,6 @@ from vhlo_tools.dialect import (
     minimum_version,
     structures_in,
 )
-from vhlo_tools.findings import SourceLocation
-from vhlo_tools.records import dataclass
 from vhlo_tools.version import Version
 
 

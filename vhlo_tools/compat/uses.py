@@ -1,15 +1,381 @@
-"""Uses of newly introduced features in a program."""
+"""Uses of newly introduced features: in one op, by the versions that introduced its parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from vhlo_tools.compat.introductions import Name
-from vhlo_tools.dialect import known_specification
-from vhlo_tools.findings import FindingKind, Level, SourceLocation
+from vhlo_tools.bytecode import File, Place, Places, attributes_of, decode_entry, entry_name, heads_in, visit
+from vhlo_tools.errors import InvalidProgramError
+from vhlo_tools.findings import Finding, FindingKind, Level, SourceLocation
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import (
+    Constraint,
+    Op,
+    OpStructure,
+    OpVersion,
+    blockers,
+    encodings_of,
+    find_enum,
+    find_op_version,
+    floor_of,
+    known_feature,
+    known_specification,
+    known_versions,
+    minimum_version,
+    spellings_of,
+)
 from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from vhlo_tools.bytecode import Entry, Value
+    from vhlo_tools.spec import EntryKind, Field, Structure
+
+# Ops in bytes as the plain structures of steps and constraints (``dialect_specs/vhlo/defaults.toml``)
+
+
+_DEEPEST: Final = 100
+#: No step compares a value of more bytes than this.
+_LONGEST: Final = 4096
+
+
+class Structures:
+    """Attributes and types of a file as structures, each converted once."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._made: dict[tuple[EntryKind, int], Structure] = {}
+        self._depth = 0
+
+    def operation(
+        self,
+        name: str,
+        attributes: Mapping[str, int],
+        operands: Sequence[int],
+        results: Sequence[int],
+        regions: int,
+    ) -> OpStructure:
+        return OpStructure(
+            name,
+            {key: self.of("attribute", index) for key, index in attributes.items()},
+            tuple(self.of("type", index) for index in operands),
+            tuple(self.of("type", index) for index in results),
+            regions,
+        )
+
+    def of(self, kind: EntryKind, index: int) -> Structure:
+        key = (kind, index)
+        if key not in self._made:
+            if self._depth > _DEEPEST:
+                entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
+                raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST} levels, or in a cycle")
+            self._depth += 1
+            self._made[key] = self._of(kind, index)
+            self._depth -= 1
+        return self._made[key]
+
+    def _of(self, kind: EntryKind, index: int) -> Structure:
+        value = self._file.decode(kind, index)
+        if value is None:
+            return {kind: f"unknown {index}"}
+        found: dict[str, Any] = {kind: value.name}
+        for field, content in zip(value.encoding.fields, value.fields, strict=True):
+            name, plain = self._field(value, field, content)
+            found[name] = plain
+        return found
+
+    def _field(self, value: Value, field: Field, content: Any) -> tuple[str, Any]:
+        if field.enum is not None:
+            enum = find_enum(field.enum)
+            case = enum.case_of(content) if enum else None
+            return "case", case.name if case else content
+        if value.name == "bool_v1":
+            return field.name, bool(content)
+        if value.name == "type_v1":
+            return "type", self.of("type", content)
+        if field.is_list:
+            return field.name, [self._plain(field.kind, each) for each in content]
+        return field.name, self._plain(field.kind, content)
+
+    def _plain(self, kind: str, content: Any) -> Any:
+        match kind:
+            case "type":
+                return self.of("type", content)
+            case "attribute" | "attribute?" | "flagged attribute":
+                return None if content is None else self.of("attribute", content)
+            case "pair":
+                return [self.of("attribute", each) for each in content]
+            case "string":
+                return self._file.string(content)
+            case "f64":
+                return struct.unpack("<d", struct.pack("<Q", content & 0xFFFF_FFFF_FFFF_FFFF))[0]
+            case "blob":
+                # A longer value equals no default, and need not be distinguished from others of its length.
+                return bytes(content).hex() if len(content) <= _LONGEST else f"{len(content)} bytes"
+        return content
+
+
+# Custom calls: payloads with versions of their own, for which StableHLO has no compatibility guarantee
+
+
+_API_VERSIONS = "api_version_v1"
+
+
+def custom_call_notes(file: File, name: str) -> list[Finding]:
+    """Return a note for each custom call, except those of op versions that the specification lacks."""
+    named = ((index, file.op_name(index)) for index in range(len(file.dialects.ops)))
+    calls = ((index, name.removeprefix("vhlo.")) for index, name in named if name.startswith("vhlo.custom_call_v"))
+    ops = {index for index, version in calls if find_op_version(version) is not None}
+    if not ops:
+        return []
+    places = Places(file, name)
+    found: dict[Finding, Finding] = {}
+
+    def note(place: Place, values: list[int]) -> None:
+        finding = Finding(
+            feature="custom_call",
+            level="note",
+            kind="op",
+            message=_message(file, attributes_of(file, place.op)),
+            op="stablehlo.custom_call",
+            location=places.source(place.op.location),
+            remedy="check that every consumer supports the target; StableHLO does not guarantee it",
+            function=places.function(place),
+        )
+        known = found.get(finding)
+        found[finding] = replace(known, count=known.count + 1) if known else replace(finding, path=places.path(place))
+
+    visit(file.program, note, lambda block, around: None, lambda head: head.name in ops)
+    return list(found.values())
+
+
+def _message(file: File, attributes: Mapping[str, int]) -> str:
+    called = file.text(attributes.get("call_target_name")) or "something"
+    enum, number = find_enum(_API_VERSIONS), _field(file, attributes.get("api_version"))
+    case = enum.case_of(number) if enum and isinstance(number, int) else None
+    config = attributes.get("backend_config")
+    if (text := file.raw_text(config)) is not None:
+        payload = f"{len(text)} bytes"
+    elif (held := file.dictionary(config)) is not None:
+        payload = f"a dictionary of {len(held)}"
+    else:
+        payload = "nothing"
+    return f"a custom call of {called} ({case.name if case else number}) with {payload} as backend_config"
+
+
+def _field(file: File, index: int | None) -> object:
+    value = file.decode("attribute", index) if index is not None else None
+    return value.fields[0] if value is not None and value.fields else None
+
+
+# Versions that introduced the types, attributes and cases in the tables of a file
+#
+# VHLO's conversion between versions checks most types and attributes inside others, but not all (``isLegalType`` and
+# ``isLegalAttribute`` in ``stablehlo/transforms/VhloToVersion.cpp``). Entries that it does not check are written even
+# for consumers that reject them; so checked and unchecked entries are distinguished here.
+
+
+#: Types and attributes whose contents the conversion does not check.
+_NOT_LOOKED_INTO: Final = frozenset({"future_v1", "quant_per_axis_v1", "mesh_v1", "mesh_axis_v1"})
+
+
+class Name(NamedTuple):
+    """A type, attribute, case or feature of the encoding that a version introduced."""
+
+    name: str  # a case is ``comparison_type_v1.WEAKORDER``
+    kind: FindingKind
+    since: Version
+    known: bool = True  # if the specification lacks it, ``since`` is the newest version that may have introduced it
+
+
+class Needs(NamedTuple):
+    """The needs of an attribute or a type, including everything that it contains."""
+
+    checked: frozenset[Name] = frozenset()  # by the conversion between versions
+    unchecked: frozenset[Name] = frozenset()  # overlooked by the conversion between versions
+
+
+_NOTHING: Final = Needs()
+
+
+class Introductions:
+    """The needs of the entries of a file; ``future`` is the introduction of anything unspecified."""
+
+    def __init__(self, file: File, future: Version) -> None:
+        self._file = file
+        self._future = future
+        self._needs: dict[tuple[EntryKind, int], Needs] = {}
+        self._depth = 0
+
+    def of_tables(self) -> frozenset[Name]:
+        """Return the needs of all entries; only entries that may be newer than the first version are decoded."""
+        found: set[Name] = set()
+        dialects = [self._file.dialect(index) for index in range(len(self._file.dialects.names))]
+        kinds: tuple[EntryKind, EntryKind] = ("attribute", "type")
+        for kind in kinds:
+            table = self._file.attributes if kind == "attribute" else self._file.types
+            seen: set[tuple[int, bytes]] = set()
+            for index in table.others([_old_bytes(dialect, kind) for dialect in dialects]):
+                entry = table[index]
+                # For VHLO the contents decide; for the builtin dialect the code does; for other dialects the dialect
+                # alone.
+                length = {"vhlo": 64, "builtin": 1}.get(dialects[entry.dialect], 0)
+                key = (entry.dialect, bytes(entry.data[:length]))
+                if key not in seen:
+                    seen.add(key)
+                    found.update(self._own(kind, entry, decode_entry(self._file, kind, entry)))
+        return frozenset(found)
+
+    def is_type_of_results(self, name: str) -> bool:
+        """Whether some op has a result of the VHLO type ``name``."""
+        types = self._types_called((name,))
+        return bool(types) and any(not types.isdisjoint(head.results) for head in heads_in(self._file.program))
+
+    def has_types(self, names: tuple[str, ...]) -> bool:
+        return bool(self._types_called(names))
+
+    def has_integers_of(self, names: tuple[str, ...]) -> bool:
+        """Whether there is an integer attribute of one of the VHLO types ``names``."""
+        types = self._types_called(names)
+        if not types:
+            return False
+        found = (
+            self._file.decode("attribute", index) for index in self._file.called("attribute", "vhlo", "integer_v1")
+        )
+        return any(value.field("type") in types for value in found if value is not None)
+
+    def _types_called(self, names: tuple[str, ...]) -> frozenset[int]:
+        return frozenset(self._file.called("type", "vhlo", *names))
+
+    def of(self, kind: EntryKind, index: int) -> Needs:
+        """Return the needs of an entry, including everything that it contains."""
+        key = (kind, index)
+        known = self._needs.get(key)
+        if known is None:
+            if self._depth > _DEEPEST:
+                entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
+                raise entry.malformed(f"{kind}s nest deeper than {_DEEPEST} levels, or in a cycle")
+            self._depth += 1
+            known = self._needs[key] = self._of(kind, index)
+            self._depth -= 1
+        return known
+
+    def all_of(self, kind: EntryKind, indices: Iterable[int]) -> Needs:
+        found = [needs for index in indices if (needs := self.of(kind, index)) is not _NOTHING]
+        if not found:
+            return _NOTHING
+        return Needs(
+            frozenset().union(*(each.checked for each in found)), frozenset().union(*(each.unchecked for each in found))
+        )
+
+    def _of(self, kind: EntryKind, index: int) -> Needs:
+        entry = (self._file.attributes if kind == "attribute" else self._file.types)[index]
+        value = decode_entry(self._file, kind, entry)
+        own = frozenset(self._own(kind, entry, value))
+        if value is None or value.dialect != "vhlo":
+            # The conversion does not change entries of other dialects, or anything that they contain.
+            inner = [self.of(*each) for each in _held(value)] if value else []
+            return _joined(frozenset(), own, inner, seen=False)
+        inner = [self.of(*each) for each in _held(value)]
+        return _joined(own, frozenset(), inner, seen=value.name not in _NOT_LOOKED_INTO)
+
+    def _own(self, kind: EntryKind, entry: Entry, value: Value | None) -> Iterator[Name]:
+        dialect = self._file.dialect(entry.dialect)
+        if dialect not in ("vhlo", "builtin"):
+            mixed = known_feature("mixed_dialects")
+            yield Name(f"{mixed.id} {dialect}", mixed.kind, mixed.introduced)
+            return
+        if dialect == "builtin":
+            if value is not None and value.name == "file_line_col_range":
+                ranges = known_feature("range_locations")
+                yield Name(ranges.id, ranges.kind, ranges.introduced)
+            return
+        if value is None:
+            # Text of VHLO needs a parser that knows it; of an unknown code, the code is all that a file says.
+            yield Name(entry_name(self._file, kind, entry), kind, self._future, known=False)
+            return
+        since = _lives(kind)[value.name]
+        if since > _oldest():
+            yield Name(value.name, kind, since)
+        for field, content in zip(value.encoding.fields, value.fields, strict=True):
+            if field.enum is None:
+                continue
+            enum = find_enum(field.enum)
+            case = enum.case_of(content) if enum else None
+            if case is None:
+                yield Name(f"{field.enum}.{content}", kind, self._future, known=False)
+            elif case.min > _oldest():
+                yield Name(f"{field.enum}.{case.name}", kind, case.min)
+
+
+def _joined(checked: frozenset[Name], unchecked: frozenset[Name], inner: list[Needs], *, seen: bool) -> Needs:
+    for needs in inner:
+        if needs is _NOTHING:
+            continue
+        if seen:
+            checked |= needs.checked
+            unchecked |= needs.unchecked
+        else:
+            unchecked |= needs.checked | needs.unchecked
+    return Needs(checked, unchecked) if checked or unchecked else _NOTHING
+
+
+def _held(value: Value) -> Iterator[tuple[EntryKind, int]]:
+    for field, content in zip(value.encoding.fields, value.fields, strict=True):
+        yield from _references(field, content)
+
+
+def _references(field: Field, content: object) -> Iterator[tuple[EntryKind, int]]:
+    kind = _REFERENCES.get(field.kind)
+    if kind is None:
+        return
+    for each in content if isinstance(content, tuple) and field.is_list else (content,):
+        for index in each if isinstance(each, tuple) else (each,):
+            if isinstance(index, int):
+                yield kind, index
+
+
+_REFERENCES: Final[dict[str, EntryKind]] = {
+    "attribute": "attribute",
+    "attribute?": "attribute",
+    "flagged attribute": "attribute",
+    "pair": "attribute",
+    "type": "type",
+}
+
+
+@cache
+def _oldest() -> Version:
+    return known_versions()[0].version
+
+
+@cache
+def _lives(kind: EntryKind) -> dict[str, Version]:
+    return {each.name: each.min or _oldest() for each in spellings_of("vhlo", kind)}
+
+
+@cache
+def _old_bytes(dialect: str, kind: EntryKind) -> frozenset[int]:
+    """Return the first bytes of the entries that are as old as VHLO, whatever they contain.
+
+    An entry begins with its code, which is small and so takes one byte, with its lowest bit set.
+    """
+    old: set[int] = set()
+    for code, encoding in encodings_of(dialect, kind).items():
+        if dialect == "builtin":
+            young = encoding.name == "file_line_col_range"
+        else:
+            # Which case it is, the first byte does not say: it may be one that nobody here knows.
+            young = _lives(kind)[encoding.name] > _oldest() or any(field.enum for field in encoding.fields)
+        if not young:
+            old.add(code << 1 | 1)
+    return frozenset(old)
+
+
+# Uses of newly introduced features in a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +426,143 @@ def use_of(name: Name, level: Level, floor: Version) -> Use:
 def in_order(names: Iterable[Name]) -> Iterator[Name]:
     """In the order in which uses are reported."""
     yield from sorted(names)
+
+
+# Facts of the specification about the name of an op, whatever else a file has; cached across files
+
+
+_KNOWN_DIALECTS: Final = ("builtin", "vhlo")
+
+
+@dataclass(frozen=True, slots=True)
+class OpFacts:
+    name: str  # with its dialect
+    op: Op | None  # None if it is unknown or of another dialect
+    version: OpVersion | None
+    since: frozenset[Version]  # introductions of ``version``, and of those before it
+    constraints: frozenset[Constraint]  # on these versions
+    look: bool  # whether uses of the op may matter
+    about_operands: bool  # whether that depends on operands and results
+    is_call: bool
+    is_foreign: bool  # the dialect is neither VHLO nor builtin
+
+
+# Names may come from hostile files.
+@lru_cache(maxsize=4096)
+def facts_of(name: str) -> OpFacts:
+    specs = known_specification()
+    dialect, _, short = name.partition(".")
+    version = specs.op_versions.get(short) if dialect == "vhlo" else None
+    op = specs.op(version.op) if version else None
+    since, constraints = frozenset[Version](), frozenset[Constraint]()
+    if op is not None and version is not None:
+        number = version.number
+        since = frozenset({version.min, *(each.min for each in op.versions if each.number <= number)})
+        constraints = frozenset(each for each in op.constraints if min(each.versions) <= number)
+    foreign = dialect not in _KNOWN_DIALECTS
+    look = foreign or (dialect == "vhlo" and (op is None or len(op.versions) > 1 or bool(op.constraints)))
+    return OpFacts(
+        name=name,
+        op=op,
+        version=version,
+        since=since,
+        constraints=constraints,
+        look=look or (version is not None and version.min > minimum_version()),
+        about_operands=op is not None and bool(op.constraints or any(step.removed or step.single for step in op.steps)),
+        is_call=dialect == "vhlo" and short.rpartition("_v")[0] in ("call", "composite"),
+        is_foreign=foreign,
+    )
+
+
+# Uses of newly introduced features in one op
+
+
+#: The uses of one op: those that matter to the conversion, and those that matter to a reader.
+Found = tuple[tuple[Use, ...], tuple[Use, ...]]
+
+
+class OpUses:
+    def __init__(self, file: File, future: Version, introductions: Introductions) -> None:
+        self._file = file
+        self._future = future
+        self._introductions = introductions
+        self._specs = known_specification()
+        self._oldest = minimum_version()
+        self._structures = Structures(file)
+
+    def of_op(self, place: Place, facts: OpFacts, operands: tuple[int, ...]) -> Found:
+        op = place.op
+        attributes = attributes_of(self._file, op)
+        written: list[Use] = []
+        read: list[Use] = []
+        if facts.is_foreign:
+            mixed = known_feature("mixed_dialects")
+            dialect = facts.name.partition(".")[0]
+            use = use_of(Name(f"{mixed.id} {dialect}", mixed.kind, mixed.introduced), "warning", self._oldest)
+            written.append(use)
+            read.append(use)
+        if facts.version is not None and facts.look:
+            steps, own = self._by_steps(place, facts.version, attributes, operands)
+            written += steps
+            read += own
+        elif facts.version is None and facts.name.startswith("vhlo."):
+            unknown = Name(facts.name, "op", self._future, known=False)
+            written.append(use_of(unknown, "error", self._oldest))
+            read.append(use_of(unknown, "error", self._oldest))
+        types = self._introductions.all_of("type", {*operands, *op.results})
+        names: dict[tuple[Name, Level], Version] = {}
+        self._gather(names, types, self._oldest)
+        for key, index in attributes.items():
+            needs = self._introductions.of("attribute", index)
+            if needs.checked or needs.unchecked:
+                self._gather(names, needs, self._floor(facts, key))
+        for (name, level), floor in sorted(names.items()):
+            use = use_of(name, "warning" if facts.version is None else level, floor)
+            if use.floor < use.since:
+                written.append(use)
+            read.append(use)
+        return _unique(written), _unique(read)
+
+    def _floor(self, facts: OpFacts, key: str) -> Version:
+        """Return the oldest version down to which an attribute of an op is kept."""
+        if facts.op is None or facts.version is None:
+            return self._oldest
+        if key in facts.version.attributes:
+            return floor_of(facts.version, key)
+        # An attribute with a name that a newer version of the op defines is lost on reading: no older version sees it.
+        newer = (each for each in facts.op.versions if each.number > facts.version.number)
+        return self._future if any(key in each.attributes for each in newer) else self._oldest
+
+    def _gather(self, names: dict[tuple[Name, Level], Version], needs: Needs, floor: Version) -> None:
+        levels: tuple[tuple[Level, frozenset[Name]], ...] = (("error", needs.checked), ("warning", needs.unchecked))
+        for level, found in levels:
+            for name in found:
+                key = (name, level)
+                names[key] = min(floor, names.get(key, floor))
+
+    def _by_steps(
+        self, place: Place, version: OpVersion, attributes: Mapping[str, int], operands: tuple[int, ...]
+    ) -> tuple[list[Use], list[Use]]:
+        inherent = {key: attributes[key] for key in version.attributes if key in attributes}
+        operation = self._structures.operation(
+            version.name, inherent, operands, place.op.results, len(place.op.regions)
+        )
+        written: list[Use] = []
+        read: list[Use] = []
+        try:
+            for each in blockers(operation):
+                use = Use(each.feature, "error", each.kind, each.reason, each.since, each.floor)
+                written.append(use)
+                if each.since > version.min and each.floor == version.min:
+                    read.append(replace(use, accepted_until=each.readers_accept_until))
+        except (InvalidProgramError, ValueError) as error:
+            raise self._file.attributes[place.op.location].malformed(f"vhlo.{version.name}: {error}") from error
+        if version.min > self._oldest:
+            what = f"the op version {version.name}"
+            feature = next((f.id for f in self._specs.features_of(version.op) if f.introduced == version.min), what)
+            read.append(Use(feature, "error", "op", what, version.min, self._oldest))
+        return written, read
+
+
+def _unique(uses: list[Use]) -> tuple[Use, ...]:
+    return tuple(dict.fromkeys(uses))

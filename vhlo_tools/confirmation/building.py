@@ -14,10 +14,10 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.confirmation.cells import Cell, Matrix, Outcome, ReleaseFacts
 from vhlo_tools.confirmation.predicting import Prediction, predict_reading, predict_writing, specified_version
 from vhlo_tools.confirmation.programs import MatrixProgram
-from vhlo_tools.dialect import newest_version
 from vhlo_tools.environments import Answer, ReleaseProcess, Say, Step, pack_arrays, unpack_arrays
 from vhlo_tools.errors import DowngradeError, ReleaseEnvironmentError, VhloToolsError
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import newest_version
 from vhlo_tools.verification import Comparison, Tolerance, compare_outputs
 from vhlo_tools.version import Version
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from vhlo_tools.artifact import Artifact, other_dialects
-from vhlo_tools.dialect import known_jax_releases, known_releases, newest_version
 from vhlo_tools.environments import PackageRelease
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import known_jax_releases, known_releases, newest_version
 from vhlo_tools.version import Version
 
 

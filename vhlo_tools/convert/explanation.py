@@ -15,11 +15,11 @@ from vhlo_tools.bindings import MLIRFailure, Operation, missing_part, source_of
 from vhlo_tools.bytecode import program_name
 from vhlo_tools.compat import NO_EXPANSIONS, ExpansionPolicy, Requirements, Target
 from vhlo_tools.convert.fidelity import KEEP_OR_LOWER, RESPELL, refused_attributes
-from vhlo_tools.dialect import known_feature, newest_version
 from vhlo_tools.errors import DowngradeError, InvalidProgramError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.expansion import Refusal
 from vhlo_tools.findings import NEWER_THAN_DATA, Diagnostic, Finding
 from vhlo_tools.program import Program, explain_failure, place_of
+from vhlo_tools.spec import known_feature, newest_version
 
 _REFUSED: Final = re.compile(r"failed to legalize operation '([^']+)' that was explicitly marked illegal")
 

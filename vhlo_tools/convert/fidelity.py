@@ -11,9 +11,9 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import class_of, leaves, source_of
 from vhlo_tools.bytecode import File
 from vhlo_tools.convert.discardable_attributes import AttributeProbe, Held, held_attributes
-from vhlo_tools.dialect import encodings_of, known_feature
 from vhlo_tools.findings import Finding, Level
 from vhlo_tools.program import Program, place_of
+from vhlo_tools.spec import encodings_of, known_feature
 
 #: The remedy for other dialects.
 KEEP_OR_LOWER: Final = (

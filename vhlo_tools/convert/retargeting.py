@@ -11,7 +11,6 @@ from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import get_provider
 from vhlo_tools.compat import expansion_policy, resolve_target
 from vhlo_tools.convert.serialization import serialize_program
-from vhlo_tools.dialect import is_newer_than_data
 from vhlo_tools.errors import (
     DowngradeError,
     EngineStartError,
@@ -21,6 +20,7 @@ from vhlo_tools.errors import (
 )
 from vhlo_tools.program import load_program
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import is_newer_than_data
 
 if TYPE_CHECKING:
     from vhlo_tools.program import ExpandOptions

@@ -35,7 +35,6 @@ from vhlo_tools.convert.explanation import (
     kept_shardings,
 )
 from vhlo_tools.convert.passes import to_version, to_vhlo
-from vhlo_tools.dialect import known_feature, newest_version
 from vhlo_tools.errors import DowngradeError, UnsupportedFeatureError, VhloToolsError
 from vhlo_tools.expansion import Expanded, expand_module
 from vhlo_tools.files import ARTIFACT_PRODUCER
@@ -43,6 +42,7 @@ from vhlo_tools.legalize import make_portable
 from vhlo_tools.program import Program, names_in_utf8
 from vhlo_tools.retargeting import with_plain_locations
 from vhlo_tools.rewriting import SHARDY
+from vhlo_tools.spec import known_feature, newest_version
 from vhlo_tools.version import Version
 
 _NOT_EXPANDED: Final = Expanded((), ())

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from vhlo_tools.bytecode import File, Head, Operation, Printer, Value, digest, element_texts, entry_name, program_name
-from vhlo_tools.dialect import known_dialects
 from vhlo_tools.differencing.value_numbering import FileNumbering, ValueNumbering
 from vhlo_tools.files import View, view
+from vhlo_tools.spec import known_dialects
 
 # Tensors with more elements are described by their digest.
 _MOST_ELEMENTS: Final = 16

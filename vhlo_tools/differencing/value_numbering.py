@@ -26,9 +26,9 @@ from vhlo_tools.bytecode import (
     same_bytes,
     shortest_form,
 )
-from vhlo_tools.dialect import EntryKind, Field, PropertySlot, foreign_encodings, property_slots
 from vhlo_tools.errors import MalformedArtifactError
 from vhlo_tools.files import View, slices, view
+from vhlo_tools.spec import EntryKind, Field, PropertySlot, foreign_encodings, property_slots
 
 _DEEPEST: Final = 100
 # Shorter blobs are keys themselves; longer ones are compared with those of the same length and the same ends.

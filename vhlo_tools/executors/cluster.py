@@ -17,8 +17,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, ParamSpec, TypeVar
 
-from vhlo_tools.dialect import newest_version
 from vhlo_tools.errors import MissingExtraError, WorkerError
+from vhlo_tools.spec import newest_version
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

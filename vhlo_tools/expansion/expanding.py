@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from vhlo_tools.bindings import MLIRFailure, ModuleOp, Provider, source_of
 from vhlo_tools.compat import ExpansionPolicy
-from vhlo_tools.dialect import Expansion, Feature, known_features
 from vhlo_tools.errors import DowngradeError
 from vhlo_tools.expansion.whole_module import ModuleExpansion, WholeModule
 from vhlo_tools.findings import Finding, SourceLocation
 from vhlo_tools.program import place_of
 from vhlo_tools.records import dataclass
 from vhlo_tools.rewriting import Build, Notes, Refuse, apply_patterns, patterns_of, values_of
+from vhlo_tools.spec import Expansion, Feature, known_features
 from vhlo_tools.version import Version
 
 #: The name in a module of patterns, by the effect of the expansion.

@@ -27,7 +27,6 @@ from itertools import count
 from typing import Any, Final
 
 from vhlo_tools.bindings import Operation, functions_of, named_attributes, source_of
-from vhlo_tools.dialect import known_feature
 from vhlo_tools.expansion.whole_module import WholeModule
 from vhlo_tools.rewriting import (
     discardable,
@@ -38,6 +37,7 @@ from vhlo_tools.rewriting import (
     replace_shardy,
     shardy_attributes,
 )
+from vhlo_tools.spec import known_feature
 from vhlo_tools.version import Version
 
 _FRONTEND: Final = "mhlo.frontend_attributes"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from vhlo_tools.dialect import spellings_of
 from vhlo_tools.errors import InvalidInputError
+from vhlo_tools.spec import spellings_of
 
 # Only the safetensors names that all of its readers know; its 8-bit float of this name is the one without infinities.
 _NAMES: Final[dict[str, tuple[str, str | None]]] = {

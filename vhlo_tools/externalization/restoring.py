@@ -21,7 +21,6 @@ from vhlo_tools.bytecode import (
     varint,
     write_orders,
 )
-from vhlo_tools.dialect import encodings_of, property_slots
 from vhlo_tools.errors import InvalidInputError, MalformedArtifactError
 from vhlo_tools.externalization.constant_uses import find_constants
 from vhlo_tools.externalization.element_types import element_size, structure_of
@@ -30,6 +29,7 @@ from vhlo_tools.externalization.safetensors import TensorFile
 from vhlo_tools.externalization.signature_editing import SignatureEditor, edit_signature
 from vhlo_tools.externalization.tensors import Form, StoredTensor, pack
 from vhlo_tools.files import View
+from vhlo_tools.spec import encodings_of, property_slots
 
 _CONSTANT: Final = "vhlo.constant_v1"
 

@@ -41,7 +41,7 @@ _COUNTING: list[Traffic] = []
 def counted() -> Iterator[Traffic]:
     """Yield a counter of the requests of all threads of this process, until the block is left.
 
-    >>> from vhlo_tools.remote import counted
+    >>> from vhlo_tools.files import counted
     >>> with counted() as traffic:
     ...     pass
     >>> traffic
@@ -373,7 +373,7 @@ def forget_connections() -> None:
 def _connect(url: Url) -> Store:
     module, name, package = _STORES[url.kind]
     try:
-        made: Store = getattr(import_module(f"vhlo_tools.remote.{module}"), name)(url)
+        made: Store = getattr(import_module(f"vhlo_tools.files.{module}"), name)(url)
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"{url}: {package} is needed for {url.scheme}:// and cannot be imported ({error}): pip install "

@@ -1,7 +1,7 @@
 """Large files and objects: read on access, and copied without being held.
 
 A large file is a :class:`FileRange`, of which slices are ranges again, or bytes if they are short. What it is a range
-of is a :class:`RangeSource`: a file of this machine here, an object behind a URL in ``vhlo_tools.remote``. Files are
+of is a :class:`RangeSource`: a file of this machine here, an object behind a URL in ``vhlo_tools.files``. Files are
 not mapped into memory: if another process cuts a mapped file short, the kernel ends the process that reads it, and no
 check can prevent this, because the file may shrink after the check. A read from a descriptor instead returns fewer
 bytes, which becomes a :class:`~vhlo_tools.errors.MalformedArtifactError`.

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.compat import expansion_policy
-from vhlo_tools.dialect import known_explanations, known_features
 from vhlo_tools.errors import SettingsError
 from vhlo_tools.gate.levels import KINDS, LEVELS, WILD, problem_with
 from vhlo_tools.gate.schema import (
@@ -24,14 +23,15 @@ from vhlo_tools.gate.schema import (
 from vhlo_tools.gate.settings import Override, Settings, fits
 from vhlo_tools.records import dataclass
 from vhlo_tools.reporting import FORMATS
+from vhlo_tools.spec import known_explanations, known_features
 
 if TYPE_CHECKING:
-    from vhlo_tools.dialect import Effect
     from vhlo_tools.gate.levels import Levels
     from vhlo_tools.gate.schema import (
         Schema,
         ValueKind,
     )
+    from vhlo_tools.spec import Effect
 
 _NAME: Final = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
 #: Keywords of the target grammar, which are not allowed as names.

@@ -7,8 +7,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from vhlo_tools.dialect import known_explanations, known_features
 from vhlo_tools.findings import FindingKind
+from vhlo_tools.spec import known_explanations, known_features
 
 if TYPE_CHECKING:
     from vhlo_tools.findings import Finding, Level

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from vhlo_tools import api
 from vhlo_tools.compat import Library, resolve_target as resolve
-from vhlo_tools.dialect import minimum_version, newest_version
 from vhlo_tools.errors import InvalidVersionError, UnknownTargetError
+from vhlo_tools.spec import minimum_version, newest_version
 
 if TYPE_CHECKING:
     from vhlo_tools.compat import Target

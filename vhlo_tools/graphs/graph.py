@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bytecode import Frame, Operation, Places, Region, attributes_of, program_name, without_collection
-from vhlo_tools.dialect import find_op, find_op_version, minimum_version
 from vhlo_tools.differencing import Describer
 from vhlo_tools.graphs.columns import BlockSpan, Columns
 from vhlo_tools.graphs.folding import Group, GroupKind, fold
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import find_op, find_op_version, minimum_version
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -9,10 +9,10 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from vhlo_tools.dialect import minimum_version
 from vhlo_tools.errors import InvalidInputError
 from vhlo_tools.graphs.folding import Group
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import minimum_version
 
 if TYPE_CHECKING:
     from vhlo_tools.graphs.graph import ProgramGraph

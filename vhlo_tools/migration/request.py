@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from vhlo_tools.artifact import Artifact, JaxContainer
-from vhlo_tools.dialect import Release
 from vhlo_tools.files import Buffer, Kind, is_url, plain_path
 from vhlo_tools.findings import Finding
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import Release
 from vhlo_tools.version import Version
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from collections.abc import Hashable, Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from vhlo_tools.dialect import known_versions
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import known_versions
 
 if TYPE_CHECKING:
     from vhlo_tools.bytecode import Frame

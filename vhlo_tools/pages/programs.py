@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from vhlo_tools.artifact import outline_of
 from vhlo_tools.bytecode import attributes_of
-from vhlo_tools.dialect import Release, known_features, known_releases, known_versions, newest_version
 from vhlo_tools.findings import finding_as_json
 from vhlo_tools.graphs import program_graph
 from vhlo_tools.pages.graph_columns import graph_columns, version_number
@@ -24,6 +23,7 @@ from vhlo_tools.pages.program_rows import (
     ValueRow,
 )
 from vhlo_tools.printable import printable
+from vhlo_tools.spec import Release, known_features, known_releases, known_versions, newest_version
 
 if TYPE_CHECKING:
     from vhlo_tools.aliasing import ProgramAliases

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from vhlo_tools.dialect import known_features, known_releases, known_versions
 from vhlo_tools.pages.graph_columns import version_number
 from vhlo_tools.printable import printable
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import known_features, known_releases, known_versions
 
 if TYPE_CHECKING:
     from vhlo_tools.stores import StoreFile

@@ -15,7 +15,7 @@ from typing import Any, Final
 from vhlo_tools.aliasing import ARGUMENT_ATTRIBUTES
 from vhlo_tools.artifact import Artifact
 from vhlo_tools.bindings import Context, ModuleOp, Operation, Provider, class_of, elements_of, named_attributes
-from vhlo_tools.dialect import find_op
+from vhlo_tools.spec import find_op
 
 #: The dialects whose attributes are encoded; ops of other dialects keep their attributes unchanged.
 PORTABLE: Final = ("func", "stablehlo")

@@ -7,12 +7,12 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from vhlo_tools.compat import expansion_flag
-from vhlo_tools.dialect import explanation_of, known_features
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import explanation_of, known_features
 
 if TYPE_CHECKING:
-    from vhlo_tools.dialect import Feature
     from vhlo_tools.findings import Finding, Level
+    from vhlo_tools.spec import Feature
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,11 @@ from vhlo_tools.bytecode import (
     visit,
 )
 from vhlo_tools.compat import Structures
-from vhlo_tools.dialect import (
+from vhlo_tools.errors import InvalidProgramError, UnsupportedFeatureError
+from vhlo_tools.findings import Finding
+from vhlo_tools.records import dataclass
+from vhlo_tools.retargeting.locations import locate_arguments, make_locations_plain
+from vhlo_tools.spec import (
     OpVersion,
     Structure,
     bytecode_version_of,
@@ -32,10 +36,6 @@ from vhlo_tools.dialect import (
     property_slots,
     upgrade,
 )
-from vhlo_tools.errors import InvalidProgramError, UnsupportedFeatureError
-from vhlo_tools.findings import Finding
-from vhlo_tools.records import dataclass
-from vhlo_tools.retargeting.locations import locate_arguments, make_locations_plain
 from vhlo_tools.version import Version
 
 _PRODUCER: Final = "StableHLO_v"

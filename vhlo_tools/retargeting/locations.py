@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from vhlo_tools.bytecode import OPTIONAL_LOCATIONS_SINCE, File, Tables, Value, blocks_in, encode
-from vhlo_tools.dialect import encodings_of, known_feature
 from vhlo_tools.findings import Finding
+from vhlo_tools.spec import encodings_of, known_feature
 from vhlo_tools.version import Version
 
 _RANGE: Final = "file_line_col_range"

@@ -9,7 +9,7 @@ from vhlo_tools.records import dataclass
 from vhlo_tools.tables import Column, ListOf, StructOf, Table
 
 if TYPE_CHECKING:
-    from vhlo_tools.dialect import WindowName
+    from vhlo_tools.spec import WindowName
     from vhlo_tools.stores.watch import StoreFile
     from vhlo_tools.stores.windows import ReadingReleases
 

@@ -12,11 +12,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from vhlo_tools.artifact import Artifact, JaxContainer, first_writer
-from vhlo_tools.dialect import known_versions, newest_version
 from vhlo_tools.errors import VhloToolsError
 from vhlo_tools.executors import work_through
 from vhlo_tools.files import SET_ASIDE, Kind, place, read_bytes, recognise
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import known_versions, newest_version
 from vhlo_tools.stores.members import IN_PLACE, files_of
 from vhlo_tools.stores.windows import (
     ReadingReleases,
@@ -29,9 +29,7 @@ from vhlo_tools.version import Version
 
 if TYPE_CHECKING:
     from vhlo_tools.executors import Workers
-    from vhlo_tools.stores.windows import (
-        WindowName,
-    )
+    from vhlo_tools.spec import WindowName
 
 _BATCH: Final = 64
 _DIED: Final = "the process that read it crashed"

@@ -17,21 +17,12 @@ from datetime import date, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Final, get_args
 
-from vhlo_tools.dialect import (
-    WindowName,
-    known_releases,
-    known_versions,
-    newest_version,
-    promised,
-)
 from vhlo_tools.errors import UnknownTargetError
 from vhlo_tools.records import dataclass
+from vhlo_tools.spec import WindowName, known_releases, known_versions, newest_version, promised
 
 if TYPE_CHECKING:
-    from vhlo_tools.dialect import (
-        JaxRelease,
-        Release,
-    )
+    from vhlo_tools.spec import JaxRelease, Release
     from vhlo_tools.version import Version
 
 __all__ = [

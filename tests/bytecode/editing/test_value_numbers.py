@@ -10,7 +10,7 @@ from support.weights_files import round_trip
 
 import vhlo_tools as vt
 from vhlo_tools.bytecode import Operation, encode
-from vhlo_tools.bytecode.editing.value_numbers import Values, read_orders, write_orders
+from vhlo_tools.bytecode.editing import Values, read_orders, write_orders
 from vhlo_tools.bytecode.program import UseListOrder
 
 PROGRAM = """

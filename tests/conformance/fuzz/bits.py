@@ -11,9 +11,8 @@ from pathlib import Path
 
 import vhlo_tools as vt
 from vhlo_tools.artifact import Artifact
-from vhlo_tools.bytecode import File, decode
-from vhlo_tools.bytecode.printing import print_program
-from vhlo_tools.dialect import minimum_version, newest_version
+from vhlo_tools.bytecode import File, decode, print_program
+from vhlo_tools.spec import minimum_version, newest_version
 
 ROOT = Path(__file__).parents[3]
 SLOWEST = 1.0

@@ -26,8 +26,8 @@ from vhlo_tools.bytecode import (
     varint as mlir_varint,
 )
 from vhlo_tools.bytecode.container import SECTION_NAMES, decode_container, encode_header, encode_section
-from vhlo_tools.dialect import EntryKind
 from vhlo_tools.files.mapping import join, view
+from vhlo_tools.spec import EntryKind
 
 Edit = Callable[[random.Random, File, File], None]
 #: More than any program has, and what an encoder that recurses can still write.

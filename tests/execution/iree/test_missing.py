@@ -9,7 +9,7 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools.bindings import iree_version
 from vhlo_tools.cli.main import main
-from vhlo_tools.dialect import known_releases
+from vhlo_tools.spec import known_releases
 
 MESSAGE = r"the engine iree needs .*, which (is|are) not installed: pip install 'vhlo-tools\[iree\]'"
 

@@ -9,7 +9,7 @@ import pytest
 
 import vhlo_tools as vt
 from vhlo_tools.bindings import iree_version, require_iree
-from vhlo_tools.dialect import known_releases
+from vhlo_tools.spec import known_releases
 
 PACKAGES = {"iree-base-compiler": "iree.compiler", "iree-base-runtime": "iree.runtime"}
 

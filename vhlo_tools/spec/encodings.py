@@ -1,0 +1,194 @@
+"""Bytecode encodings of types and attributes, and the cases of enums."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from vhlo_tools.records import dataclass
+from vhlo_tools.spec.data import COUNTED, NUMBERED, check_entry, load_entries
+from vhlo_tools.version import Version
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+# Enum attributes of VHLO, from ``dialect_specs/vhlo/enums.toml``
+
+
+@dataclass(frozen=True, slots=True)
+class EnumCase:
+    name: str  # as printed: ``WEAKORDER``
+    value: int  # the number in the bytecode
+    min: Version  # may be later than that of its enum
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    name: str  # with its version: ``comparison_type_v1``
+    min: Version
+    max: Version | None  # None while it is current
+    cases: tuple[EnumCase, ...]  # by ascending value
+
+    def case(self, name: str) -> EnumCase | None:
+        return next((case for case in self.cases if case.name == name), None)
+
+    def case_of(self, value: int) -> EnumCase | None:
+        return next((case for case in self.cases if case.value == value), None)
+
+
+def load_enums(specs: Traversable | None = None) -> tuple[Enum, ...]:
+    return load_entries("vhlo/enums.toml", "enum", _to_enum, specs)
+
+
+@cache
+def known_enums() -> tuple[Enum, ...]:
+    return load_enums()
+
+
+def find_enum(name: str) -> Enum | None:
+    return _by_name().get(name)
+
+
+@cache
+def _by_name() -> dict[str, Enum]:
+    return {enum.name: enum for enum in known_enums()}
+
+
+def _to_enum(entry: dict[str, Any]) -> Enum:
+    check_entry(entry, name=str, min=str, max=str, cases=[dict])
+    if not entry["cases"]:
+        raise ValueError("it has no case")
+    for case in entry["cases"]:
+        check_entry(case, name=str, value=COUNTED, min=str)
+    cases = (EnumCase(case["name"], case["value"], Version(case.get("min", entry["min"]))) for case in entry["cases"])
+    return Enum(entry["name"], Version(entry["min"]), Version(entry["max"]) if "max" in entry else None, tuple(cases))
+
+
+# Bytecode encodings of types and attributes, from ``dialect_specs/<dialect>/{types,attributes}.toml``
+#
+# An encoding is a code and a list of fields; the codec in :mod:`vhlo_tools.bytecode` interprets them.
+
+
+EntryKind = Literal["attribute", "type"]
+
+_FILES: dict[EntryKind, str] = {"attribute": "attributes.toml", "type": "types.toml"}
+_FOREIGN = ("sdy",)
+# The encodings of fields other than enum cases; the head of vhlo/types.toml defines each.
+_KINDS = (
+    *("varint", "svarint", "byte", "f64", "apint", "apfloat", "string", "blob", "resource"),
+    *("type", "attribute", "attribute?", "flagged attribute", "pair"),
+)
+
+
+def known_dialects() -> tuple[str, ...]:
+    return ("builtin", "vhlo")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of an encoding.
+
+    Attributes:
+        name: Its name.
+        kind: Its encoding, such as ``svarint``; the kinds are described in ``vhlo/types.toml``.
+        is_list: Whether it is a count followed by that many values of the kind.
+        enum: The enum of its case, for the kind ``enum``.
+    """
+
+    name: str
+    kind: str
+    is_list: bool = False
+    enum: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Field:
+        """Parse ``name: kind``, ``name: kind[]`` or ``name: enum NAME``.
+
+        Raises:
+            ValueError: If ``text`` has none of these forms, or the kind is unknown.
+        """
+        name, _, kind = text.partition(": ")
+        if kind.startswith("enum "):
+            return cls(name, "enum", enum=kind.removeprefix("enum "))
+        one = kind.removesuffix("[]")
+        if one not in _KINDS or not name.isidentifier():
+            raise ValueError(
+                f"{text!r} is not a field: expected NAME: KIND, where KIND is {', '.join(_KINDS)} or enum NAME"
+            )
+        return cls(name, one, is_list=one != kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """One encoding of a type or an attribute.
+
+    Attributes:
+        name: The type or attribute, as printed, without its dialect.
+        code: The number with which its bytes begin.
+        fields: The fields that follow the code.
+    """
+
+    name: str
+    code: int
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """A type or an attribute: its version range and its encodings."""
+
+    name: str  # as printed, without its dialect
+    encodings: tuple[Encoding, ...]
+    bits: int | None = None  # the width of values of a numeric type
+    min: Version | None = None  # None outside of VHLO
+    max: Version | None = None  # None while it is current
+    #: The last version whose readers accept programs that contain it, where StableHLO dropped it although VHLO still
+    #: has it; None if all readers accept it.
+    last_read: Version | None = None
+
+
+def load_spellings(dialect: str, kind: EntryKind, specs: Traversable | None = None) -> tuple[Spelling, ...]:
+    return load_entries(f"{dialect}/{_FILES[kind]}", kind, _to_spelling, specs)
+
+
+@cache
+def spellings_of(dialect: str, kind: EntryKind) -> tuple[Spelling, ...]:
+    return load_spellings(dialect, kind)
+
+
+@cache
+def encodings_of(dialect: str, kind: EntryKind) -> dict[int, Encoding]:
+    if dialect not in known_dialects():
+        return {}
+    return {each.code: each for spelling in spellings_of(dialect, kind) for each in spelling.encodings}
+
+
+@cache
+def foreign_encodings(dialect: str) -> dict[int, Encoding]:
+    """Return the attribute encodings, by code, of a dialect that is used beside VHLO.
+
+    The conversions keep such attributes as bytes; a comparison of the attributes of two files must decode the bytes.
+    """
+    if dialect not in _FOREIGN:
+        return {}
+    spellings = load_spellings(dialect, "attribute")
+    return {each.code: each for spelling in spellings for each in spelling.encodings}
+
+
+def _to_spelling(entry: dict[str, Any]) -> Spelling:
+    check_entry(entry, name=str, min=str, max=str, last_read=str, bits=NUMBERED, encoding=[dict])
+    if not entry["encoding"]:
+        raise ValueError("it has no encoding")
+    for each in entry["encoding"]:
+        check_entry(each, code=COUNTED, fields=[str])
+    return Spelling(
+        name=entry["name"],
+        encodings=tuple(
+            Encoding(entry["name"], each["code"], tuple(map(Field.parse, each.get("fields", ()))))
+            for each in entry["encoding"]
+        ),
+        bits=entry.get("bits"),
+        min=Version(entry["min"]) if "min" in entry else None,
+        max=Version(entry["max"]) if "max" in entry else None,
+        last_read=Version(entry["last_read"]) if "last_read" in entry else None,
+    )
