@@ -1,1 +1,0 @@
-"""HLO modules as protocol buffers: recognition, and a reader of signature, aliases and shardings."""
