@@ -14,7 +14,7 @@ import pytest
 import vhlo_tools as vt
 from vhlo_tools.spec import Constraint, Op, OpStep, OpVersion, known_default, known_versions
 from vhlo_tools.spec.specification import known_specification
-from vhlo_tools.spec.version_steps import OpStructure, downgrade, matches, obstacles, upgrade
+from vhlo_tools.spec.version_steps import OpStructure, downgrade, floor_of, matches, obstacles, upgrade
 from vhlo_tools.spec_tools.samples import OTHER_VALUE, sample
 
 SPECS = known_specification()
@@ -194,3 +194,15 @@ def test_ops_that_are_none() -> None:
         downgrade(tanh, SPECS.newest)
     with pytest.raises(ValueError, match="is a downgrade"):
         upgrade(upgrade(tanh, SPECS.newest), vt.Version("0.9.0"))
+
+
+def test_an_attribute_stays_down_to_the_oldest_version_in_a_row_that_has_it() -> None:
+    checked = 0
+    for op in SPECS.ops:
+        for number, version in enumerate(op.versions):
+            for name in version.attributes:
+                with_it = [name in each.attributes for each in op.versions[: number + 1]]
+                first = number + 1 - [*with_it[::-1], False].index(False)
+                assert floor_of(version, name) == op.versions[first].min, (version.name, name)
+                checked += 1
+    assert checked > 250
